@@ -140,7 +140,7 @@ def _check(folder: Path, name: str, model: Any, case: Case) -> dict[str, Any]:
     is_mechanism = isinstance(model.problem, daedal.MechanicalSystem)
     half = 0.5 * float(model.initial[0][0])
     event = daedal.Event(_half_way(half, 3 if is_mechanism else 2), terminal=True)
-    method: Any = "dopri5" if is_mechanism else daedal.Rosenbrock(variant=case.method)
+    method: Any = "dopri5" if is_mechanism else daedal.methods.Rosenbrock(variant=case.method)
     options = {"rtol": 1e-8, "atol": 1e-8 if is_mechanism else 1e-12}
     made = gpu_model(model.problem, checked_settings(events=event, method=method, **options), outputs=True)
     path = f"{name}-event.cu".replace(" ", "_")

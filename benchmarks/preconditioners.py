@@ -36,7 +36,7 @@ class ILU:
     def daedal(self) -> Any:
         import daedal
 
-        return daedal.ILUPreconditioner(DROP_TOLERANCE, FILL_FACTOR)
+        return daedal.linear_solvers.ILUPreconditioner(DROP_TOLERANCE, FILL_FACTOR)
 
 
 class Blocks:
@@ -63,4 +63,4 @@ class Blocks:
     def daedal(self) -> Any:
         import daedal
 
-        return daedal.BlockDiagonalPreconditioner(self.size, self.residual)
+        return daedal.linear_solvers.BlockDiagonalPreconditioner(self.size, self.residual)

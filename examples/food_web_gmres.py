@@ -15,7 +15,7 @@ sol = daedal.solve(
     model.initial,
     t_eval=times,
     linear_solver="gmres",
-    preconditioner=daedal.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual),
+    preconditioner=daedal.linear_solvers.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual),
     **model.options,
 )
 print(sol)

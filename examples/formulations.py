@@ -10,7 +10,7 @@ model = daedal.library.crank_slider()
 span, tolerances = (0.0, 10.0), [1e-4, 1e-6, 1e-8]
 pairs = {
     "projection, DOPRI5": ("projection", "dopri5"),
-    "Baumgarte, DOPRI5": (daedal.Baumgarte(gamma=5.0), "dopri5"),
+    "Baumgarte, DOPRI5": (daedal.formulations.Baumgarte(gamma=5.0), "dopri5"),
     "index 1, DOPRI5": ("index1", "dopri5"),
     "state space, DOPRI5": ("state_space", "dopri5"),
     "GGL, DASSL": ("ggl", "dassl"),

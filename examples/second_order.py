@@ -16,7 +16,7 @@ grid = 1.0 + np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def error(family):
-    method = daedal.ModifiedBDF(family=family, max_order=1, grid=grid)
+    method = daedal.methods.ModifiedBDF(family=family, max_order=1, grid=grid)
     sol = daedal.solve(model.problem, (1.0, grid[-1]), model.initial, method=method)
     return np.abs(sol["lambda"] + 4.0 * sol.t**2)[1:]
 

@@ -20,10 +20,10 @@ n = model.problem.n_q
 tolerances = {"atol": np.repeat([1e-4, 1e-3], n), "rtol": np.repeat([1e-12, 1e-2], n)}
 runs = {
     "modified BDF": {"method": "modified_bdf"},
-    "modified BDF, thesis": {"method": daedal.ModifiedBDF(controller="thesis")},
+    "modified BDF, thesis": {"method": daedal.methods.ModifiedBDF(controller="thesis")},
     "DASSL, index 3": {"method": "dassl", "formulation": "index3"},
     "DASSL, GGL": {"method": "dassl", "formulation": "ggl"},
-    "Radau, 3 stages": {"method": daedal.Collocation("radau", stages=3)},
+    "Radau, 3 stages": {"method": daedal.methods.Collocation("radau", stages=3)},
     "PHEM56": {"method": "phem56"},
 }
 PLOTTED = ("modified BDF", "DASSL, index 3", "DASSL, GGL")

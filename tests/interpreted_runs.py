@@ -61,15 +61,20 @@ def rod(method="auto", formulation="auto", **options):
 
 RUNS = {
     **{f"dae {name}": dae(name) for name in ("auto", "dassl", "radau", "rosenbrock", "extrapolation")},
-    "dae irk": dae(daedal.ImplicitRungeKutta("gauss2")),
-    "dae gmres": (BANDED, (0.0, 0.3), (np.ones(6), None), {"method": daedal.DASSL(linear_solver=daedal.GMRES())}),
+    "dae irk": dae(daedal.methods.ImplicitRungeKutta("gauss2")),
+    "dae gmres": (
+        BANDED,
+        (0.0, 0.3),
+        (np.ones(6), None),
+        {"method": daedal.methods.DASSL(linear_solver=daedal.linear_solvers.GMRES())},
+    ),
     "dae banded": (BANDED, (0.0, 0.3), (np.ones(6), None), {"method": "dassl"}),
     "dae banded radau": (BANDED, (0.0, 0.3), (np.ones(6), None), {"method": "radau"}),
     "dae untraced": dae("dassl", compile="never"),
     "dae events": dae("dassl", events=lambda t, y, yp: y[0] - 0.9),
     "dae radau events": dae("radau", events=lambda t, y, yp: y[0] - 0.9),
     "dae fixed": dae("dassl", fixed_step=0.05),
-    "dae multistep": dae(daedal.Multistep("bdf2"), fixed_step=0.05),
+    "dae multistep": dae(daedal.methods.Multistep("bdf2"), fixed_step=0.05),
     **{
         f"rod {method}": rod(method)
         for method in ("auto", "dopri5", "dop853", "phem56", "hem4", "hem5", "hedop5", "mexx", "collocation")

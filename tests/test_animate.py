@@ -164,7 +164,7 @@ def test_what_is_no_mechanism_is_refused_with_what_to_give(name, tmp_path):
     ("options", "message"),
     [
         ({"path": "a.mp4"}, r"must end in .html or .gif"),
-        ({"t_span": (5.0, 20.0)}, r"must be a part of the solution, \[0, 10\]"),
+        ({"t_span": (5.0, 20.0)}, r"must lie in the interval of the solution, \[0, 10\]"),
         ({"t_span": 3.0}, "t_span=3.0 must be two numbers"),
         ({"frames": 1}, "frames=1 must be an integer, 2 or more"),
         ({"seconds": 0.0}, "seconds=0.0 must be a positive number"),

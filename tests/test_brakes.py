@@ -22,10 +22,10 @@ def blocks():
         MASSES, lambda t, q, v: [-spring(q[0], q[1]), spring(q[0], q[1])], n_q=2, names=["a", "b"]
     )
     contacts = [
-        daedal.Contact(tangent=[1.0, 0.0], mu=0.3, mu_static=0.4, normal=MASSES[0] * G, name="A"),
-        daedal.Contact(tangent=[0.0, 1.0], mu=0.3, normal=lambda t, q, v: MASSES[1] * G, name="B"),
+        daedal.hybrid.Contact(tangent=[1.0, 0.0], mu=0.3, mu_static=0.4, normal=MASSES[0] * G, name="A"),
+        daedal.hybrid.Contact(tangent=[0.0, 1.0], mu=0.3, normal=lambda t, q, v: MASSES[1] * G, name="B"),
     ]
-    problem = daedal.unilateral(system, contacts)
+    problem = daedal.hybrid.UnilateralProblem(system, contacts)
     return problem, daedal.solve(problem, (0.0, 3.0), ([0.0, 1.3], [2.0, 0.0]), rtol=1e-9, atol=1e-11)
 
 
@@ -39,10 +39,10 @@ def test_a_known_force_acts_as_that_of_a_floor_does(blocks):
         n_q=4,
     )
     floors = [
-        daedal.Contact(lambda t, q: q[1], tangent=[1.0, 0.0, 0.0, 0.0], mu=0.3, mu_static=0.4, name="A"),
-        daedal.Contact(lambda t, q: q[3], tangent=[0.0, 0.0, 1.0, 0.0], mu=0.3, name="B"),
+        daedal.hybrid.Contact(lambda t, q: q[1], tangent=[1.0, 0.0, 0.0, 0.0], mu=0.3, mu_static=0.4, name="A"),
+        daedal.hybrid.Contact(lambda t, q: q[3], tangent=[0.0, 0.0, 1.0, 0.0], mu=0.3, name="B"),
     ]
-    problem = daedal.unilateral(system, floors)
+    problem = daedal.hybrid.UnilateralProblem(system, floors)
     other = daedal.solve(problem, (0.0, 3.0), ([0.0, 0.0, 1.3, 0.0], [2.0, 0.0, 0.0, 0.0]), rtol=1e-9, atol=1e-11)
     assert [(e.name, e.source, e.target) for e in sol.events] == [(e.name, e.source, e.target) for e in other.events]
     assert_allclose(sol.events.t, other.events.t, atol=1e-8)
@@ -67,10 +67,10 @@ def test_an_impact_does_not_change_what_a_brake_holds():
     """A force that is limited has no impulse: the second block is hit, and slides in spite of its brake."""
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0], n_q=2, names=["a", "b"])
     parts = [
-        daedal.Contact(lambda t, q: q[1] - q[0], 0.0, name="hit"),
-        daedal.Contact(tangent=[0.0, 1.0], mu=0.5, normal=10.0, name="brake"),
+        daedal.hybrid.Contact(lambda t, q: q[1] - q[0], 0.0, name="hit"),
+        daedal.hybrid.Contact(tangent=[0.0, 1.0], mu=0.5, normal=10.0, name="brake"),
     ]
-    problem = daedal.unilateral(system, parts)
+    problem = daedal.hybrid.UnilateralProblem(system, parts)
     assert problem.entry((0.0, 1.0), ([0.0, 1.0], [4.0, 0.0]))[0] == "brake sticks"
     sol = daedal.solve(problem, (0.0, 2.0), ([0.0, 1.0], [4.0, 0.0]), rtol=1e-9, atol=1e-11)
     impact = sol.events[0]
@@ -95,7 +95,7 @@ def test_an_impact_does_not_change_what_a_brake_holds():
 )
 def test_what_makes_no_sense_is_refused(options, words):
     with pytest.raises(daedal.InvalidProblemError, match=words):
-        daedal.Contact(name="x", **options)
+        daedal.hybrid.Contact(name="x", **options)
 
 
 # --- joints -----------------------------------------------------------------------------------------------------------

@@ -127,7 +127,10 @@ def entries(t, y, yp, cj):
 
 def use_gmres(residual=decays, solve=lambda data, r: r / data, setup=lambda t, y, yp, cj: cj + RATES):
     return decays_with(
-        residual=residual, linear_solver="gmres", preconditioner=daedal.Preconditioner(solve, setup), rtol=1e-8
+        residual=residual,
+        linear_solver="gmres",
+        preconditioner=daedal.linear_solvers.Preconditioner(solve, setup),
+        rtol=1e-8,
     )
 
 

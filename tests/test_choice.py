@@ -258,7 +258,7 @@ def test_the_method_of_order_8_is_left_where_stability_limits_its_steps(damping,
 
 def test_limits_on_the_imaginary_axis_are_those_of_the_stability_functions():
     """|R(i y)| <= 1 up to 0.997 for DOPRI5, whose limit 1.2 costs 3e-4 a step, and up to 5.96 for DOP853."""
-    for method, stable in ((daedal.DOPRI5, 0.997), (daedal.DOP853, 5.96)):
+    for method, stable in ((daedal.methods.DOPRI5, 0.997), (daedal.methods.DOP853, 5.96)):
         tableau = method.tableau
         a, b = tableau.arrays["a"], np.array(tableau.b)
         powers = [np.ones(b.size)]

@@ -80,10 +80,10 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
     [
         ("V1 a 0 1\nR1 a 0", "line 2 .*: R1 needs two nodes and its resistance"),
         ("V1 a 0 1\n\nC1 a 0 1u ic", "line 3 .*'ic' should be pairs like name=value"),
-        ("V1 a 0 1\nR1 a 0 abc", "line 2 .*'abc' is no number"),
+        ("V1 a 0 1\nR1 a 0 abc", "line 2 .*'abc' is not a number"),
         ("V1 a 0 1\nR1 a 0 0", "line 2 .*resistance 0 must be positive"),
         ("V1 a 0 1\nR1 a 0 1\nr1 a 0 2", "line 3 .*there is an element R1 already, in line 2"),
-        ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are not known.*a title begins with"),
+        ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are not known.*a title must start with"),
         ("V1 a 0 1\nR1 a a 1", "line 2 .*both ends of R1 are node a"),
         ("V1 a 0 1\nD1 a 0 fast", "line 2 .*there is no model 'fast'; write .model fast d"),
         ("V1 a 0 1\n.model m d(is=1f x=2)\nD1 a 0 m", "line 2 .*d has no parameter 'x'; it has is, n"),
@@ -93,11 +93,11 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("V1 a 0 PWL(0 0 1 1 1 2)\nR1 a 0 1", "line 1 .*times of PWL must increase, but 1 is followed by 1"),
         ("V1 a 0 PWL(0 0 1 1 2)\nR1 a 0 1", "line 1 .*PWL takes pairs"),
         ("V1 a 0 PULSE(0 1 0 1 1 1 2)\nR1 a 0 1", "line 1 .*rise . width . fall of a pulse, 3, must not be longer"),
-        ("V1 a 0 sinus(0 1 2)\nR1 a 0 1", "line 1 .*'sinus' is no number"),
+        ("V1 a 0 sinus(0 1 2)\nR1 a 0 1", "line 1 .*'sinus' is not a number"),
         ("V1 a 0 1\nF1 b 0 V2 2\nR1 b 0 1", "line 2 .*there is no element V2"),
-        ("V1 a 0 1\nF1 b 0 R1 2\nR1 b 0 1", "the current of R1 is no unknown; put a voltage source of 0 V"),
-        ("V1 a 0 1\nL1 a 0 1\nK1 L1 L1 0.5", "L1 cannot be coupled with itself"),
-        ("V1 a 0 1\nL1 a 0 1\nR1 a 0 1\nK1 L1 R1 0.5", "R1 is no inductor"),
+        ("V1 a 0 1\nF1 b 0 R1 2\nR1 b 0 1", "the current of R1 is not an unknown; put a voltage source of 0 V"),
+        ("V1 a 0 1\nL1 a 0 1\nK1 L1 L1 0.5", "L1 cannot be coupled to itself"),
+        ("V1 a 0 1\nL1 a 0 1\nR1 a 0 1\nK1 L1 R1 0.5", "R1 is not an inductor"),
         ("V1 a 0 1\n.lib file", "line 2 .*.lib is not known"),
         ("+ R1 a 0 1", "line 1 .*there is no line"),
         ("V1 a 0 1\n.subckt s a b\nR1 a b 1", "line 2 .*not closed by .ends"),
@@ -116,8 +116,8 @@ def test_wrong_lines_are_refused_with_their_number(text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("V1 a b 1\nR1 a b 1", "no element is connected with the ground"),
-        ("V1 a 0 1\nR1 a 0 1\nR2 b c 1\nC1 b c 1", "nodes b and c are not connected with the ground"),
+        ("V1 a b 1\nR1 a b 1", "no element is connected to the ground"),
+        ("V1 a 0 1\nR1 a 0 1\nR2 b c 1\nC1 b c 1", "nodes b and c are not connected to the ground"),
         ("V1 a 0 1\nV2 b 0 1\nR1 a 0 1\nV3 a b 0", "V3, V. and V. form a loop of voltage sources"),
         ("V1 a 0 1\nR1 a 0 1\nI1 a b 1\nI2 b 0 1", "I1 and I2 form a cutset of current sources"),
         ("V1 a 0 1\nE1 b 0 c 0 2\nR1 a b 1", "E1 is controlled by the voltage of node c"),
@@ -443,7 +443,7 @@ def test_a_bistable_circuit_has_a_state_at_rest():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("V1 a 0 1\nC1 a b 1\nC2 b 0 1", "node b is connected with the ground by capacitors"),
+        ("V1 a 0 1\nC1 a b 1\nC2 b 0 1", "node b is connected to the ground by capacitors"),
         ("V1 a 0 1\nR1 a 0 1\nL1 a 0 1", "L1 and V1 form a loop of voltage sources, of inductors at rest"),
     ],
 )
@@ -469,7 +469,7 @@ def test_starts_from_given_voltages_and_currents():
     values, vectors = np.linalg.eig(matrix)
     closed = (vectors @ (np.exp(1e-4 * values) * np.linalg.solve(vectors, [5.0, 0.02]))).real
     np.testing.assert_allclose(sol.y[:, -1], closed, rtol=1e-7)
-    with pytest.raises(daedal.InvalidProblemError, match="'C7' is no capacitor, inductor or node"):
+    with pytest.raises(daedal.InvalidProblemError, match="'C7' is not a capacitor, inductor or node"):
         circuit.start(given={"C7": 1.0})
 
 
@@ -529,7 +529,7 @@ def test_values_of_elements_are_parameters_with_sensitivities():
 
 
 def test_what_is_no_text_is_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="a netlist is a text, not list"):
+    with pytest.raises(daedal.InvalidProblemError, match="a netlist must be a string, not list"):
         circuits.parse(["V1 a 0 1"])
 
 
@@ -548,7 +548,7 @@ def test_subcircuits_that_multiply_are_refused_before_they_are_unfolded():
         f".subckt s{i} a b\n" + "".join(f"X{j} a b s{i - 1}\n" for j in range(10)) + ".ends\n" for i in range(1, 12)
     )
     bomb = f"* a bomb\n.subckt s0 a b\nR1 a b 1\n.ends\n{levels}V1 1 0 1\nX1 1 0 s11\n.end\n"
-    with pytest.raises(daedal.InvalidProblemError, match=r"subcircuits within subcircuits have .* lines up to here"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"expanded subcircuits have .* lines up to here"):
         daedal.circuits.parse(bomb)
     deep = "".join(f".subckt s{i} a b\nX1 a b s{i - 1}\n.ends\n" for i in range(1, 3000))
     with pytest.raises(daedal.InvalidProblemError, match="more than 20 deep"):

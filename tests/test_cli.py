@@ -252,7 +252,7 @@ def test_analyse_takes_coefficients_from_a_file(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "import daedal\n"
-        'theta = daedal.RungeKuttaTableau([["2/3"]], [1], name="theta")\n'
+        'theta = daedal.methods.RungeKuttaTableau([["2/3"]], [1], name="theta")\n'
         "a, b = [[0, 0], [1, 0]], [0.5, 0.5]\npair = (a, b)\n",
         encoding="utf-8",
     )

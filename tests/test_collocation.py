@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal import Collocation, SecondOrderDAE, solve
+from daedal import SecondOrderDAE, solve
+from daedal.methods import Collocation
 from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES
 from daedal.methods.implicit_rk.collocation_stages import collocation_stages as tableau
 
@@ -370,7 +371,11 @@ def test_radau_is_not_held_up_by_stiffness(stiffness):
         "numba"
     )
     # along stiff forces velocities are derivatives of a parabola with 2 stages, of a cubic with 3
-    for method, steps in ((Collocation("radau", 2), 2500), (Collocation("radau", 3), 400), (daedal.ModifiedBDF(), 400)):
+    for method, steps in (
+        (Collocation("radau", 2), 2500),
+        (Collocation("radau", 3), 400),
+        (daedal.methods.ModifiedBDF(), 400),
+    ):
         sol = solve(problem, (0.0, 10.0), ([1.0], [0.0]), method=method, rtol=1e-6, atol=1e-6)
         assert sol.stats.steps < steps, method
         assert np.abs(sol.x[0] - np.cos(sol.t)).max() < 1e-4

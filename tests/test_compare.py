@@ -25,7 +25,7 @@ def compared(**options):
 
 @pytest.fixture(scope="module")
 def found():
-    return compared(formulations=["projection", "baumgarte", daedal.Baumgarte(gamma=10.0), "ggl"])
+    return compared(formulations=["projection", "baumgarte", daedal.formulations.Baumgarte(gamma=10.0), "ggl"])
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,13 @@ def test_table_shows_rows_reference_and_reasons(found):
     assert lines[0] == "Comparison, rtol = 1e-06"
     assert lines[1].split()[:2] == ["formulation", "method"] and lines[1].endswith("ms")
     assert [line.split()[0] for line in lines[2:10]] == [row.formulation for row in found.rows]
-    assert lines[10] == "Errors are relative, against the known solution."
+    assert lines[10] == "Errors are relative to the known solution."
     assert lines[11].startswith("Impossible: ggl + dopri5. DOPRI5 is explicit")
 
 
 def test_html_has_the_same_cells(found):
     page = found._repr_html_()
-    assert page.count("<tr>") == 1 + len(found.rows) and "Baumgarte(gamma=10.0)" in page and "against the known" in page
+    assert page.count("<tr>") == 1 + len(found.rows) and "Baumgarte(gamma=10.0)" in page and "to the known" in page
 
 
 def test_json_holds_everything_and_unknown_numbers_are_null(found, tmp_path):
@@ -123,7 +123,7 @@ def test_constant_steps_show_the_order_and_what_explodes():
     model = daedal.library.stability_example3(nu=1000.0, kappa=1.0)
     options = {
         "formulations": ["index2", "projected_invariants"],
-        "methods": [daedal.DASSL(max_order=1), "rk4"],
+        "methods": [daedal.methods.DASSL(max_order=1), "rk4"],
         "fixed_step": 0.01,
         "reference": model.extra["exact"],
     }
@@ -195,7 +195,7 @@ def test_wrong_input_is_refused_at_once(options, message):
 def test_inconsistent_values_and_other_problems_are_refused():
     with pytest.raises(daedal.InconsistentInitialError):
         daedal.compare(PENDULUM.problem, (0.0, 1.0), ([2.0, 0.0], [0.0, 0.0]), reference=exact)
-    with pytest.raises(daedal.InvalidProblemError, match="are solved as they stand"):
+    with pytest.raises(daedal.InvalidProblemError, match="is solved as given"):
         daedal.compare(daedal.library.robertson().problem, (0.0, 1.0), None)
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from conditioning_problems import constant, orthogonal, random_index1, random_index2
-from daedal import conditioning, linear
+from daedal import linear
+from daedal.analysis import analyse_conditioning
 
 seeds = st.integers(0, 10**6)
 
@@ -19,7 +20,7 @@ def test_scalar_closed_forms():
     """x' = a x + b y, 0 = c x + d y: the state equation x' = (a - b c / d) x."""
     a, b, c, d, T = -0.5, 2.0, 1.0, 4.0, 3.0
     rate = a - b * c / d
-    found = conditioning(constant([[a]], [[b]], [[c]], [[d]]), (0.0, T))
+    found = analyse_conditioning(constant([[a]], [[b]], [[c]], [[d]]), (0.0, T))
     assert (found.index, found.effective_index) == (1, 1)
     lasting = (1.0 - np.exp(rate * T)) / -rate
     expected = {"k1": 1.0, "k2": lasting, "D_inverse_C": c / d, "D_inverse": 1.0 / d, "kappa5": 0.0}
@@ -31,7 +32,7 @@ def test_scalar_closed_forms():
 
 def test_transient_growth_and_integrals_against_quadrature():
     A = np.array([[-1.0, 60.0], [0.0, -3.0]])
-    found = conditioning(constant(A, np.zeros((2, 1)), [[1.0, 0.0]], [[1.0]]), (0.0, 4.0), points=301)
+    found = analyse_conditioning(constant(A, np.zeros((2, 1)), [[1.0, 0.0]], [[1.0]]), (0.0, 4.0), points=301)
     s = np.linspace(0.0, 4.0, 4001)
     slow, fast = np.exp(-s), np.exp(-3.0 * s)
     exponentials = np.array([[slow, 30.0 * (slow - fast)], [0.0 * s, fast]])
@@ -49,7 +50,7 @@ def test_canonical_projectors(seed):
     rows, columns = orthogonal(random, 5), orthogonal(random, 5)
     lead = rows @ np.diag([1.0, 1.0, 1.0, 0.0, 0.0]) @ columns
     rest = rows @ np.block([[-A, -B], [C, D]]) @ columns
-    found = conditioning(linear.Pencil(lead, rest), (0.0, 1.0), points=3)
+    found = analyse_conditioning(linear.Pencil(lead, rest), (0.0, 1.0), points=3)
     Q, P, Qs, Ps, G = (found.matrices[name][0] for name in ("Q", "P", "Qs", "Ps", "G"))
     close = {"atol": 1e-8 * max(1.0, np.linalg.norm(Qs))}
     np.testing.assert_allclose(G, lead + rest @ Q, atol=1e-12)
@@ -74,7 +75,7 @@ def test_a_turning_kernel_counts_in_kappa5():
     def B(t):
         return A(t) + 2.0 * np.outer(axes(t)[1], axes(t)[1])
 
-    found = conditioning(linear.TimeVarying(A, B, n=2), (0.0, 2.0))
+    found = analyse_conditioning(linear.TimeVarying(A, B, n=2), (0.0, 2.0))
     assert found["kappa5"] == pytest.approx(3.0, rel=1e-4)
     assert found["kappa1"] == pytest.approx(1.0, rel=1e-6)
     assert found["kappa2"] == pytest.approx(1.0 - np.exp(-2.0), rel=1e-4)
@@ -88,7 +89,7 @@ def test_a_turning_kernel_counts_in_kappa5():
 def test_theorem_4_6_has_no_constant_that_grows_with_1_over_eps():
     A, B, C = [[-1.0, 1.0], [0.0, -2.0]], [[1.0], [0.5]], [[1.0, 0.2]]
     names = ("layer_k1", "layer_k2", "layer_k1_hat", "layer_k2_hat", "layer_F")
-    all_found = [conditioning(constant(A, B, C, [[eps]]), (0.0, 1.0), points=11) for eps in (1e-4, 1e-6, 1e-8)]
+    all_found = [analyse_conditioning(constant(A, B, C, [[eps]]), (0.0, 1.0), points=11) for eps in (1e-4, 1e-6, 1e-8)]
     for found, eps in zip(all_found, (1e-4, 1e-6, 1e-8), strict=True):
         assert (found.index, found.effective_index) == (1, 2)
         assert found["D_inverse"] == pytest.approx(1.0 / eps)  # what (4.12) has
@@ -106,7 +107,7 @@ def test_bounds_of_theorem_4_6_hold(seed, eps):
     random = np.random.default_rng(seed)
     B = orthogonal(random, 3)[:, :2]
     C = B.T @ (np.eye(3) + 0.2 * random.normal(size=(3, 3)))
-    found = conditioning(constant(np.zeros((3, 3)), B, C, eps * np.eye(2)), (0.0, 1.0), points=5)
+    found = analyse_conditioning(constant(np.zeros((3, 3)), B, C, eps * np.eye(2)), (0.0, 1.0), points=5)
     frequency, direction = random.uniform(1.0, 5.0), random.normal(size=2)
     # x = Re(X exp(i w t)) solves i w X = -B (C X + q) / eps, q = Re(direction exp(i w t))
     X = np.linalg.solve(1j * frequency * np.eye(3) + B @ C / eps, -B @ direction / eps)
@@ -130,7 +131,7 @@ def test_asymptotics_of_the_initial_layer(eps):
     """Section 4.4: outer solution plus layer differ from the solution by O(eps)."""
     A, B, C = np.array([[-1.0, 2.0], [0.5, -1.5]]), np.array([[1.0], [1.0]]), np.array([[1.0, 0.5]])
     x0, q = np.array([1.0, 2.0]), np.array([-0.5])
-    found = conditioning(constant(A, B, C, [[eps]]), (0.0, 1.0), points=5)
+    found = analyse_conditioning(constant(A, B, C, [[eps]]), (0.0, 1.0), points=5)
     layer = found.initial_layer(x0, q)
     F = B @ np.linalg.inv(C @ B)
     free = np.eye(2) - F @ C
@@ -162,7 +163,7 @@ def test_theorem_4_12_small_perturbations_change_little(eps):
     C = B.T + 0.2 * random.normal(size=(1, 3))
     delta = 1e-3
     given_, changed = (
-        conditioning(constant(A + d * random.normal(size=(3, 3)), B + d, C - d, [[eps]]), (0.0, 2.0), points=21)
+        analyse_conditioning(constant(A + d * random.normal(size=(3, 3)), B + d, C - d, [[eps]]), (0.0, 2.0), points=21)
         for d in (0.0, delta)
     )
     for name in ("k1", "k2", "layer_k1", "layer_k2", "layer_k2_hat"):
@@ -173,7 +174,7 @@ def test_examples_4_11_and_4_13_a_singular_pencil_has_no_such_protection():
     A, C = [[-1.0, -1.0], [0.0, 0.0]], [[0.0, 1.0]]
     sizes = []
     for eps in (1e-4, 1e-5):
-        found = conditioning(constant(A, [[1.0], [0.0]], C, [[eps]]), (0.0, 1.0))
+        found = analyse_conditioning(constant(A, [[1.0], [0.0]], C, [[eps]]), (0.0, 1.0))
         assert found.index == 1 and found.effective_index is None
         assert any("nearly singular" in text for text in found.advice)
         assert "layer_k1" not in found.constants
@@ -184,12 +185,12 @@ def test_examples_4_11_and_4_13_a_singular_pencil_has_no_such_protection():
     delta, eps = 1e-3, 1e-6  # example 4.13: the eigenvalue 0 moves to -delta / eps
     state = np.array(A) - np.array([[1.0], [delta]]) @ np.array(C) / eps
     assert min(np.linalg.eigvals(state).real) == pytest.approx(-delta / eps, rel=1e-3)
-    stable = conditioning(constant(A, [[1.0], [delta]], C, [[eps]]), (0.0, 1.0))
+    stable = analyse_conditioning(constant(A, [[1.0], [delta]], C, [[eps]]), (0.0, 1.0))
     assert stable["k1"] < 1e-2 / eps and found["k1"] > 0.5 / 1e-5
 
 
 def test_an_unstable_layer_is_named():
-    found = conditioning(constant([[0.0]], [[1.0]], [[1.0]], [[-1e-4]]), (0.0, 1e-2))
+    found = analyse_conditioning(constant([[0.0]], [[1.0]], [[1.0]], [[-1e-4]]), (0.0, 1e-2))
     assert np.isinf(found["layer_k2_hat"])
     assert "unstable" in found.advice[0]
 
@@ -203,8 +204,8 @@ def test_orthogonal_coordinates_do_not_matter(seed, make):
     random = np.random.default_rng(seed)
     A, B, C, D = make(seed)
     T, V, R = orthogonal(random, len(A)), orthogonal(random, len(D)), orthogonal(random, len(D))
-    one = conditioning(constant(A, B, C, D), (0.0, 1.0), points=9)
-    other = conditioning(constant(T @ A @ T.T, T @ B @ V.T, R @ C @ T.T, R @ D @ V.T), (0.0, 1.0), points=9)
+    one = analyse_conditioning(constant(A, B, C, D), (0.0, 1.0), points=9)
+    other = analyse_conditioning(constant(T @ A @ T.T, T @ B @ V.T, R @ C @ T.T, R @ D @ V.T), (0.0, 1.0), points=9)
     assert (one.index, one.effective_index) == (other.index, other.effective_index)
     for name in one.constants:
         assert other[name] == pytest.approx(one[name], rel=1e-6, abs=1e-9), name
@@ -216,8 +217,8 @@ def test_orthogonal_coordinates_do_not_matter(seed, make):
 @settings(max_examples=20)
 def test_scaled_constraints_change_only_what_has_their_unit(seed, factor, make):
     A, B, C, D = make(seed)
-    one = conditioning(constant(A, B, C, D), (0.0, 1.0), points=9)
-    other = conditioning(constant(A, B, factor * C, factor * D), (0.0, 1.0), points=9)
+    one = analyse_conditioning(constant(A, B, C, D), (0.0, 1.0), points=9)
+    other = analyse_conditioning(constant(A, B, factor * C, factor * D), (0.0, 1.0), points=9)
     for effect, source in one.amplification:
         unit = 1.0 / factor if source in ("q", "q'") else 1.0
         assert other.factor(effect, source) == pytest.approx(unit * one.factor(effect, source), rel=1e-6, abs=1e-9)
@@ -229,8 +230,8 @@ def test_scaled_constraints_change_only_what_has_their_unit(seed, factor, make):
 def test_other_units_of_time(seed, unit, make):
     """x(t) with t = unit s: A and B are multiplied by the unit, p as well."""
     A, B, C, D = make(seed)
-    one = conditioning(constant(A, B, C, D), (0.0, 1.0), points=9)
-    other = conditioning(constant(unit * A, unit * B, C, D), (0.0, 1.0 / unit), points=9)
+    one = analyse_conditioning(constant(A, B, C, D), (0.0, 1.0), points=9)
+    other = analyse_conditioning(constant(unit * A, unit * B, C, D), (0.0, 1.0 / unit), points=9)
     assert other["k1"] == pytest.approx(one["k1"], rel=1e-6, abs=1e-9)
     assert unit * other["k2"] == pytest.approx(one["k2"], rel=1e-6, abs=1e-9)
     assert other.factor("x", "q") == pytest.approx(one.factor("x", "q"), rel=1e-6)
@@ -238,7 +239,7 @@ def test_other_units_of_time(seed, unit, make):
 
 
 def test_backward_in_time():
-    forward = conditioning(constant([[1.0]], [[0.0]], [[1.0]], [[2.0]]), (0.0, 1.0))
-    backward = conditioning(constant([[-1.0]], [[0.0]], [[1.0]], [[2.0]]), (0.0, -1.0))
+    forward = analyse_conditioning(constant([[1.0]], [[0.0]], [[1.0]], [[2.0]]), (0.0, 1.0))
+    backward = analyse_conditioning(constant([[-1.0]], [[0.0]], [[1.0]], [[2.0]]), (0.0, -1.0))
     for name in ("k1", "k2", "kappa"):
         assert backward[name] == pytest.approx(forward[name]), name

@@ -13,7 +13,8 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import daedal
-from daedal import LinearDAE, conditioning
+from daedal import LinearDAE
+from daedal.analysis import analyse_conditioning
 
 T = 2.0
 SLACK = 1.02  # quadrature of the factors, tolerance of the solutions
@@ -73,7 +74,7 @@ def problem_with(name, p=None, q=None, q_rate=None):
 
 @cache
 def found_for(name):
-    return conditioning(problem_with(name), (0.0, T), points=61)
+    return analyse_conditioning(problem_with(name), (0.0, T), points=61)
 
 
 def effect(name, start=None, t_end=T, **perturbation):
@@ -255,7 +256,7 @@ def test_the_rate_of_a_constraint_reaches_y(name):
 def test_nearly_index_2(eps):
     """Slow errors of the constraint reach y by their rate, and jumps multiplied by 1/eps."""
     A, B, C = np.array([[-1.0, 1.0], [0.0, -2.0]]), np.array([[1.0], [0.5]]), np.array([[1.0, 0.2]])
-    found = conditioning(LinearDAE(A, B, C, [[eps]], [0.0, 0.0], [0.0], n_x=2, n_y=1), (0.0, 1.0), points=21)
+    found = analyse_conditioning(LinearDAE(A, B, C, [[eps]], [0.0, 0.0], [0.0], n_x=2, n_y=1), (0.0, 1.0), points=21)
     w = 20.0
     for q, allowed in (
         (lambda t: np.array([np.sin(w * t) / w]), found["layer_k2_hat"] * (1.0 + np.linalg.norm(C @ A) / w)),
@@ -293,7 +294,7 @@ def test_nonlinear_index_2_problem_along_its_solution():
         return daedal.solve(pendulum.with_params(push), (0.0, end), (start, None), **options)
 
     base = run(0.3, 0.0, np.zeros(4))
-    found = conditioning(pendulum, base)
+    found = analyse_conditioning(pendulum, base)
     assert found.index == 2
     times = np.linspace(0.0, end, 60)
     moved = []

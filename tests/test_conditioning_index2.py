@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import daedal
 from conditioning_problems import constant, random_index2, turning
-from daedal import conditioning
+from daedal.analysis import analyse_conditioning
 from daedal.analysis.conditioning.constants import perturbed_index2
 
 seeds = st.integers(0, 10**6)
@@ -18,7 +18,7 @@ seeds = st.integers(0, 10**6)
 
 def test_lemma_5_2():
     """P(t) Z(t) (I - P(0)) = 0, P(0) Z^-1(t) (I - P(t)) = 0, W W+ W = W, W+ W W+ = W+."""
-    found = conditioning(turning(), (0.0, 2.0))
+    found = analyse_conditioning(turning(), (0.0, 2.0))
     P, Z, W, plus = (found.matrices[name] for name in ("P", "Z", "W", "W_plus"))
     one = np.eye(3)
     assert max(np.linalg.norm(P[k] @ P[k] - P[k]) for k in range(len(P))) < 1e-12
@@ -34,7 +34,7 @@ def test_lemma_5_2():
 def test_z_of_the_state_equation_is_the_solution():
     """W(t) against the solution of the index-2 problem itself."""
     problem = turning()
-    found = conditioning(problem, (0.0, 2.0))
+    found = analyse_conditioning(problem, (0.0, 2.0))
     start = found.matrices["W"][0] @ np.array([1.0, -0.4, 0.7])
     sol = daedal.solve(problem, (0.0, 2.0), (start, None), formulation="stabilised_reduction", rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found.matrices["W"][-1] @ start, sol.y[:3, -1], atol=1e-6)
@@ -43,8 +43,8 @@ def test_z_of_the_state_equation_is_the_solution():
 def test_mixed_constraints_of_index_1_and_2():
     """Example 6.7 with eps = 0: y1 is eliminated, y2 has index 2; as eps -> 0 the constants of x meet."""
     matrices = [[-2.0, -1.0], [0.0, -3.0]], [[1.0, 1.0], [2.0, 0.0]], [[-1.0, -1.0], [1.0, 0.0]]
-    limit = conditioning(constant(*matrices, np.diag([1.0, 0.0])), (0.0, 1.0))
-    near = conditioning(constant(*matrices, np.diag([1.0, 1e-8])), (0.0, 1.0))
+    limit = analyse_conditioning(constant(*matrices, np.diag([1.0, 0.0])), (0.0, 1.0))
+    near = analyse_conditioning(constant(*matrices, np.diag([1.0, 1e-8])), (0.0, 1.0))
     assert (limit.index, near.index, near.effective_index) == (2, 1, 2)
     assert list(limit.variables.values()) == list(near.variables.values()) == [0, 0, 1, 2]
     assert near.variable_index == [1, 1, 1, 2]
@@ -59,7 +59,7 @@ SKEW = ([[0.5, 1.0], [1.0, 0.5]], [[1.0], [1.0]], [[1.0 + EPS, -1.0]])
 
 
 def skew(A=SKEW[0]):
-    return conditioning(constant(A, SKEW[1], SKEW[2], [[0.0]]), (0.0, 1.0), points=5)
+    return analyse_conditioning(constant(A, SKEW[1], SKEW[2], [[0.0]]), (0.0, 1.0), points=5)
 
 
 @pytest.mark.parametrize(("change", "growth"), [(-1e-3, 9.5), (-1e-4, 0.5), (1e-4, -1.5)])
@@ -84,7 +84,7 @@ def test_example_5_14():
 @pytest.mark.parametrize("lam", [1.0, 1e4])
 def test_example_5_15(lam):
     e = 1e-3
-    found = conditioning(constant(np.diag([lam, -lam]), [[1.0], [1.0]], [[1.0, 1.0]], [[0.0]]), (0.0, 1e-3))
+    found = analyse_conditioning(constant(np.diag([lam, -lam]), [[1.0], [1.0]], [[1.0, 1.0]], [[0.0]]), (0.0, 1e-3))
     there = found.perturbed(dC=[[e, 0.0]])
     assert there.eigenvalues.real == pytest.approx([0.0], abs=1e-9 * lam)
     assert there.exact.real == pytest.approx([-lam * e / (2.0 + e)])
@@ -109,7 +109,9 @@ def test_example_5_16(A):
 @pytest.mark.parametrize("eps", [1e-4, 1e-6])
 def test_theorem_5_6(eps):
     """C B = eps with C A B regular: constants of the bounds do not grow, although |P| and k1 do."""
-    found = conditioning(constant([[0.5, 1.0], [1.0, 0.0]], [[1.0], [1.0]], [[1.0 + eps, -1.0]], [[0.0]]), (0.0, 1.0))
+    found = analyse_conditioning(
+        constant([[0.5, 1.0], [1.0, 0.0]], [[1.0], [1.0]], [[1.0 + eps, -1.0]], [[0.0]]), (0.0, 1.0)
+    )
     assert found["P"] > 1.0 / eps
     assert found["layer_k1_hat"] == pytest.approx(1.0)
     assert found["layer_k2_hat"] == pytest.approx(2.0, rel=0.01)  # (C A B)^-1

@@ -12,9 +12,9 @@ G = 9.81
 def slide(profile, v, t, **contact):
     """A point that begins at x = 0 on a floor of a given profile."""
     point = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -G], n_q=2, names=["x", "y"])
-    floor = daedal.Contact(lambda t, q: q[1] - profile(q[0]), name="floor", **contact)
+    floor = daedal.hybrid.Contact(lambda t, q: q[1] - profile(q[0]), name="floor", **contact)
     start = ([0.0, float(profile(0.0))], v)
-    return daedal.solve(daedal.unilateral(point, floor), (0.0, t), start, rtol=1e-9, atol=1e-11)
+    return daedal.solve(daedal.hybrid.UnilateralProblem(point, floor), (0.0, t), start, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.05])
@@ -69,9 +69,9 @@ def test_steps_and_valleys_are_refused_in_words(profile, v, words):
 def test_a_latch_snaps_behind_its_edge(edge):
     """A door with a wedge that pushes a bolt down, which a spring brings back behind the edge."""
     bolt = daedal.MechanicalSystem([2.0, 0.2], lambda t, q, v: [0.0, 300.0 * (0.02 - q[1])], n_q=2, names=["x", "y"])
-    stop = daedal.Contact(lambda t, q: -q[1], name="stop")
-    strike = daedal.Contact(lambda t, q: -0.01 - q[1] - edge(q[0]), name="strike")
-    problem = daedal.unilateral(bolt, [stop, strike])
+    stop = daedal.hybrid.Contact(lambda t, q: -q[1], name="stop")
+    strike = daedal.hybrid.Contact(lambda t, q: -0.01 - q[1] - edge(q[0]), name="strike")
+    problem = daedal.hybrid.UnilateralProblem(bolt, [stop, strike])
     sol = daedal.solve(problem, (0.0, 0.3), ([-0.1, 0.0], [1.0, 0.0]), rtol=1e-9, atol=1e-11)
     # by hand: plastic impact at 0.08, sliding y = -0.01 - x / 2, free from the edge on
     names = ["strike closes", "strike passes a corner", "stop closes"]
@@ -84,8 +84,8 @@ def test_a_latch_snaps_behind_its_edge(edge):
 def test_tables_stand_for_smooth_curves():
     x = np.linspace(-0.1, 3.0, 400)
     point = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -G], n_q=2)
-    corners = corners_of(daedal.Contact(lambda t, q: q[1] - np.interp(q[0], x, np.sin(x))), point)
+    corners = corners_of(daedal.hybrid.Contact(lambda t, q: q[1] - np.interp(q[0], x, np.sin(x))), point)
     np.testing.assert_allclose(corners(0.0, np.array([1.0, 2.0])), [1.1, -2.0])  # its ends alone
     one = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [0.0, -G], n_q=2, params=[2.0, 0.5])
-    corners = corners_of(daedal.Contact(lambda t, q, p: q[1] - p[1] * abs(q[0] - p[0])), one)
+    corners = corners_of(daedal.hybrid.Contact(lambda t, q, p: q[1] - p[1] * abs(q[0] - p[0])), one)
     np.testing.assert_array_equal(corners(0.0, np.array([3.0, 1.0])), [1.0])

@@ -17,7 +17,7 @@ TIGHT = {"rtol": 1e-9, "atol": 1e-11}
 
 def corner(s, width, height, name, mu, e=0.0, **options):
     """A lower corner of a block with coordinates (x, y, phi), on the floor y = 0."""
-    return daedal.Contact(
+    return daedal.hybrid.Contact(
         lambda t, q: q[1] + s * width * np.sin(q[2]) - height * np.cos(q[2]),
         e,
         name=name,
@@ -33,7 +33,7 @@ def block(mu, width=0.5, height=0.3, e=0.0, force=lambda t: (0.0, -G), turned=Fa
         [1.0, 1.0, inertia], lambda t, q, v: [*force(t), 0.0], n_q=3, names=["x", "y", "phi"]
     )
     corners = [corner(s, width, height, name, mu, e) for s, name in ((-1.0, "left"), (1.0, "right"))]
-    return daedal.unilateral(system, corners[::-1] if turned else corners, **options)
+    return daedal.hybrid.UnilateralProblem(system, corners[::-1] if turned else corners, **options)
 
 
 # --- complementarity problems -----------------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def test_a_sliding_block_stops_after_v_squared_over_2_mu_g():
 
 def test_static_friction_holds_longer_than_sliding_friction():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [t, -G], n_q=2, names=["x", "y"])
-    floor = daedal.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.1, mu_static=0.3, name="floor")
-    sol = daedal.solve(daedal.unilateral(system, floor), (0.0, 4.0), ([0.0, 0.0], [0.0, 0.0]), **TIGHT)
+    floor = daedal.hybrid.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.1, mu_static=0.3, name="floor")
+    sol = daedal.solve(daedal.hybrid.UnilateralProblem(system, floor), (0.0, 4.0), ([0.0, 0.0], [0.0, 0.0]), **TIGHT)
     t0 = 0.3 * G
     assert sol.events[0].name == "floor slips" and sol.events[0].t == pytest.approx(t0, abs=1e-8)
     assert sol["x'"][-1] == pytest.approx((16.0 - t0**2) / 2.0 - 0.1 * G * (4.0 - t0), abs=1e-8)
@@ -108,8 +108,8 @@ def test_static_friction_holds_longer_than_sliding_friction():
 
 def test_a_belt_carries_a_block_along_until_it_sticks():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -G], n_q=2, names=["x", "y"])
-    belt = daedal.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.2, speed=1.5, name="belt")
-    sol = daedal.solve(daedal.unilateral(system, belt), (0.0, 2.0), ([0.0, 0.0], [0.0, 0.0]), **TIGHT)
+    belt = daedal.hybrid.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.2, speed=1.5, name="belt")
+    sol = daedal.solve(daedal.hybrid.UnilateralProblem(system, belt), (0.0, 2.0), ([0.0, 0.0], [0.0, 0.0]), **TIGHT)
     assert sol.mode[0] == "belt slips-" and sol.mode[-1] == "belt sticks"
     assert sol.events[0].t == pytest.approx(1.5 / (0.2 * G), abs=1e-9)
     assert sol["x'"][-1] == pytest.approx(1.5, abs=1e-10)
@@ -147,7 +147,7 @@ def test_units_of_length_do_not_matter(unit):
         )
         corners = [corner(s, 0.5 * k, 0.3 * k, name, 0.4, 0.2) for s, name in ((-1.0, "left"), (1.0, "right"))]
         start = ([0.0, 0.8 * k, 0.3], [0.7 * k, 0.0, 0.0])
-        problem = daedal.unilateral(system, corners, touch=1e-9 * k, rest_speed=0.05 * k)
+        problem = daedal.hybrid.UnilateralProblem(system, corners, touch=1e-9 * k, rest_speed=0.05 * k)
         atol = 1e-10 * np.array([k, k, 1.0, k, k, 1.0])
         return daedal.solve(problem, (0.0, 1.0), start, rtol=1e-9, atol=atol)
 
@@ -162,13 +162,13 @@ def test_units_of_length_do_not_matter(unit):
 def ladder(mu):
     """A rod of half length 1 at a wall and on a floor, both rough."""
     rod = daedal.MechanicalSystem([1.0, 1.0, 1.0 / 3.0], lambda t, q, v: [0.0, -G, 0.0], n_q=3)
-    wall = daedal.Contact(
+    wall = daedal.hybrid.Contact(
         lambda t, q: q[0] - np.cos(q[2]), name="wall", tangent=lambda t, q: np.array([0.0, 1.0, np.cos(q[2])]), mu=mu
     )
-    floor = daedal.Contact(
+    floor = daedal.hybrid.Contact(
         lambda t, q: q[1] - np.sin(q[2]), name="floor", tangent=lambda t, q: np.array([1.0, 0.0, -np.sin(q[2])]), mu=mu
     )
-    return daedal.unilateral(rod, [wall, floor])
+    return daedal.hybrid.UnilateralProblem(rod, [wall, floor])
 
 
 def test_a_ladder_stands_up_to_twice_the_angle_of_friction():
@@ -186,11 +186,11 @@ def test_a_ladder_stands_up_to_twice_the_angle_of_friction():
 def test_a_ladder_without_friction_leaves_the_wall_at_two_thirds_of_its_height():
     rod = daedal.MechanicalSystem([1.0, 1.0, 1.0 / 3.0], lambda t, q, v: [0.0, -G, 0.0], n_q=3)
     contacts = [
-        daedal.Contact(lambda t, q: q[0] - np.cos(q[2]), name="wall"),
-        daedal.Contact(lambda t, q: q[1] - np.sin(q[2]), name="floor"),
+        daedal.hybrid.Contact(lambda t, q: q[0] - np.cos(q[2]), name="wall"),
+        daedal.hybrid.Contact(lambda t, q: q[1] - np.sin(q[2]), name="floor"),
     ]
     start = ([math.cos(1.2), math.sin(1.2), 1.2], [0.0] * 3)
-    sol = daedal.solve(daedal.unilateral(rod, contacts), (0.0, 1.0), start, **TIGHT)
+    sol = daedal.solve(daedal.hybrid.UnilateralProblem(rod, contacts), (0.0, 1.0), start, **TIGHT)
     assert sol.mode[0] == "wall + floor" and sol.events[0].name == "wall opens"
     assert math.sin(sol.events[0].y[2]) == pytest.approx(2.0 / 3.0 * math.sin(1.2), abs=1e-8)
 
@@ -199,8 +199,8 @@ def spinning_ball(mu, e, law="newton"):
     """A ball of radius 0.1 in the plane, coordinates (x, y, phi): its lowest point moves with x' + r phi'."""
     inertia = 0.4 * 0.1**2
     system = daedal.MechanicalSystem([1.0, 1.0, inertia], lambda t, q, v: [0.0, -G, 0.0], n_q=3)
-    floor = daedal.Contact(lambda t, q: q[1] - 0.1, e, tangent=[1.0, 0.0, 0.1], mu=mu, name="floor")
-    return system, floor, daedal.impact(system, floor, law=law)
+    floor = daedal.hybrid.Contact(lambda t, q: q[1] - 0.1, e, tangent=[1.0, 0.0, 0.1], mu=mu, name="floor")
+    return system, floor, daedal.hybrid.Impact(system, floor, law=law)
 
 
 @given(st.floats(0.0, 1.5), st.floats(0.0, 1.0), st.floats(-5.0, 5.0), st.sampled_from(["newton", "poisson"]))
@@ -219,7 +219,7 @@ def test_a_ball_with_back_spin_returns():
     """It bounces, slips, and rolls at last: angular momentum about the floor gives x' = (5 v + 2 r omega) / 7."""
     system, floor, _ = spinning_ball(0.3, 0.4)
     v, omega = 1.0, 60.0
-    problem = daedal.unilateral(system, floor)
+    problem = daedal.hybrid.UnilateralProblem(system, floor)
     sol = daedal.solve(problem, (0.0, 3.0), ([0.0, 0.6, 0.0], [v, 0.0, omega]), **TIGHT)
     assert sol.mode[-1] == "floor sticks"
     assert sol.v[0, -1] == pytest.approx((5.0 * v - 2.0 * 0.1 * omega) / 7.0, abs=1e-7)
@@ -230,18 +230,18 @@ def test_a_ball_in_a_box_keeps_its_energy_between_smooth_walls():
     """Elastic walls without friction reflect: the path is unfolded by mirrors."""
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0], n_q=2)
     walls = [
-        daedal.Contact(lambda t, q: q[0], 1.0, name="left"),
-        daedal.Contact(lambda t, q: 1.0 - q[0], 1.0, name="right"),
-        daedal.Contact(lambda t, q: q[1], 1.0, name="bottom"),
-        daedal.Contact(lambda t, q: 1.0 - q[1], 1.0, name="top"),
+        daedal.hybrid.Contact(lambda t, q: q[0], 1.0, name="left"),
+        daedal.hybrid.Contact(lambda t, q: 1.0 - q[0], 1.0, name="right"),
+        daedal.hybrid.Contact(lambda t, q: q[1], 1.0, name="bottom"),
+        daedal.hybrid.Contact(lambda t, q: 1.0 - q[1], 1.0, name="top"),
     ]
     start, speed = np.array([0.3, 0.4]), np.array([1.3, 0.9])
-    sol = daedal.solve(daedal.unilateral(ball, walls), (0.0, 10.0), (start, speed), **TIGHT)
+    sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, walls), (0.0, 10.0), (start, speed), **TIGHT)
     unfolded = start + 10.0 * speed
     folded = np.abs((unfolded + 1.0) % 2.0 - 1.0)
     np.testing.assert_allclose(sol.q[:, -1], folded, atol=1e-7)
     assert sol.n_events == sum(math.floor(x) for x in unfolded)
-    corner = daedal.solve(daedal.unilateral(ball, walls), (0.0, 1.0), ([0.5, 0.5], [1.0, 1.0]), **TIGHT)
+    corner = daedal.solve(daedal.hybrid.UnilateralProblem(ball, walls), (0.0, 1.0), ([0.5, 0.5], [1.0, 1.0]), **TIGHT)
     np.testing.assert_allclose(corner.v[:, -1], [-1.0, -1.0], atol=1e-12)  # both walls at once
 
 
@@ -275,7 +275,7 @@ def stack(n, mu=0.5, width=0.5, height=0.2):
         [1.0, 1.0, (width**2 + height**2) / 3.0] * n, lambda t, q, v: [0.0, -G, 0.0] * n, n_q=3 * n
     )
     contacts = [
-        daedal.Contact(
+        daedal.hybrid.Contact(
             lambda t, q, k=k, s=s: gap(t, q, k, s),
             name=f"{side} {k + 1}",
             tangent=lambda t, q, k=k, s=s: tangent(t, q, k, s),
@@ -284,7 +284,7 @@ def stack(n, mu=0.5, width=0.5, height=0.2):
         for k in range(n)
         for s, side in ((-1.0, "left"), (1.0, "right"))
     ]
-    return daedal.unilateral(system, contacts)
+    return daedal.hybrid.UnilateralProblem(system, contacts)
 
 
 def test_a_stack_of_three_blocks_stays_at_rest_and_its_top_slides_alone():
@@ -324,15 +324,15 @@ def test_round_cones():
 
 def test_a_puck_stops_in_the_direction_in_which_it_slides():
     puck = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0, -G], n_q=3)
-    ice = daedal.Contact(lambda t, q: q[2], tangent=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], mu=0.3, name="ice")
-    problem = daedal.unilateral(puck, ice)
+    ice = daedal.hybrid.Contact(lambda t, q: q[2], tangent=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], mu=0.3, name="ice")
+    problem = daedal.hybrid.UnilateralProblem(puck, ice)
     sol = daedal.solve(problem, (0.0, 1.0), ([0.0, 0.0, 0.0], [1.2, 1.6, 0.0]), rtol=1e-8, atol=1e-10)
     assert (sol.mode[0], sol.mode[-1]) == ("ice slips", "ice sticks")
     assert sol.events[0].t == pytest.approx(2.0 / (0.3 * G), abs=1e-6)
     np.testing.assert_allclose(sol.q[:2, -1], 2.0 / (0.3 * G) * np.array([0.6, 0.8]), atol=1e-6)
     history = sol.contact("ice", [0.1, 0.9])
     np.testing.assert_allclose(history.friction, [[-0.18 * G, 0.0], [-0.24 * G, 0.0]], atol=1e-5)
-    hit = daedal.impact(puck, ice).result(0.0, [0.0, 0.0, 0.0], [1.2, 1.6, -2.0])
+    hit = daedal.hybrid.Impact(puck, ice).result(0.0, [0.0, 0.0, 0.0], [1.2, 1.6, -2.0])
     np.testing.assert_allclose(hit.velocities, [1.2 - 0.36, 1.6 - 0.48, 0.0], atol=1e-12)
 
 
@@ -341,8 +341,8 @@ def test_a_puck_stops_in_the_direction_in_which_it_slides():
 
 def cradle(n, restitution, order):
     balls = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0] * n, n_q=n)
-    gaps = [daedal.Contact(lambda t, q, i=i: q[i + 1] - q[i], restitution) for i in range(n - 1)]
-    return daedal.impact(balls, gaps, order=order)
+    gaps = [daedal.hybrid.Contact(lambda t, q, i=i: q[i + 1] - q[i], restitution) for i in range(n - 1)]
+    return daedal.hybrid.Impact(balls, gaps, order=order)
 
 
 def test_newtons_cradle_goes_in_turn():
@@ -379,12 +379,14 @@ def test_energy_never_grows_at_an_impact(masses, angle, v, mu, e, law, order):
     c, s = math.cos(angle), math.sin(angle)
     system = daedal.MechanicalSystem([masses[0], masses[0], masses[1]], lambda t, q, v: [0.0] * 3, n_q=3)
     ends = [
-        daedal.Contact(lambda t, q: q[1] - np.sin(q[2]), e[0], tangent=[1.0, 0.0, s], mu=mu[0]),
-        daedal.Contact(lambda t, q: c - q[0] + np.cos(angle) - np.cos(q[2]), e[1], tangent=[0.0, 1.0, c], mu=mu[1]),
+        daedal.hybrid.Contact(lambda t, q: q[1] - np.sin(q[2]), e[0], tangent=[1.0, 0.0, s], mu=mu[0]),
+        daedal.hybrid.Contact(
+            lambda t, q: c - q[0] + np.cos(angle) - np.cos(q[2]), e[1], tangent=[0.0, 1.0, c], mu=mu[1]
+        ),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", daedal.EnergyWarning)
-        result = daedal.impact(system, ends, law=law, order=order).result(0.0, [c, s, angle], v)
+        result = daedal.hybrid.Impact(system, ends, law=law, order=order).result(0.0, [c, s, angle], v)
     M = np.array([masses[0], masses[0], masses[1]])
     before, after = 0.5 * M @ np.square(v), 0.5 * M @ result.velocities**2
     assert after <= before * (1.0 + 1e-9) + 1e-12
@@ -403,7 +405,7 @@ def kane():
     height = math.cos(a) + math.cos(b)
     return (
         system,
-        lambda law, e: daedal.Contact(
+        lambda law, e: daedal.hybrid.Contact(
             lambda t, q: height - np.cos(q[0]) - np.cos(q[1]),
             e,
             tangent=lambda t, q: np.array([np.cos(q[0]), np.cos(q[1])]),
@@ -418,7 +420,7 @@ def test_newtons_law_creates_energy_in_kanes_pendulum_and_is_replaced():
     v = np.array([-0.1, -0.2])  # the tip comes down, and slides back
     contact = tip("newton", 0.5)
     with pytest.warns(daedal.EnergyWarning, match="'newton' would have created energy"):
-        result = daedal.impact(system, contact).result(0.0, q, v)
+        result = daedal.hybrid.Impact(system, contact).result(0.0, q, v)
     assert result.law.startswith("poisson") and result.energy_lost >= 0.0
     M = system.mass
     assert result.velocities @ M @ result.velocities <= v @ M @ v * (1.0 + 1e-12)
@@ -430,11 +432,11 @@ def test_newtons_law_creates_energy_in_kanes_pendulum_and_is_replaced():
 def rod(mu, slip, rate=0.0, angle=1.0):
     """A rod of half length 1 whose lower end slides on the floor."""
     system = daedal.MechanicalSystem([1.0, 1.0, 1.0 / 3.0], lambda t, q, v: [0.0, -G, 0.0], n_q=3)
-    tip = daedal.Contact(
+    tip = daedal.hybrid.Contact(
         lambda t, q: q[1] - np.sin(q[2]), tangent=lambda t, q: np.array([1.0, 0.0, np.sin(q[2])]), mu=mu, name="tip"
     )
     c, s = math.cos(angle), math.sin(angle)
-    return daedal.unilateral(system, tip), ([c, s, angle], [slip - s * rate, c * rate, rate])
+    return daedal.hybrid.UnilateralProblem(system, tip), ([c, s, angle], [slip - s * rate, c * rate, rate])
 
 
 def test_a_rod_slides_with_the_force_of_the_closed_form():
@@ -491,19 +493,21 @@ def test_a_start_names_no_mode():
     pendulum = daedal.MechanicalSystem(
         1.0, lambda t, q, v: [0.0, -G], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
     )
-    rope = daedal.breaking(pendulum, 0, limit=2.0 * G)
+    rope = daedal.hybrid.breaking_joint(pendulum, 0, limit=2.0 * G)
     assert daedal.solve(rope, (0.0, 0.1), ([1.0, 0.0], [0.0, 0.0])).mode[0] == "intact"
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-G], n_q=1)
-    wall = daedal.elastoplastic(ball, lambda t, q: q[0], daedal.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3))
+    wall = daedal.hybrid.elastoplastic_contact(
+        ball, lambda t, q: q[0], daedal.hybrid.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
+    )
     assert daedal.solve(wall, (0.0, 0.1), ([1.0], [0.0])).mode[0] == "free"
-    relay = daedal.Filippov(lambda t, x: [-1.0], lambda t, x: [1.0], lambda t, x: x[0], 1)
+    relay = daedal.hybrid.Filippov(lambda t, x: [-1.0], lambda t, x: [1.0], lambda t, x: x[0], 1)
     assert daedal.solve(relay, (0.0, 0.1), [0.5]).mode[0] == "above"
-    rough = daedal.Friction(ball, [1.0], mu=0.5, normal=30.0)
+    rough = daedal.hybrid.Friction(ball, [1.0], mu=0.5, normal=30.0)
     assert daedal.solve(rough, (0.0, 0.1), ([0.0], [0.0])).mode[0] == "stick"
-    bounce = daedal.HybridProblem({"flight": ball}, start="flight")
+    bounce = daedal.hybrid.HybridProblem({"flight": ball}, start="flight")
     assert daedal.solve(bounce, (0.0, 0.1), ([1.0], [0.0])).mode[0] == "flight"
     with pytest.raises(daedal.InvalidProblemError, match="start 'fligt' is not a mode"):
-        daedal.HybridProblem({"flight": ball}, start="fligt")
+        daedal.hybrid.HybridProblem({"flight": ball}, start="fligt")
 
 
 def test_starts_inside_and_unknown_modes_are_refused():
@@ -531,13 +535,13 @@ def test_starts_inside_and_unknown_modes_are_refused():
 )
 def test_contacts_are_checked(options, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):
-        daedal.Contact(lambda t, q: q[1], **options)
+        daedal.hybrid.Contact(lambda t, q: q[1], **options)
 
 
 def test_arguments_of_unilateral_are_checked():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -G], n_q=2)
-    floor = daedal.Contact(lambda t, q: q[1], tangent=[1.0, 0.0, 0.0], mu=0.3)
+    floor = daedal.hybrid.Contact(lambda t, q: q[1], tangent=[1.0, 0.0, 0.0], mu=0.3)
     with pytest.raises(daedal.InvalidProblemError, match="tangent has 3 entries; the system has 2 coordinates"):
-        daedal.unilateral(ball, floor)
+        daedal.hybrid.UnilateralProblem(ball, floor)
     with pytest.raises(daedal.InvalidProblemError, match="unknown order 'random'"):
-        daedal.unilateral(ball, lambda t, q: q[1], order="random")
+        daedal.hybrid.UnilateralProblem(ball, lambda t, q: q[1], order="random")

@@ -104,7 +104,7 @@ def test_index_2_with_every_kind_of_matrix(structure):
     problem = daedal.ImplicitDAE(residual, 3, **options)
     method = {}
     if structure == "gmres":
-        method = {"linear_solver": "gmres", "preconditioner": daedal.BandedPreconditioner(1, 1)}
+        method = {"linear_solver": "gmres", "preconditioner": daedal.linear_solvers.BandedPreconditioner(1, 1)}
     sol = daedal.solve(
         problem, (0.0, 5.0), ([0.0, 1.0, 1.0], [1.0, 0.0, -1.0]), rtol=1e-6, atol=1e-6, **method, method="dassl"
     )

@@ -171,7 +171,7 @@ def test_what_the_error_test_leaves_out_is_named_where_the_steps_do_not_resolve_
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - np.cos(t), y[1] - wave(t)], n=2)
     start, times = ([0.5, wave(0.0)], [0.5, -1.0]), np.linspace(0.0, 10.0, 2001)
     tolerances = {"rtol": 1e-5, "atol": 1e-5, "switches": "never"}  # which would meet the kinks
-    sol = daedal.solve(problem, (0.0, 10.0), start, method=daedal.DASSL(error_test=error_test), **tolerances)
+    sol = daedal.solve(problem, (0.0, 10.0), start, method=daedal.methods.DASSL(error_test=error_test), **tolerances)
     np.testing.assert_allclose(sol.y[1], wave(sol.t), atol=1e-4)
     worst = np.max(np.abs(sol(times)[1] - wave(times)))
     assert worst > 0.01 and "Between steps y[1] may be wrong by about" in sol.message
@@ -179,9 +179,9 @@ def test_what_the_error_test_leaves_out_is_named_where_the_steps_do_not_resolve_
     assert 0.2 * worst < said < 5.0 * worst
     # the remedies help
     kinks = np.arange(0.63, 10.0, 1.0)
-    tested = daedal.solve(problem, (0.0, 10.0), start, method=daedal.DASSL(error_test="all"), **tolerances)
+    tested = daedal.solve(problem, (0.0, 10.0), start, method=daedal.methods.DASSL(error_test="all"), **tolerances)
     broken = daedal.solve(
-        problem, (0.0, 10.0), start, method=daedal.DASSL(error_test=error_test), breakpoints=kinks, **tolerances
+        problem, (0.0, 10.0), start, method=daedal.methods.DASSL(error_test=error_test), breakpoints=kinks, **tolerances
     )
     for better in (tested, broken):
         assert "Between steps" not in better.message
@@ -190,5 +190,7 @@ def test_what_the_error_test_leaves_out_is_named_where_the_steps_do_not_resolve_
 
 def test_nothing_is_said_where_the_steps_resolve_what_the_error_test_leaves_out():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - np.cos(t), y[1] - y[0] ** 2], n=2)
-    sol = daedal.solve(problem, (0.0, 10.0), ([0.5, 0.25], None), method=daedal.DASSL(error_test="differential"))
+    sol = daedal.solve(
+        problem, (0.0, 10.0), ([0.5, 0.25], None), method=daedal.methods.DASSL(error_test="differential")
+    )
     assert "Between steps" not in sol.message

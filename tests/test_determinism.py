@@ -103,11 +103,11 @@ def chain_start(shift):
 
 def thermostat():
     heat, cool = (daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s + 0.5 * y[0]], 1) for s in (2.0, 0.0))
-    return daedal.HybridProblem(
+    return daedal.hybrid.HybridProblem(
         {"on": heat, "off": cool},
         [
-            daedal.Transition("on", "off", lambda t, y: y[0] - 2.0, name="warm"),
-            daedal.Transition("off", "on", lambda t, y: y[0] - 1.0, name="cold"),
+            daedal.hybrid.Transition("on", "off", lambda t, y: y[0] - 2.0, name="warm"),
+            daedal.hybrid.Transition("off", "on", lambda t, y: y[0] - 1.0, name="cold"),
         ],
     )
 
@@ -268,5 +268,5 @@ def test_new_parameters_and_pickling_of_a_prepared_solver():
 
 
 def test_parameters_for_a_problem_without_any_are_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="without parameters"):
+    with pytest.raises(daedal.InvalidProblemError, match="has no parameters"):
         daedal.prepare(implicit()).solve((0.0, 1.0), SCALAR[0], params=[1.0])

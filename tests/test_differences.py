@@ -56,7 +56,7 @@ def test_an_impact_sees_the_gradient_at_large_angles(turns):
     """The tip of a rod of length 1 that turns about the origin and moves upwards hits the ground."""
     system = daedal.MechanicalSystem(np.eye(2), lambda t, q, v: [0.0, 0.0], n_q=2)
     q, v = [2.0 * pi * turns + 0.5, -sin(0.5)], np.array([-1.0, 0.0])
-    _, after = daedal.impact(system, lambda t, q: sin(q[0]) + q[1], 0.0)(0.0, q, v)
+    _, after = daedal.hybrid.Impact(system, lambda t, q: sin(q[0]) + q[1], 0.0)(0.0, q, v)
     normal = np.array([cos(0.5), 1.0])
     np.testing.assert_allclose(after, v - normal * (normal @ v) / (normal @ normal), atol=1e-8)
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import DOP853, ODE, library
+from daedal import ODE, library
 from daedal.analysis.order_conditions.trees import rooted_trees
+from daedal.methods import DOP853
 from daedal.methods.explicit.runge_kutta import _DOP853 as TABLEAU
 
 STAGES = np.zeros((16, 16))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import daedal
-from daedal.ensembles import Histogram, Quantiles, Reduction
+from daedal.ensembles import Aggregator, Histogram, Quantiles
 from daedal.ensembles.columns import Members
 from daedal.ensembles.inputs import read_params, read_starts
 from ensemble_models import START, bouncing_ball, decay, moody, pendulum
@@ -209,8 +209,8 @@ def test_all_forms_of_inputs_give_the_same_runs(reference):
         ((START for _ in range(6)), {"g": gravities}),
         ({"x": 1.0, "y": 0.0, "x'": 0.0, "y'": 0.0}, {"g": gravities}),
     ]
-    for initials, params in forms:
-        ensemble = daedal.solve_many(problem, SPAN, initials, params=params, chunk_size=4)
+    for initial, params in forms:
+        ensemble = daedal.solve_many(problem, SPAN, initial, params=params, chunk_size=4)
         assert ensemble.members == 6
         assert_array_equal(ensemble.final.y, reference[:6])
     vector = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [-p[1] * q[0]], n_q=1, params=np.array([1.0, 4.0]))
@@ -221,26 +221,26 @@ def test_all_forms_of_inputs_give_the_same_runs(reference):
 
 
 @pytest.mark.parametrize(
-    ("initials", "params", "words"),
+    ("initial", "params", "words"),
     [
-        ((np.zeros((3, 2)), np.zeros((4, 2))), None, r"\(q0\) has 3 members and initials \(v0\) has 4"),
+        ((np.zeros((3, 2)), np.zeros((4, 2))), None, r"\(q0\) has 3 members and initial \(v0\) has 4"),
         ((np.zeros((3, 3)), None), None, r"\(q0\) has shape \(3, 3\); the last axis must have length 2"),
         (START, {"k": [1.0]}, "'k' is not among the parameters"),
         (START, {"g": ["a", "b"]}, ""),
-        (None, None, "initials is missing"),
+        (None, None, "initial is missing"),
         (np.zeros((3, 5)), None, "last axis must have length 4"),
         ({}, None, "empty"),
-        (7.0, None, "initials must be"),
+        (7.0, None, "initial must be"),
         ((["a", "b"], None), None, "real numbers"),
     ],
 )
-def test_bad_input_is_named(initials, params, words):
+def test_bad_input_is_named(initial, params, words):
     if words == "":
-        ensemble = daedal.solve_many(pendulum(), SPAN, initials, params=params)
+        ensemble = daedal.solve_many(pendulum(), SPAN, initial, params=params)
         assert ensemble.failed.tolist() == [0, 1]
         return
     with pytest.raises(daedal.InvalidProblemError, match=words):
-        daedal.solve_many(pendulum(), SPAN, initials, params=params)
+        daedal.solve_many(pendulum(), SPAN, initial, params=params)
 
 
 def test_wrong_options_are_refused():
@@ -260,7 +260,7 @@ def test_wrong_options_are_refused():
         with pytest.raises(daedal.InvalidProblemError, match=words):
             run(**options)
     free = daedal.MechanicalSystem(1.0, lambda t, q, v: [-1.0], n_q=1)
-    with pytest.raises(daedal.InvalidProblemError, match="stated without parameters"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"(stated without|has no) parameters"):
         daedal.solve_many(free, SPAN, ([0.0], [0.0]), params=[[1.0]])
 
 
@@ -402,7 +402,7 @@ def test_quantiles_of_many_members_are_within_their_error(values, level):
 
 
 def test_histograms_and_own_reductions():
-    class Largest(Reduction):
+    class Largest(Aggregator):
         name = "largest"
 
         def summary(self, values):
@@ -557,26 +557,28 @@ def test_progress_shows_the_rate(capsys):
 def test_samples_are_stratified_balanced_and_repeatable():
     from scipy import stats
 
-    points = daedal.sample({"a": (2.0, 4.0), "b": stats.norm(1.0, 0.5)}, 64, seed=3)
+    points = daedal.ensembles.sample({"a": (2.0, 4.0), "b": stats.norm(1.0, 0.5)}, 64, seed=3)
     assert sorted(((points["a"] - 2.0) * 32.0).astype(int).tolist()) == list(range(64))
     strata = (stats.norm(1.0, 0.5).cdf(points["b"]) * 64.0).astype(int)
     assert sorted(strata.tolist()) == list(range(64))
-    assert_array_equal(daedal.sample({"a": (2.0, 4.0), "b": stats.norm(1.0, 0.5)}, 64, seed=3)["b"], points["b"])
-    sobol = daedal.sample({"a": (0.0, 1.0), "b": (0.0, 1.0)}, 256, method="sobol", frame=True)
+    assert_array_equal(
+        daedal.ensembles.sample({"a": (2.0, 4.0), "b": stats.norm(1.0, 0.5)}, 64, seed=3)["b"], points["b"]
+    )
+    sobol = daedal.ensembles.sample({"a": (0.0, 1.0), "b": (0.0, 1.0)}, 256, method="sobol", frame=True)
     assert abs(sobol["a"].mean() - 0.5) < 1e-2 and np.sum((sobol["a"] < 0.5) & (sobol["b"] < 0.5)) == 64
     for wrong, words in (
-        (lambda: daedal.sample({}, 3), "distributions"),
-        (lambda: daedal.sample({"a": (1.0, 0.0)}, 3), "interval"),
-        (lambda: daedal.sample({"a": 7}, 3), "'a'"),
-        (lambda: daedal.sample({"a": (0.0, 1.0)}, 0), "n must"),
-        (lambda: daedal.sample({"a": (0.0, 1.0)}, 3, method="magic"), "method"),
+        (lambda: daedal.ensembles.sample({}, 3), "distributions"),
+        (lambda: daedal.ensembles.sample({"a": (1.0, 0.0)}, 3), "interval"),
+        (lambda: daedal.ensembles.sample({"a": 7}, 3), "'a'"),
+        (lambda: daedal.ensembles.sample({"a": (0.0, 1.0)}, 0), "n must"),
+        (lambda: daedal.ensembles.sample({"a": (0.0, 1.0)}, 3, method="magic"), "method"),
     ):
         with pytest.raises(daedal.InvalidProblemError, match=words):
             wrong()
 
 
 def test_plots_show_bands_lines_and_scatter(tmp_path):
-    params = daedal.sample({"g": (1.0, 10.0)}, 20)
+    params = daedal.ensembles.sample({"g": (1.0, 10.0)}, 20)
     over_time = daedal.solve_many(pendulum(), SPAN, START, params=params, t_eval=np.linspace(0.0, 1.0, 9))
     bands = over_time.plot(variables=["x", "y"], pyplot=False, save=tmp_path / "bands.png")
     assert (tmp_path / "bands.png").stat().st_size > 1000

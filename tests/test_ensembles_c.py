@@ -196,7 +196,7 @@ def test_runs_of_mechanisms_are_those_of_the_driver(name, tol, folder):
     model = getattr(daedal.library, name)()
     found = host_run(model, folder, rtol=tol, atol=tol)
     times = np.linspace(*model.t_span, 5)
-    form, method = daedal.CoordinateProjection(), daedal.DOPRI5(norm="max")
+    form, method = daedal.formulations.CoordinateProjection(), daedal.methods.DOPRI5(norm="max")
     expected = daedal.solve(
         model.problem, model.t_span, model.initial, t_eval=times, rtol=tol, atol=tol, formulation=form, method=method
     )
@@ -218,9 +218,11 @@ def _params(problem):
 @pytest.mark.parametrize("name, rtol, atol", [("robertson", 1e-6, 1e-10), ("transistor_amplifier", 1e-5, 1e-5)])
 def test_runs_of_stiff_problems_are_those_of_the_driver(name, rtol, atol, variant, folder):
     model = getattr(daedal.library, name)()
-    found = host_run(model, folder, rtol=rtol, atol=atol, method=daedal.Rosenbrock(variant=variant), first_step=1e-6)
+    found = host_run(
+        model, folder, rtol=rtol, atol=atol, method=daedal.methods.Rosenbrock(variant=variant), first_step=1e-6
+    )
     times = np.linspace(*model.t_span, 5)
-    options = {"method": daedal.Rosenbrock(variant=variant), "first_step": 1e-6, "switches": "never"}
+    options = {"method": daedal.methods.Rosenbrock(variant=variant), "first_step": 1e-6, "switches": "never"}
     expected = daedal.solve(model.problem, model.t_span, model.initial, t_eval=times, rtol=rtol, atol=atol, **options)
     assert found.statuses[0] == Ending.FINISHED
     assert found.steps[0] == expected.stats.steps
@@ -423,14 +425,16 @@ def test_ordinary_differential_equations_run_too(method, folder):
     """y' = -k y."""
     problem = daedal.ODE(lambda t, y, p: [-p[0] * y[0]], 1, params=np.array([1.0]))
     k, options = np.array([[0.5], [1.0], [4.0]]), {"method": method, "rtol": 1e-9, "atol": 1e-11}
-    found = daedal.solve_on_gpu(problem, (0.0, 1.0), np.array([1.0]), params=k, engine=HostEngine(folder), **options)
+    found = daedal.ensembles.solve_on_gpu(
+        problem, (0.0, 1.0), np.array([1.0]), params=k, engine=HostEngine(folder), **options
+    )
     np.testing.assert_allclose(found.y, np.exp(-k), rtol=1e-7)
 
 
 @needs_compiler
 def test_solve_on_gpu_takes_and_gives_arrays_of_the_device(folder):
     g = np.linspace(1.0, 10.0, 9)[:, None]
-    found = daedal.solve_on_gpu(
+    found = daedal.ensembles.solve_on_gpu(
         pendulum(), (0.0, 1.0), START, params=g, t_eval=[0.5], engine=HostEngine(folder), rtol=1e-8, atol=1e-8
     )
     expected = daedal.solve_many(pendulum(), (0.0, 1.0), START, params={"g": g[:, 0]}, t_eval=[0.5])
@@ -438,7 +442,7 @@ def test_solve_on_gpu_takes_and_gives_arrays_of_the_device(folder):
     np.testing.assert_allclose(found.y, expected.final.y, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.outputs[:, 0], expected.y[:, :, 0], rtol=1e-5, atol=1e-6)
     with pytest.raises(daedal.InvalidProblemError, match="params has 2 columns; the problem has 1"):
-        daedal.solve_on_gpu(pendulum(), (0.0, 1.0), START, params=np.ones((3, 2)), engine=HostEngine(folder))
+        daedal.ensembles.solve_on_gpu(pendulum(), (0.0, 1.0), START, params=np.ones((3, 2)), engine=HostEngine(folder))
 
 
 # --- what a GPU cannot do ---------------------------------------------------------------------------------------------
@@ -469,7 +473,7 @@ def test_what_a_gpu_cannot_do_is_refused_with_the_reason(options, words, monkeyp
 
 def test_rosenbrock_methods_are_not_for_mechanisms():
     with pytest.raises(daedal.InvalidProblemError, match="mechanisms are integrated by 'dopri5'"):
-        gpu_model(pendulum(), checked_settings(method=daedal.Rosenbrock()), outputs=False)
+        gpu_model(pendulum(), checked_settings(method=daedal.methods.Rosenbrock()), outputs=False)
 
 
 def test_functions_that_cannot_be_traced_are_named():
@@ -487,7 +491,7 @@ def test_a_matrix_that_depends_on_y_is_named():
 @pytest.mark.parametrize("options", [{"precision": "half"}, {"device": -1}, {"device": 1.5}])
 def test_options_of_a_gpu_are_checked(options):
     with pytest.raises(daedal.InvalidProblemError, match=next(iter(options))):
-        daedal.GPU(**options)
+        daedal.ensembles.GPU(**options)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def ball(extra=()):
     system = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [0.0, -p["g"]], n_q=2, names=["x", "h"], params={"g": 9.81, "e": 0.7}
     )
-    impact = daedal.Transition(
+    impact = daedal.hybrid.Transition(
         "flight",
         "flight",
         lambda t, q, v: q[1],
@@ -113,7 +113,7 @@ def ball(extra=()):
         reset=lambda t, q, v, p: (q, [v[0], -p["e"] * v[1]]),
         name="impact",
     )
-    return daedal.HybridProblem({"flight": system}, [impact, *extra])
+    return daedal.hybrid.HybridProblem({"flight": system}, [impact, *extra])
 
 
 def test_resets_and_starts_of_a_ball_run_in_the_loop(handed_back):
@@ -153,11 +153,11 @@ def pendulum_on_a_line():
     def length(t, q, v):
         return 1.0 - q[0] ** 2 - q[1] ** 2
 
-    return daedal.HybridProblem(
+    return daedal.hybrid.HybridProblem(
         {"taut": taut, "slack": slack},
         [
-            daedal.Transition("taut", "slack", pull, direction=-1, name="slackens"),
-            daedal.Transition("slack", "taut", length, direction=-1, name="tightens", project=True),
+            daedal.hybrid.Transition("taut", "slack", pull, direction=-1, name="slackens"),
+            daedal.hybrid.Transition("slack", "taut", length, direction=-1, name="tightens", project=True),
         ],
     )
 
@@ -184,7 +184,7 @@ def test_guards_of_multipliers_are_left_to_the_driver():
         n_constraints=1,
         params={"push": 1.0},
     )
-    problem = daedal.Friction(block, [1.0, 0.0], mu=0.2, constraint=0)
+    problem = daedal.hybrid.Friction(block, [1.0, 0.0], mu=0.2, constraint=0)
     push, start = np.array([1.0, 2.5, 4.0]), ([0.0, 0.0], [1.0, 0.0])
     mode = problem.entry((0.0, 1.0), start)
     ensemble = daedal.solve_many(problem, (0.0, 1.0), mode, params={"push": push}, workers=1)
@@ -218,7 +218,7 @@ def test_modes_that_are_left_at_once_and_transitions_that_end_runs_are_part_of_t
 
 
 def test_a_transition_that_ends_the_run_is_an_event_of_its_member(handed_back):
-    gone = daedal.Transition("flight", None, lambda t, q, v: 1.0 - q[0], direction=-1, name="gone")
+    gone = daedal.hybrid.Transition("flight", None, lambda t, q, v: 1.0 - q[0], direction=-1, name="gone")
     speed, problem = np.linspace(0.5, 3.0, COUNT), ball([gone])
     v, times = np.column_stack([speed, np.zeros(COUNT)]), np.linspace(0.0, 1.0, 5)
     ensemble = daedal.solve_many(problem, (0.0, 1.0), ("flight", ([0.0, 1.0], v)), t_eval=times, workers=1)

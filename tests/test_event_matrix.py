@@ -86,21 +86,27 @@ FAMILIES = {
     "dassl-implicit": Family(IMPLICIT, "DASSL", {"method": "dassl"}),
     "radau-implicit": Family(IMPLICIT, "Radau", {"method": "radau"}),
     "rosenbrock-implicit": Family(IMPLICIT, "Rosenbrock", {"method": "rosenbrock"}),
-    "irk-implicit": Family(IMPLICIT, "ImplicitRungeKutta, Gauss", {"method": daedal.ImplicitRungeKutta("gauss3")}),
+    "irk-implicit": Family(
+        IMPLICIT, "ImplicitRungeKutta, Gauss", {"method": daedal.methods.ImplicitRungeKutta("gauss3")}
+    ),
     "extrapolation-implicit": Family(IMPLICIT, "Extrapolation", {"method": "extrapolation"}),
     "auto-implicit": Family(IMPLICIT, "Radau", runs_to_an_event="DASSL"),
     "dassl-semi_explicit": Family(SEMI_EXPLICIT, "DASSL", {"method": "dassl"}),
     "radau-semi_explicit": Family(SEMI_EXPLICIT, "Radau", {"method": "radau"}),
     "rosenbrock-semi_explicit": Family(SEMI_EXPLICIT, "Rosenbrock", {"method": "rosenbrock"}),
     "irk-semi_explicit": Family(
-        SEMI_EXPLICIT, "ImplicitRungeKutta, Lobatto IIIC", {"method": daedal.ImplicitRungeKutta("lobatto_iiic4")}
+        SEMI_EXPLICIT,
+        "ImplicitRungeKutta, Lobatto IIIC",
+        {"method": daedal.methods.ImplicitRungeKutta("lobatto_iiic4")},
     ),
     "extrapolation-semi_explicit": Family(SEMI_EXPLICIT, "Extrapolation", {"method": "extrapolation"}),
     "auto-semi_explicit": Family(SEMI_EXPLICIT, "Radau", runs_to_an_event="DASSL"),
     "dassl-index2": Family(INDEX2, "DASSL", {"method": "dassl"}),
     "radau-index2": Family(INDEX2, "Radau", {"method": "radau"}),
     "irk-index2": Family(
-        INDEX2, "ImplicitRungeKutta, Gauss", {"method": daedal.ImplicitRungeKutta("gauss3", projection="always")}
+        INDEX2,
+        "ImplicitRungeKutta, Gauss",
+        {"method": daedal.methods.ImplicitRungeKutta("gauss3", projection="always")},
     ),
     "phem56-index2": Family(INDEX2, "PHEM56", {"method": "phem56"}),
     "hem4-index2": Family(INDEX2, "HEM4", {"method": "hem4", "rtol": 1e-8, "atol": 1e-8}),

@@ -287,7 +287,7 @@ def test_dips_within_long_steps_of_one_step_methods_are_all_seen(method, tol, de
 
 def test_rosenbrock_methods_begin_where_they_see_events():
     stiff = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + 50.0 * (y[0] - math.cos(t))], 1)
-    for rtol, chosen in ((1e-2, daedal.DASSL()), (1e-4, daedal.Rosenbrock())):
+    for rtol, chosen in ((1e-2, daedal.methods.DASSL()), (1e-4, daedal.methods.Rosenbrock())):
         start = {"t_span": (0.0, 20.0), "initial": ([1.0], [0.0]), "rtol": rtol}
         sol = daedal.solve(stiff, events=lambda t, y: y[0] - 0.5, **start)
         assert sol.method.split(",")[0] == chosen.title.split(",")[0]

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import MEXX, Extrapolation, library
+from daedal import library
 from daedal.errors import InvalidProblemError
+from daedal.methods import MEXX, Extrapolation
 from daedal.methods.extrapolation.extrapolation_sequences import SEQUENCES, amplification, step_numbers
 
 SCHEMES = ("linearly implicit", "limex", "implicit")
@@ -27,7 +28,7 @@ SCHEMES = ("linearly implicit", "limex", "implicit")
 def test_a_table_with_k_columns_removes_k_minus_1_powers_of_h(numbers, coefficients, power):
     """T_kk is the polynomial in h^power at 0, exactly, if its degree is below k."""
     terms = coefficients[: len(numbers)]
-    table = daedal.extrapolation_table(
+    table = daedal.methods.extrapolation_table(
         numbers, lambda n: sum(c * Fraction(1, n) ** (power * i) for i, c in enumerate(terms)), power
     )
     assert table[-1][len(terms) - 1] == terms[0]
@@ -38,7 +39,7 @@ def test_amplification_is_what_alternating_round_off_becomes(name):
     """Errors of the rows with the signs of their weights add up to it."""
     numbers = step_numbers(name)[:6]
     signs = {n: (-1.0) ** (len(numbers) - 1 - j) for j, n in enumerate(numbers)}
-    assert daedal.extrapolation_table(numbers, signs.get)[-1][-1] == pytest.approx(amplification(numbers)[-1])
+    assert daedal.methods.extrapolation_table(numbers, signs.get)[-1][-1] == pytest.approx(amplification(numbers)[-1])
 
 
 # --- orders -----------------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def test_a_problem_of_index_2_is_refused_with_a_remedy():
         ({"sequence": [3]}, "2 to 12"),
         ({"columns": 1}, "from 2 to 12"),
         ({"columns": 4, "sequence": [1, 2, 3]}, "from 2 to 3"),
-        ({"linear_solver": "gmres"}, "GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "GMRES requires DASSL"),
         ({"error_test": "some"}, "unknown error_test"),
     ],
 )

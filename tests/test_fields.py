@@ -12,7 +12,7 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
-from daedal.methods.linear_solvers import _SparseLU
+from daedal.methods.iterative_solvers import _SparseLU
 
 
 def run(model, **options):
@@ -96,7 +96,7 @@ def test_pressure_has_the_order_of_bdf(k):
     exact = run(model, method="radau", rtol=1e-9, atol=1e-10).y[:, -1]
     errors = []
     for steps in (20, 40):
-        method = daedal.Multistep(f"bdf{k}")
+        method = daedal.methods.Multistep(f"bdf{k}")
         sol = daedal.solve(
             model.problem, (0.0, 1.0), model.initial, method=method, fixed_step=1.0 / steps, compile="never"
         )

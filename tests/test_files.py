@@ -321,7 +321,7 @@ def test_any_other_value_in_the_header_is_refused_or_a_solution(saved, tmp_path_
 
 def test_other_versions_are_named(saved, tmp_path):
     refused(rewritten(saved, tmp_path / "a.npz", lambda h: h.update(version=2)), "format version 2.*upgrade")
-    refused(rewritten(saved, tmp_path / "b.npz", lambda h: h.update(version="1")), "no version")
+    refused(rewritten(saved, tmp_path / "b.npz", lambda h: h.update(version="1")), "no format version")
     refused(
         rewritten(saved, tmp_path / "c.npz", lambda h: h.update(format="else")), "does not identify a Daedal solution"
     )
@@ -360,7 +360,7 @@ def test_bombs_and_tricks_with_names_are_refused(saved, tmp_path):
     place = content.rindex(b"PK\x01\x02")
     content[place + 20 : place + 28] = struct.pack("<II", 2**31, 2**31)
     (tmp_path / "c.npz").write_bytes(content)
-    refused(tmp_path / "c.npz", "promises more")
+    refused(tmp_path / "c.npz", "declares more")
     nested = b"[" * 100_000 + b"]" * 100_000
     refused(rewritten(saved, tmp_path / "d.npz", members=lambda all: all.update({"header.json": nested})))
 

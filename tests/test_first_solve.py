@@ -41,7 +41,8 @@ import sys
 import daedal
 problem = daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1, names=["u"], algebraic=[False], bandwidth=(0, 0))
 daedal.SemiExplicitDAE(lambda t, y, z: -z, lambda t, y, z: z - y, 1, 1)
-daedal.DASSL(max_order=2, linear_solver=daedal.GMRES(), preconditioner=daedal.BandedPreconditioner(0, 0))
+solvers = daedal.linear_solvers
+daedal.methods.DASSL(linear_solver=solvers.GMRES(), preconditioner=solvers.BandedPreconditioner(0, 0))
 problem.evaluate(0.0, [1.0], [-1.0])
 print(*({"numba", "llvmlite", "matplotlib", "sympy", "tqdm"} & set(sys.modules)))
 """

@@ -86,8 +86,8 @@ def test_several_runs_with_inputs_initial_values_and_unknowns_of_their_own():
         return load / 0.6 + (start - load / 0.6) * np.exp(-0.6 * t)
 
     runs = [
-        daedal.Experiment({"t": TIMES, "x": x(TIMES, 1.0, 0.0)}, initial=([1.0], None), name="free"),
-        daedal.Experiment(
+        daedal.sensitivity.Experiment({"t": TIMES, "x": x(TIMES, 1.0, 0.0)}, initial=([1.0], None), name="free"),
+        daedal.sensitivity.Experiment(
             {"t": TIMES, "x": x(TIMES, 2.5, 3.0)},
             initial=([1.0], None),
             params={"load": 3.0},
@@ -205,7 +205,7 @@ def test_multiple_shooting_finds_the_parameters_of_a_chaotic_model():
 def test_uncertainty_of_a_solution_is_that_of_the_closed_form():
     sol = daedal.solve(decay(), (0.0, 2.0), ([1.0], None), sensitivities=["k", "x(0)"], rtol=1e-9)
     covariance = np.array([[0.04, 0.01], [0.01, 0.09]])
-    band = daedal.uncertainty(sol, covariance, ["k", "x(0)"])
+    band = daedal.sensitivity.uncertainty(sol, covariance, ["k", "x(0)"])
     rows = np.array([-sol.t * np.exp(-sol.t), np.exp(-sol.t)])
     assert band["x"] == pytest.approx(np.sqrt(np.einsum("at,ab,bt->t", rows, covariance, rows)), rel=1e-6, abs=1e-9)
     figure = band.plot("x", pyplot=False)
@@ -235,7 +235,7 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
     [
         (GOOD, ["kk"], {}, "did you mean 'k'"),
         (GOOD, ["y(0)"], {}, "did you mean 'x(0)'"),
-        (GOOD, [], {}, "nothing to be estimated"),
+        (GOOD, [], {}, "nothing is to be estimated"),
         (GOOD, 3, {}, "parameters must be names"),
         ({"t": TIMES, "y": TIMES}, ["k"], {}, "there is no variable or output 'y'"),
         ({"x": TIMES}, ["k"], {}, "no times"),
@@ -254,12 +254,17 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
         (GOOD, {"k": -1.0}, {"log": ["k"]}, "must be positive for a logarithmic scale"),
         (GOOD, {"k": "fast"}, {}, "must be a number"),
         (GOOD, ["k"], {"initial": None}, "no initial values"),
-        ({"t": [0.0, 1.0], "x": [1.0, np.nan]}, ["k", "x(0)"], {}, "cannot be found from 1"),
+        ({"t": [0.0, 1.0], "x": [1.0, np.nan]}, ["k", "x(0)"], {}, "cannot be estimated from 1"),
         (GOOD, ["k"], {"shooting": 1}, "at least 2"),
         (GOOD, ["k"], {"loss": "quadratic"}, "unknown loss 'quadratic'"),
         (GOOD, ["k"], {"outputs": {"z": 3.0}}, "must be a function of t and y"),
-        (daedal.Experiment(GOOD, params={"k": 5.0}), ["k"], {}, "is estimated, and cannot be given for one run"),
-        (daedal.Experiment(GOOD, unknown=["x(0)", "x(0)"]), ["k"], {}, "names something twice"),
+        (
+            daedal.sensitivity.Experiment(GOOD, params={"k": 5.0}),
+            ["k"],
+            {},
+            "is estimated, and cannot be given for one run",
+        ),
+        (daedal.sensitivity.Experiment(GOOD, unknown=["x(0)", "x(0)"]), ["k"], {}, "names something twice"),
     ],
 )
 def test_bad_input_is_named(data, parameters, options, words):
@@ -303,7 +308,7 @@ def test_an_estimate_of_zero_is_determined_by_the_data():
 def test_an_estimate_at_its_bound_is_named():
     data, bounds = {"t": TIMES, "x": np.exp(-0.7 * TIMES)}, {"k": (0.9, 2.0)}
     found = daedal.fit(decay(), data, ["k"], initial=([1.0], None), bounds=bounds)
-    assert found.at_bounds == ("k",) and "ends at a bound" in str(found)
+    assert found.at_bounds == ("k",) and "is at a bound" in str(found)
 
 
 def test_multipliers_are_told_apart_by_their_names():

@@ -50,7 +50,9 @@ def on_a_belt(mu=0.3):
     block = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [-p["k"] * q[0] - 0.05 * v[0]], n_q=1, params={"k": 1.0, "mu": mu}, names=["x"]
     )
-    return daedal.Friction(block, [1.0], lambda s, p: p["mu"], mu_static=lambda p: 1.4 * p["mu"], normal=1.0, speed=0.2)
+    return daedal.hybrid.Friction(
+        block, [1.0], lambda s, p: p["mu"], mu_static=lambda p: 1.4 * p["mu"], normal=1.0, speed=0.2
+    )
 
 
 def test_friction_coefficient_from_a_stick_slip_record():
@@ -115,7 +117,7 @@ def test_the_name_of_a_vector_stands_for_its_numbers():
     for names in (["p"], {"p": [0.9, 0.4]}, {"p": 0.7}):
         found = daedal.fit(chain, data, names, initial=[1.0, 0.0], bounds={"p": (0.0, 2.0)})
         assert found.params == pytest.approx({"p[0]": 0.8, "p[1]": 0.3}, rel=1e-6)
-    with pytest.raises(daedal.InvalidProblemError, match="'p' has 2 numbers, and 3 starting values"):
+    with pytest.raises(daedal.InvalidProblemError, match="'p' has 2 numbers, but 3 starting values"):
         daedal.fit(chain, data, {"p": [1.0, 1.0, 1.0]}, initial=[1.0, 0.0])
 
 
@@ -169,7 +171,7 @@ def test_ctrl_c_while_shooting_keeps_the_best_so_far(monkeypatch):
     assert abs(found.params["k"] - 0.7) < 0.7  # it began at 2
 
 
-@pytest.mark.parametrize(("problem", "words"), [(on_a_belt(), "not for a Friction"), ("model", "not for a str")])
+@pytest.mark.parametrize(("problem", "words"), [(on_a_belt(), "does not support Friction"), ("model", "not str")])
 def test_what_cannot_be_fitted_is_said(problem, words):
     with pytest.raises(daedal.InvalidProblemError, match=words):
         daedal.fit(problem, {"t": TIMES, "x": TIMES}, ["mu"], initial=([0.0], [0.2]), shooting=3)

@@ -70,6 +70,19 @@ def test_compiled_code_is_called_with_numbers(extension):
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
 
 
+def test_a_module_that_wraps_compiled_code_is_called_with_numbers(extension, monkeypatch):
+    """As SWIG writes them, wherever they lie: functions in Python that hand their arguments to a compiled module."""
+    wrapper, compiled = ModuleType("wrapper"), ModuleType("_wrapper")
+    wrapper.__file__, compiled.__file__ = "/somewhere/wrapper.py", f"/somewhere/_wrapper{EXTENSION_SUFFIXES[0]}"
+    wrapper._wrapper, compiled.rate = compiled, extension.rate
+    exec("def rate(y): return _wrapper.rate(y)", vars(wrapper))
+    for module in (wrapper, compiled):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    sol, words = solved(lambda t, y: [wrapper.rate(y[0])])
+    assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
+    assert "uses wrapper, whose code works on numbers only" in words
+
+
 def test_a_casadi_function_does_not_crash():
     casadi = pytest.importorskip("casadi")
     x = casadi.SX.sym("x", 2)

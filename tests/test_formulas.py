@@ -15,9 +15,13 @@ from daedal.methods.implicit_rk.implicit_families import collocation, radau_iia
 from daedal.methods.named_formulas import extrapolated_euler, formula_names
 
 F = Fraction
-STAGES = [name for name in formula_names() if isinstance(daedal.formula(name), daedal.RungeKuttaTableau)]
-STEPS = [name for name in formula_names() if isinstance(daedal.formula(name), daedal.MultistepFormula)]
-EXACT = [name for name in STAGES if daedal.formula(name).exact]
+STAGES = [
+    name for name in formula_names() if isinstance(daedal.methods.coefficients(name), daedal.methods.RungeKuttaTableau)
+]
+STEPS = [
+    name for name in formula_names() if isinstance(daedal.methods.coefficients(name), daedal.methods.MultistepFormula)
+]
+EXACT = [name for name in STAGES if daedal.methods.coefficients(name).exact]
 
 
 # --- printed coefficients ---------------------------------------------------------------------------------------------
@@ -36,19 +40,19 @@ EXACT = [name for name in STAGES if daedal.formula(name).exact]
     ],
 )
 def test_families_have_the_printed_matrices(name, a):
-    assert daedal.formula(name).a == tuple(tuple(map(F, row)) for row in a)
+    assert daedal.methods.coefficients(name).a == tuple(tuple(map(F, row)) for row in a)
 
 
 def test_radau5_is_that_of_hairer_and_wanner():
     root = Quadratic(0, 1, 6)
-    radau = daedal.formula("radau5")
+    radau = daedal.methods.coefficients("radau5")
     assert radau.c == ((4 - root) / 10, (4 + root) / 10, F(1))
     assert radau.a[0] == ((88 - 7 * root) / 360, (296 - 169 * root) / 1800, (-2 + 3 * root) / 225)
     assert radau.b == ((16 - root) / 36, (16 + root) / 36, F(1, 9))
 
 
 def test_sirk2_has_the_nodes_of_the_book():
-    sirk, root = daedal.formula("sirk2"), Quadratic(0, 1, 2)
+    sirk, root = daedal.methods.coefficients("sirk2"), Quadratic(0, 1, 2)
     lam = 1 - root / 2
     assert sirk.c == (lam * (2 - root), lam * (2 + root)) == (3 - 2 * root, F(1))
     factor = lam / 4
@@ -60,7 +64,7 @@ def test_sirk2_has_the_nodes_of_the_book():
 
 @pytest.mark.parametrize("name", ["sirk2", "sirk23", "sirk3", "sirk3_collocation"])
 def test_sirk_has_one_eigenvalue(name):
-    a = daedal.formula(name).floats()["a"]
+    a = daedal.methods.coefficients(name).floats()["a"]
     stages = len(a)
     lam = {"sirk2": 1 - math.sqrt(0.5), "sirk23": (3 + math.sqrt(3)) / 6}.get(name, 0.43586652150845906)
     power = np.linalg.matrix_power(a - lam * np.eye(stages), stages)
@@ -87,7 +91,7 @@ def test_extrapolation_as_a_tableau_is_extrapolation(sequence):
 @pytest.mark.parametrize("s", [2, 3, 4, 5])
 def test_families_agree_with_those_of_the_method_collocation(kind, s):
     family = {"gauss": "gauss", "radau": "radau_iia", "lobatto": "lobatto_iiia"}[kind]
-    expected, found = collocation_stages(kind, s), daedal.formula(f"{family}{s}").floats()
+    expected, found = collocation_stages(kind, s), daedal.methods.coefficients(f"{family}{s}").floats()
     for part in ("a", "b", "c"):
         assert np.abs(found[part] - getattr(expected, part)).max() < 1e-13
 
@@ -104,7 +108,7 @@ def test_radau_in_floats_is_correct_to_the_last_digit(s):
 
 
 def test_decimal_digits_of_the_dirk_method_of_cash():
-    method = daedal.formula("dirk5").floats()
+    method = daedal.methods.coefficients("dirk5").floats()
     assert method["c"] == pytest.approx([0.435866521508, -0.7, 0.8, 0.924556761814, 1.0], abs=1e-10)
 
 
@@ -145,11 +149,11 @@ def test_families_satisfy_their_simplifying_assumptions_and_no_more(family, assu
     if f"{family}{s}" not in formula_names():
         return
     p, q, r = assumptions(s)
-    analysis = daedal.analyse_method(f"{family}{s}")
+    analysis = daedal.analysis.analyse_method(f"{family}{s}")
     assert (analysis.B, analysis.C, analysis.D) == (p, q, r)
     if analysis.exact:
-        assert simplifying(daedal.formula(f"{family}{s}"), p, q, r)
-        assert not simplifying(daedal.formula(f"{family}{s}"), p + 1, q, r)
+        assert simplifying(daedal.methods.coefficients(f"{family}{s}"), p, q, r)
+        assert not simplifying(daedal.methods.coefficients(f"{family}{s}"), p + 1, q, r)
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
@@ -163,19 +167,22 @@ def equal(first, second) -> bool:
     "name", [name for name in EXACT if name.startswith(("gauss", "lobatto_iiia", "lobatto_iiib"))] + ["trapezoidal"]
 )
 def test_symmetric_methods_are_their_own_adjoints(name):
-    assert equal(daedal.formula(name).adjoint(), daedal.formula(name))
+    assert equal(daedal.methods.coefficients(name).adjoint(), daedal.methods.coefficients(name))
 
 
 @pytest.mark.parametrize("name", ["radau5", "lobatto_iiic3", "sdirk3", "explicit_euler"])
 def test_other_methods_are_not(name):
-    assert not equal(daedal.formula(name).adjoint(), daedal.formula(name))
-    assert equal(daedal.formula(name).adjoint().adjoint(), daedal.formula(name))
+    assert not equal(daedal.methods.coefficients(name).adjoint(), daedal.methods.coefficients(name))
+    assert equal(daedal.methods.coefficients(name).adjoint().adjoint(), daedal.methods.coefficients(name))
 
 
 @pytest.mark.parametrize("s", [1, 2, 3])
 def test_radau_ia_is_radau_iia_transposed_and_reflected(s):
     """Scherer and Tuerke: a_ij -> b_j a_ji / b_i, and the stages in reverse order; twice it is the method itself."""
-    ia, iia = daedal.formula(f"radau_ia{s}"), daedal.formula(f"radau_iia{s}").permuted(range(s - 1, -1, -1))
+    ia, iia = (
+        daedal.methods.coefficients(f"radau_ia{s}"),
+        daedal.methods.coefficients(f"radau_iia{s}").permuted(range(s - 1, -1, -1)),
+    )
     transposed = tuple(tuple(iia.b[j] * iia.a[j][i] / iia.b[i] for j in range(s)) for i in range(s))
     assert ia.a == transposed and ia.b == iia.b and ia.c == tuple(1 - x for x in iia.c)
 
@@ -183,7 +190,7 @@ def test_radau_ia_is_radau_iia_transposed_and_reflected(s):
 @pytest.mark.parametrize("s", [2, 3, 4])
 def test_lobatto_iiia_and_iiib_are_conjugate(s):
     """b_i a_ij + b_j a*_ji = b_i b_j: together they are symplectic."""
-    one, other = daedal.formula(f"lobatto_iiia{s}"), daedal.formula(f"lobatto_iiib{s}")
+    one, other = daedal.methods.coefficients(f"lobatto_iiia{s}"), daedal.methods.coefficients(f"lobatto_iiib{s}")
     b = one.b
     for i in range(s):
         for j in range(s):
@@ -199,7 +206,7 @@ small = st.fractions(min_value=-2, max_value=2, max_denominator=6)
 def tableaux(draw, largest=3):
     s = draw(st.integers(1, largest))
     a = [[draw(small) for _ in range(s)] for _ in range(s)]
-    return daedal.RungeKuttaTableau(a, [draw(small.filter(bool)) for _ in range(s)])
+    return daedal.methods.RungeKuttaTableau(a, [draw(small.filter(bool)) for _ in range(s)])
 
 
 @given(tableaux(), st.data())
@@ -215,14 +222,16 @@ def test_split_stages_and_idle_ones_are_found(tableau, data):
 
     a = [split(list(row)) for row in (*base.a, base.a[k])]
     idle = [data.draw(small) for _ in range(s + 2)]
-    larger = daedal.RungeKuttaTableau([*([*row, 0] for row in a), idle], [*split(list(base.b)), 0])
+    larger = daedal.methods.RungeKuttaTableau([*([*row, 0] for row in a), idle], [*split(list(base.b)), 0])
     assert larger.s == s + 2
     reduced = larger.reduced()
     assert (reduced.a, reduced.b, reduced.c) == (base.a, base.b, base.c)
 
 
 def test_named_methods_but_one_have_no_idle_stages():
-    idle = {name for name in STAGES if daedal.formula(name).reduced().s < daedal.formula(name).s}
+    idle = {
+        name for name in STAGES if daedal.methods.coefficients(name).reduced().s < daedal.methods.coefficients(name).s
+    }
     assert idle == {"dopri5"}  # its seventh stage serves the error estimate
 
 
@@ -232,7 +241,7 @@ def test_named_methods_but_one_have_no_idle_stages():
 def test_bdf_has_the_printed_coefficients():
     printed = {2: "3/2 -2 1/2", 4: "25/12 -4 3 -4/3 1/4", 6: "49/20 -6 15/2 -20/3 15/4 -6/5 1/6"}
     for k, row in printed.items():
-        assert daedal.formula(f"bdf{k}").rho == tuple(map(F, row.split()))
+        assert daedal.methods.coefficients(f"bdf{k}").rho == tuple(map(F, row.split()))
 
 
 @given(st.lists(small, min_size=1, max_size=4), st.integers(1, 6))
@@ -240,7 +249,7 @@ def test_adams_formulas_integrate_polynomials(coefficients, k):
     """Of degree below the order: the integral over the last step of a polynomial is exact."""
     for name, order in ((f"adams_bashforth{k}", k), (f"adams_moulton{k}", k + 1)):
         f = coefficients[:order]
-        sigma = daedal.formula(name).sigma
+        sigma = daedal.methods.coefficients(name).sigma
         left = sum(x * F((-1) ** (i + 1), i + 1) for i, x in enumerate(f)) * -1  # integral from -1 to 0
         right = sum(w * sum(x * F(-j) ** i for i, x in enumerate(f)) for j, w in enumerate(sigma))
         assert right == left
@@ -250,8 +259,12 @@ def test_adams_formulas_integrate_polynomials(coefficients, k):
 
 
 def test_names_in_any_spelling():
-    assert daedal.formula("Radau IIA 3").a == daedal.formula("radau5").a == daedal.formula("radau-iia-3").a
-    assert daedal.formula("implicit euler") is daedal.formula("backward_euler")
+    assert (
+        daedal.methods.coefficients("Radau IIA 3").a
+        == daedal.methods.coefficients("radau5").a
+        == daedal.methods.coefficients("radau-iia-3").a
+    )
+    assert daedal.methods.coefficients("implicit euler") is daedal.methods.coefficients("backward_euler")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +273,7 @@ def test_names_in_any_spelling():
 )
 def test_unknown_names_are_answered(name, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):
-        daedal.formula(name)
+        daedal.methods.coefficients(name)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +289,7 @@ def test_unknown_names_are_answered(name, message):
 )
 def test_coefficients_that_are_none_are_refused(a, b, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):
-        daedal.RungeKuttaTableau(a, b)
+        daedal.methods.RungeKuttaTableau(a, b)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +298,7 @@ def test_coefficients_that_are_none_are_refused(a, b, message):
 )
 def test_formulas_that_are_none_are_refused(rho, sigma, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):
-        daedal.MultistepFormula(rho, sigma)
+        daedal.methods.MultistepFormula(rho, sigma)
 
 
 def test_nodes_of_collocation_must_differ():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import DASSL, library
+from daedal import library
 from daedal.mechanics.formulations import (
     GGL,
     Baumgarte,
@@ -31,6 +31,7 @@ from daedal.mechanics.formulations import (
     ProjectedInvariants,
     StateSpace,
 )
+from daedal.methods import DASSL
 
 
 @pytest.fixture(scope="module")

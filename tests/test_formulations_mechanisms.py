@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import DASSL, library
+from daedal import library
 from daedal.mechanics.formulations import GGL, Baumgarte, Index1, Index3
+from daedal.methods import DASSL
 from library_models import default_model
 from tiers import sampled
 

@@ -15,7 +15,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import daedal
-from daedal import DASSL, DOPRI5, RK4, library
+from daedal import library
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import (
     GGL,
@@ -33,6 +33,7 @@ from daedal.mechanics.formulations import (
     ProjectedInvariants,
     StateSpace,
 )
+from daedal.methods import DASSL, DOPRI5, RK4
 from tiers import sampled
 
 # --- problems with solutions from minimal coordinates ---------------------------------------------------------

@@ -65,7 +65,7 @@ def test_block_on_an_inclined_plane(parameters):
 
 def test_a_sliding_block_comes_to_rest_and_stays():
     block = daedal.MechanicalSystem(2.0, lambda t, q, v: [0.0], n_q=1, names=["x"])
-    sol = run(daedal.Friction(block, [1.0], 0.5, normal=2.0 * 9.81), 5.0, ([0.0], [-3.0]))
+    sol = run(daedal.hybrid.Friction(block, [1.0], 0.5, normal=2.0 * 9.81), 5.0, ([0.0], [-3.0]))
     assert targets(sol) == ["stick"]
     assert sol.events[0].t == pytest.approx(3.0 / (0.5 * 9.81), abs=1e-9)
     assert sol["x"][-1] == pytest.approx(-9.0 / (2.0 * 0.5 * 9.81), abs=1e-8)
@@ -77,7 +77,7 @@ def test_a_block_on_a_steep_plane_does_not_stop():
     g, mu = 9.81, 0.3
     weight = g * math.sqrt(0.5)
     block = daedal.MechanicalSystem(1.0, lambda t, q, v: [-weight], n_q=1, names=["x"])
-    sol = run(daedal.Friction(block, [1.0], mu, normal=weight), 2.0, ([0.0], [5.0]))
+    sol = run(daedal.hybrid.Friction(block, [1.0], mu, normal=weight), 2.0, ([0.0], [5.0]))
     up = 5.0 / (weight * (1.0 + mu))
     assert targets(sol) == ["slip-"]
     assert sol.events[0].t == pytest.approx(up, abs=1e-9)
@@ -90,8 +90,8 @@ def test_belt_stribeck_and_curve_agree():
         return [-4.0 * q[0]]
 
     system = daedal.MechanicalSystem(1.0, block, n_q=1, names=["x"])
-    stribeck = daedal.Friction(system, [1.0], 0.5, normal=2.0, mu_static=1.0, stribeck=0.3, speed=0.7)
-    curve = daedal.Friction(
+    stribeck = daedal.hybrid.Friction(system, [1.0], 0.5, normal=2.0, mu_static=1.0, stribeck=0.3, speed=0.7)
+    curve = daedal.hybrid.Friction(
         system, [1.0], lambda s: 0.5 + 0.5 * math.exp(-((s / 0.3) ** 2)), normal=2.0, speed=lambda t: 0.7
     )
     one, other = (run(problem, 6.0, ([0.0], [0.7]), 1e-9) for problem in (stribeck, curve))
@@ -111,7 +111,7 @@ def test_belt_stribeck_and_curve_agree():
 def test_energy_that_friction_takes():
     # pendulum with friction in its pivot: the loss is mu N times the way
     pendulum = daedal.MechanicalSystem(1.0, lambda t, q, v: [-math.sin(q[0])], n_q=1, names=["phi"])
-    sol = run(daedal.Friction(pendulum, [1.0], 0.1, normal=1.0), 30.0, ([2.0], [0.0]), 1e-10)
+    sol = run(daedal.hybrid.Friction(pendulum, [1.0], 0.1, normal=1.0), 30.0, ([2.0], [0.0]), 1e-10)
     energy = 0.5 * sol.v[0] ** 2 - np.cos(sol.q[0])
     way = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(sol.q[0])))])
     np.testing.assert_allclose(energy + 0.1 * way, energy[0], atol=1e-7)
@@ -169,7 +169,7 @@ def floor(mu, push=0.0, **options):
         names=["x", "y"],
         constraint_names=["floor"],
     )
-    return daedal.Friction(system, [1.0, 0.0], mu, constraint="floor", **options)
+    return daedal.hybrid.Friction(system, [1.0, 0.0], mu, constraint="floor", **options)
 
 
 @pytest.mark.parametrize("unilateral", [False, True])
@@ -195,7 +195,7 @@ def test_normal_force_that_changes_its_sign():
     system = daedal.MechanicalSystem(
         1.0, lambda t, q, v: [0.0, -10.0 * math.cos(t)], lambda t, q: [q[1]], n_q=2, n_constraints=1
     )
-    sol = run(daedal.Friction(system, [1.0, 0.0], 0.2, constraint=0), 4.0, ([0.0, 0.0], [3.0, 0.0]))
+    sol = run(daedal.hybrid.Friction(system, [1.0, 0.0], 0.2, constraint=0), 4.0, ([0.0, 0.0], [3.0, 0.0]))
     assert targets(sol) == ["slip+ (lam > 0)", "stick"]
     assert sol.events[0].t == pytest.approx(0.5 * math.pi, abs=1e-8)
     # 3 = 2 + 2 (1 - sin t)
@@ -204,7 +204,9 @@ def test_normal_force_that_changes_its_sign():
 
 def test_lift_off_ends_the_run():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, t - 1.0], lambda t, q: [q[1]], n_q=2, n_constraints=1)
-    sol = run(daedal.Friction(system, [1.0, 0.0], 0.1, constraint=0, unilateral=True), 3.0, ([0.0, 0.0], [5.0, 0.0]))
+    sol = run(
+        daedal.hybrid.Friction(system, [1.0, 0.0], 0.1, constraint=0, unilateral=True), 3.0, ([0.0, 0.0], [5.0, 0.0])
+    )
     assert sol.status == "event" and sol.events[-1].name == "lift-off in slip+"
     assert sol.t[-1] == pytest.approx(1.0, abs=1e-9)
     assert sol.v[0, -1] == pytest.approx(5.0 - 0.05, abs=1e-8)
@@ -279,7 +281,7 @@ def test_rod_below_the_critical_coefficient_moves():
 def test_paradox_on_the_way_ends_the_run_with_what_was_computed():
     # a force along (1, 2) presses on the guide: with mu = 1 two normal forces while 1 - t > 0, and none later
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [3.0, 1.0 - t], lambda t, q: [q[1]], n_q=2, n_constraints=1)
-    problem = daedal.Friction(system, [1.0, 2.0], 1.0, constraint=0)
+    problem = daedal.hybrid.Friction(system, [1.0, 2.0], 1.0, constraint=0)
     state = problem.at(0.0, [0.0, 0.0], [5.0, 0.0])
     np.testing.assert_allclose(state.branches[1], [1.0 / 3.0, -1.0])
     with pytest.warns(daedal.NonUniqueWarning), pytest.raises(daedal.DaedalError, match="no motion agrees") as caught:
@@ -302,7 +304,7 @@ def test_reflection_and_units_change_nothing(x0, v0, unit):
             n_q=1,
             names=["x"],
         )
-        return daedal.Friction(system, [1.0], 2.0, normal=scale, mu_static=2.5)
+        return daedal.hybrid.Friction(system, [1.0], 2.0, normal=scale, mu_static=2.5)
 
     plain = run(oscillator(1.0, 1.0), 5.0, ([x0], [v0]), 1e-9)
     heavy = run(oscillator(unit, 1.0), 5.0, ([x0], [v0]), 1e-9)
@@ -317,8 +319,8 @@ def test_reflection_and_units_change_nothing(x0, v0, unit):
 def test_scaling_the_direction_is_scaling_the_coefficient():
     # e -> c e multiplies force and relative velocity
     system = library.friction_oscillator().problem.system
-    plain = run(daedal.Friction(system, [1.0], 4.0, normal=1.0), 5.0, ([3.0], [4.0]), 1e-9)
-    scaled = run(daedal.Friction(system, [-8.0], 0.5, normal=1.0), 5.0, ([3.0], [4.0]), 1e-9)
+    plain = run(daedal.hybrid.Friction(system, [1.0], 4.0, normal=1.0), 5.0, ([3.0], [4.0]), 1e-9)
+    scaled = run(daedal.hybrid.Friction(system, [-8.0], 0.5, normal=1.0), 5.0, ([3.0], [4.0]), 1e-9)
     np.testing.assert_allclose(scaled.events.t, plain.events.t, atol=1e-7)
 
 
@@ -349,7 +351,7 @@ POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
 def test_bad_arguments_are_named(options, match):
     arguments = {"system": POINT, "direction": [1.0], "mu": 0.3} | options
     with pytest.raises(daedal.InvalidProblemError, match=match):
-        daedal.Friction(arguments.pop("system"), arguments.pop("direction"), arguments.pop("mu"), **arguments)
+        daedal.hybrid.Friction(arguments.pop("system"), arguments.pop("direction"), arguments.pop("mu"), **arguments)
 
 
 @pytest.mark.parametrize(
@@ -363,14 +365,14 @@ def test_bad_arguments_are_named(options, match):
     ids=["backwards", "number", "shape", "wrong side"],
 )
 def test_bad_starts_are_named(span, initial, error, match):
-    problem = daedal.Friction(POINT, [1.0], 0.3, normal=1.0)
+    problem = daedal.hybrid.Friction(POINT, [1.0], 0.3, normal=1.0)
     with pytest.raises(error, match=match):
         problem.entry(span, initial)
 
 
 def test_a_direction_that_the_constraints_forbid_is_reported():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0], lambda t, q: [q[0]], n_q=2, n_constraints=1)
-    problem = daedal.Friction(system, [1.0, 0.0], 0.3, normal=1.0)
+    problem = daedal.hybrid.Friction(system, [1.0, 0.0], 0.3, normal=1.0)
     with pytest.raises(daedal.InvalidProblemError, match="constraints determine the relative velocity"):
         problem.entry((0.0, 1.0), ([0.0, 0.0], [0.0, 1.0]))
 
@@ -387,7 +389,7 @@ def test_unique_motions_give_no_warning():
 
 def pulled_block():
     block = daedal.MechanicalSystem(1.0, lambda t, q, v: [20.0 * (0.5 * t - q[0])], n_q=1, names=["x"])
-    return daedal.Friction(block, [1.0], mu=0.2, mu_static=0.3, normal=9.81)
+    return daedal.hybrid.Friction(block, [1.0], mu=0.2, mu_static=0.3, normal=9.81)
 
 
 def test_tolerances_may_be_vectors():

@@ -30,7 +30,7 @@ def test_each_problem_has_a_card_with_equation_picture_and_code(few):
     cards = re.findall(r'<article class="card" id="(\w+)".*?</article>', page, re.DOTALL)
     assert sorted(cards) == sorted(FEW) and not few.failed
     for card in few.cards:
-        assert "<math>" in card.html and "Methods that suit it" in card.html
+        assert "<math>" in card.html and "Suitable methods" in card.html
         assert f"daedal.library.{card.name}(" in card.html
         assert card.moves == ("daedal-player" in card.html) == ("<polyline" not in card.html)
 
@@ -110,7 +110,7 @@ def test_the_code_of_a_card_runs(name, tmp_path, monkeypatch):
 
 def test_the_card_of_a_problem_that_is_not_to_be_solved_says_so():
     card = gallery.make_card("unsolvable_pencil")
-    assert not card.failure and "its equations leave the solution open" in card.html and "no index" in card.html
+    assert not card.failure and "the equations do not determine the solution" in card.html and "no index" in card.html
 
 
 def test_the_lists_of_the_gallery_name_problems_and_parameters_that_exist():
@@ -131,7 +131,7 @@ def test_the_methods_that_a_card_offers_take_the_problem(name):
     model = daedal.library.get(name)
     methods = [NAMED[word] for word in re.findall("|".join(NAMED), suitable_methods(model))]
     assert methods
-    if isinstance(model.problem, daedal.HybridProblem):
+    if isinstance(model.problem, daedal.hybrid.HybridProblem):
         methods = []  # they are those of its modes
     options = {key: value for key, value in model.options.items() if key in ("correct_initial", "formulation")}
     for method in methods:

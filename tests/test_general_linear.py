@@ -8,17 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal import GeneralLinearMethod
+from daedal.studies import GeneralLinearMethod
 
-BDF3 = GeneralLinearMethod.from_multistep(daedal.formula("bdf3"))
-RADAU = GeneralLinearMethod.from_runge_kutta(daedal.formula("radau_iia2"))
+BDF3 = GeneralLinearMethod.from_multistep(daedal.methods.coefficients("bdf3"))
+RADAU = GeneralLinearMethod.from_runge_kutta(daedal.methods.coefficients("radau_iia2"))
 TWO_STEP = GeneralLinearMethod.collocation([1 / 3, 1.0], steps=2)
 THREE = GeneralLinearMethod.collocation([0.4, 1.0], steps=3)
 
 
 def observed(problem, method, exact, steps=(20, 40)):
     """The order of the first variable at t = 1."""
-    errors = [np.abs(daedal.general_linear(problem, method, (0.0, 1.0), n, exact).y[:, -1] - exact(1.0)) for n in steps]
+    errors = [
+        np.abs(daedal.studies.general_linear(problem, method, (0.0, 1.0), n, exact).y[:, -1] - exact(1.0))
+        for n in steps
+    ]
     return np.log2(errors[0][0] / errors[1][0])
 
 
@@ -60,14 +63,14 @@ def test_eigenvalues_of_multistep_are_the_roots_of_rho_minus_z_sigma():
 
 
 def test_adams_method_is_a_general_linear_method_that_daes_do_not_admit():
-    method = GeneralLinearMethod.from_multistep(daedal.formula("adams_moulton2"))
+    method = GeneralLinearMethod.from_multistep(daedal.methods.coefficients("adams_moulton2"))
     assert method.order == 3 and not method.regular and method.predicted(1) is None
     ode = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
     assert observed(ode, method, lambda t: np.exp([-t])) == pytest.approx(3.0, abs=0.2)
 
 
 def test_unstable_methods_are_told():
-    method = GeneralLinearMethod.from_multistep(daedal.formula("bdf7"))
+    method = GeneralLinearMethod.from_multistep(daedal.methods.coefficients("bdf7"))
     assert not method.zero_stable and method.predicted(2) is None
 
 
@@ -115,7 +118,9 @@ def test_orders_on_index_2_are_the_predicted_ones(method):
     problem = daedal.ImplicitDAE(hessenberg_2, 2)
     errors = []
     for steps in (20, 40):
-        run = daedal.general_linear(problem, method, (0.0, 1.0), steps, lambda t: [math.sin(t) + 2.0, math.cos(t)])
+        run = daedal.studies.general_linear(
+            problem, method, (0.0, 1.0), steps, lambda t: [math.sin(t) + 2.0, math.cos(t)]
+        )
         errors.append(np.abs(run.y[1, steps // 2 :] - np.cos(run.t[steps // 2 :])).max())
     assert math.log2(errors[0] / errors[1]) == pytest.approx(method.predicted(2)[1], abs=0.35)
 
@@ -126,7 +131,7 @@ def test_orders_on_index_3_reach_the_predicted_ones(method):
     problem = daedal.ImplicitDAE(pendulum, 5)
     errors = []
     for steps in (40, 80):
-        run = daedal.general_linear(problem, method, (1.0, 1.5), steps, particle)
+        run = daedal.studies.general_linear(problem, method, (1.0, 1.5), steps, particle)
         errors.append(np.abs(run.y[:, -1] - particle(1.5)))
     found = np.log2([errors[0][part].max() / errors[1][part].max() for part in ([0, 1], [2, 3], [4])])
     assert np.all(found > np.array(method.predicted(3)) - 0.35)
@@ -135,7 +140,7 @@ def test_orders_on_index_3_reach_the_predicted_ones(method):
 def test_stages_that_cannot_be_computed_end_the_run():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [y[0] - t, y[0] - t], 2)
     with pytest.raises(daedal.IntegrationError, match="stages of the step from t = 0"):
-        daedal.general_linear(problem, RADAU, (0.0, 1.0), 4, lambda t: [t, 0.0])
+        daedal.studies.general_linear(problem, RADAU, (0.0, 1.0), 4, lambda t: [t, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -190,7 +195,7 @@ def test_correction_repairs_the_multipliers_of_table_2_3():
     t, q, v, lam = implicit_euler(1e-3 * np.array([1.0, 1.0, 0.2, 0.04, 0.008, 0.008]))
     printed = [2.0080, 0.0080, 8.0303, 8.0348, 8.0357, 0.0001]
     np.testing.assert_allclose(np.abs(lam[1:] - 4.0 * t[1:] ** 2), printed, atol=6e-4)
-    corrected = daedal.corrected_multipliers(PARTICLE, t, q, v)[0]
+    corrected = daedal.studies.corrected_multipliers(PARTICLE, t, q, v)[0]
     assert np.abs(corrected[1:] - 4.0 * t[1:] ** 2).max() < 0.02
 
 
@@ -198,7 +203,7 @@ def test_corrected_multipliers_have_order_1_on_alternating_steps():
     errors = []
     for n in (40, 80):
         t, q, v, lam = implicit_euler(np.tile([2.0, 1.0], n // 2) / (3.0 * n))
-        corrected = daedal.corrected_multipliers(PARTICLE, t, q, v)[0]
+        corrected = daedal.studies.corrected_multipliers(PARTICLE, t, q, v)[0]
         errors.append([np.abs(x[1:] - 4.0 * t[1:] ** 2).max() for x in (lam, corrected)])
     orders = np.log2(np.array(errors[0]) / errors[1])
     assert abs(orders[0]) < 0.2 and orders[1] == pytest.approx(1.0, abs=0.15)
@@ -210,13 +215,13 @@ def test_correction_has_its_order_on_exact_positions(order):
     for n in (20, 40):
         t = 1.0 + np.r_[0.0, np.cumsum(np.tile([1.5, 0.5], n // 2))] / n
         states = np.array([particle(x) for x in t]).T
-        found = daedal.corrected_multipliers(PARTICLE, t, states[:2], states[2:4], order=order)[0]
+        found = daedal.studies.corrected_multipliers(PARTICLE, t, states[:2], states[2:4], order=order)[0]
         errors.append(np.abs(found - 4.0 * t**2)[-1])
     assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.4)
 
 
 def test_correction_refuses_wrong_shapes():
     with pytest.raises(daedal.InvalidProblemError, match=r"q must have the shape \(2, 3\)"):
-        daedal.corrected_multipliers(PARTICLE, [0.0, 0.1, 0.2], np.zeros((3, 3)), np.zeros((2, 3)))
+        daedal.studies.corrected_multipliers(PARTICLE, [0.0, 0.1, 0.2], np.zeros((3, 3)), np.zeros((2, 3)))
     with pytest.raises(daedal.InvalidProblemError, match="strictly monotone"):
-        daedal.corrected_multipliers(PARTICLE, [0.0, 0.0], np.zeros((2, 2)), np.zeros((2, 2)))
+        daedal.studies.corrected_multipliers(PARTICLE, [0.0, 0.0], np.zeros((2, 2)), np.zeros((2, 2)))

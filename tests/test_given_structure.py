@@ -18,7 +18,7 @@ def test_a_wrong_algebraic_is_refused_with_its_variable(compile):
     def residual(t, y, yp):
         return [yp[0] + y[0] - y[1], y[1] - y[0] ** 2]
 
-    with pytest.raises(daedal.InvalidProblemError, match=r"x is said to be algebraic, but equation 0 contains its"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"x is declared algebraic, but equation 0 contains its"):
         daedal.solve_dae(
             residual, (0.0, 1.0), [1.0, 0.0], algebraic=["x"], names=["x", "z"], correct_initial=True, compile=compile
         )
@@ -58,6 +58,11 @@ def test_variables_that_never_exceed_atol_are_named():
         daedal.solve(decay, (0.0, 10.0), [1e-12, 1.0])
     with pytest.warns(daedal.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
         daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 10.0), [1e-12])
+    with pytest.warns(daedal.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
+        daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 10.0), [1e-45])
+    fast = daedal.ODE(lambda t, y: -2.5 * y, 1)  # errors of the explicit method grow slightly beyond atol
+    with pytest.warns(daedal.ToleranceWarning, match=r"hardly exceeds .* about [12]e-16 for it"):
+        daedal.solve(fast, (0.0, 20.0), [1.2e-12])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         daedal.solve(decay, (0.0, 10.0), [1e-12, 1.0], atol=[1e-16, 1e-9])  # the remedy
@@ -68,3 +73,22 @@ def test_variables_that_never_exceed_atol_are_named():
             (0.0, 5.0),
             [1.0, 0.0],
         )
+
+
+def test_a_tolerance_below_the_resolution_of_time_is_named():
+    """Seconds since 1970: neighbouring floats are 2.4e-7 apart, and y' = 1000."""
+    start = 1.7e9
+    for problem in (daedal.ODE, daedal.MassMatrixDAE):
+        options = {} if problem is daedal.ODE else {"mass": np.eye(1)}
+        fast = problem(lambda t, y: [1e3 * np.cos(1e3 * (t - start))], 1, **options)
+        with pytest.warns(
+            daedal.ToleranceWarning, match=r"are 2.4e-07 apart, .* Remedy: count the time from the start"
+        ):
+            daedal.solve(fast, (start, start + 2.0), [0.0], rtol=1e-6, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        slow = daedal.ODE(lambda t, y: [np.cos(t - start)], 1)
+        sol = daedal.solve(slow, (start, start + 2.0), [0.0])
+        stiff = daedal.ODE(lambda t, y: [-1e8 * (y[0] - np.cos(t))], 1)
+        daedal.solve(stiff, (1.0, 2.0), [0.0])
+    assert sol.y[0, -1] == pytest.approx(np.sin(2.0), abs=1e-5)

@@ -12,7 +12,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import GMRES, BandedPreconditioner, BlockDiagonalPreconditioner, ILUPreconditioner, Preconditioner, library
+from daedal import library
+from daedal.linear_solvers import (
+    GMRES,
+    BandedPreconditioner,
+    BlockDiagonalPreconditioner,
+    ILUPreconditioner,
+    Preconditioner,
+)
 from daedal.methods.evaluation import apply_inverse
 from daedal.methods.workspace import Workspace
 

@@ -20,7 +20,8 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipj, ellipk
 
 import daedal
-from daedal import DOPRI5, HEDOP5, HEM3, HEM4, HEM5, PHEM56, Event, HalfExplicit, InvalidProblemError, library
+from daedal import Event, InvalidProblemError, library
+from daedal.methods import DOPRI5, HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.half_explicit.half_explicit_tableaux import RK4_HALF_EXPLICIT
 
 KINDS = (HEM3, HEM4, HEM5, PHEM56, HEDOP5)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
+from daedal.methods import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.half_explicit.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit.half_explicit_tableaux import RK4_HALF_EXPLICIT
 from daedal.studies.reproduce.tables_half_explicit import (

@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import (
-    DASSL,
+from daedal import HessenbergDAE, library
+from daedal.formulations import (
     GGL,
-    RK4,
     Baumgarte,
     CoordinateProjection,
     EssentialODE,
-    HessenbergDAE,
     Index1,
     Index2,
     Overdetermined,
     ProjectedInvariants,
     StateSpace,
-    library,
 )
+from daedal.methods import DASSL, RK4
 from daedal.studies.reproduce.printed_table import find
 
 E = math.e

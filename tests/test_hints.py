@@ -53,7 +53,7 @@ def test_the_way_to_give_parameters_works():
 
 def test_what_belongs_to_the_problem_or_to_the_run_is_sent_there():
     assert "jacobian belongs to the problem" in refusal(DECAY, jacobian=lambda t, y, yp, cj: [[1.0 + cj]])
-    with pytest.raises(daedal.InvalidProblemError, match="t_eval goes with the run, not with what is prepared"):
+    with pytest.raises(daedal.InvalidProblemError, match="t_eval is an argument of the run, not of prepare"):
         daedal.prepare(DECAY, t_eval=[0.5])
 
 
@@ -151,8 +151,10 @@ def test_velocity_constraints_are_for_half_explicit_methods():
 
 def test_the_example_of_a_start_names_a_mode_that_exists():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
-    bouncing = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor"))
-    own = daedal.HybridProblem({"free": ball, "held": ball}, [])
+    bouncing = daedal.hybrid.UnilateralProblem(
+        ball, daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    )
+    own = daedal.hybrid.HybridProblem({"free": ball, "held": ball}, [])
     with pytest.raises(
         daedal.InvalidProblemError, match=r"for example \('free', \.\.\.\); there are the modes free, held"
     ):
@@ -213,7 +215,7 @@ def test_the_search_for_a_start_leaks_no_warnings_of_numpy():
 
 def test_times_that_are_far_apart_are_the_cause_and_the_remedy_works():
     start = 1.7e9
-    with pytest.raises(daedal.IntegrationError, match=r"are 2.384e-07 apart.*\nRemedy: let t begin with 0") as caught:
+    with pytest.raises(daedal.IntegrationError, match=r"are 2.384e-07 apart.*\nRemedy: start t at 0") as caught:
         drives = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t - start)], 2)
         daedal.solve(drives, (start, start + 10.0), ([0.0, 1.0], [1.0, 0.0]), method="dassl")
     assert "t_span=(0, 10), and add 1700000000.0" in str(caught.value)

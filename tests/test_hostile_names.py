@@ -60,8 +60,8 @@ def test_a_solution_in_a_notebook(solution):
 def test_a_run_through_modes_in_a_notebook():
     other = f"{HOSTILE} 2"
     decay = daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1, names=[HOSTILE])
-    there = daedal.Transition(HOSTILE, other, lambda t, y, yp: y[0] - 0.5, name=f"to {HOSTILE}")
-    problem = daedal.HybridProblem({HOSTILE: decay, other: decay}, [there])
+    there = daedal.hybrid.Transition(HOSTILE, other, lambda t, y, yp: y[0] - 0.5, name=f"to {HOSTILE}")
+    problem = daedal.hybrid.HybridProblem({HOSTILE: decay, other: decay}, [there])
     run = daedal.solve(problem, (0.0, 2.0), (HOSTILE, ([1.0], [-1.0])))
     assert len(run.events) == 1
     check_shown(run._repr_html_(), times=3)

@@ -23,7 +23,7 @@ def free(n_q=2, **options):
 
 
 def impact(restitution, **options):
-    return daedal.Transition(
+    return daedal.hybrid.Transition(
         "flight",
         "flight",
         guard=lambda t, q, v: q[1],
@@ -41,7 +41,7 @@ def impact_times(count, restitution):
 
 
 def bouncing(restitution=0.8, *more, modes=None):
-    return daedal.HybridProblem({"flight": free(), **(modes or {})}, [impact(restitution), *more])
+    return daedal.hybrid.HybridProblem({"flight": free(), **(modes or {})}, [impact(restitution), *more])
 
 
 DROPPED = ("flight", ([0.0, 1.0], [1.0, 0.0]))
@@ -87,10 +87,10 @@ def test_zeno_point_is_reported(restitution, rtol):
     direction=st.sampled_from([-1, 0]),
 )
 def test_impacts_of_any_ball_from_any_height_at_any_time(restitution, height, start, direction):
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"flight": free()},
         [
-            daedal.Transition(
+            daedal.hybrid.Transition(
                 "flight",
                 "flight",
                 lambda t, q, v: q[1],
@@ -111,7 +111,7 @@ def test_impacts_of_any_ball_from_any_height_at_any_time(restitution, height, st
 @pytest.mark.parametrize("atol", [1e-9, 1e-14])
 def test_a_mode_can_follow_the_zeno_point(atol):
     rest = free().replaced(constraint=lambda t, q: [q[1]], n_constraints=1)
-    problem = bouncing(0.5, daedal.Transition("flight", "rest", "zeno", name="rests"), modes={"rest": rest})
+    problem = bouncing(0.5, daedal.hybrid.Transition("flight", "rest", "zeno", name="rests"), modes={"rest": rest})
     sol = daedal.solve(problem, (0.0, 3.0), DROPPED, rtol=1e-8, atol=atol)
     point = 3.0 * np.sqrt(2.0 / G)
     assert sol.status == "finished" and sol.mode[-1] == "rest"
@@ -127,7 +127,7 @@ def test_the_end_may_lie_before_the_zeno_point():
 
 def test_a_ball_in_a_box_meets_both_walls_of_a_corner_at_once():
     def wall(i, low):
-        return daedal.Transition(
+        return daedal.hybrid.Transition(
             "flight",
             "flight",
             (lambda t, q, v: q[i] + 1.0) if low else (lambda t, q, v: 1.0 - q[i]),
@@ -138,7 +138,7 @@ def test_a_ball_in_a_box_meets_both_walls_of_a_corner_at_once():
 
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0], n_q=2)
     walls = [wall(i, low) for i in (0, 1) for low in (True, False)]
-    problem = daedal.HybridProblem({"flight": ball}, walls)
+    problem = daedal.hybrid.HybridProblem({"flight": ball}, walls)
     sol = daedal.solve(problem, (0.0, 7.5), ("flight", ([0.0, 0.0], [1.0, 1.0])), rtol=1e-10)
     assert sol.n_events == 8
     np.testing.assert_allclose(sol.events.named("x+").t, [1.0, 5.0], atol=1e-10)
@@ -150,8 +150,10 @@ def test_a_ball_in_a_box_meets_both_walls_of_a_corner_at_once():
 
 def test_time_may_run_backwards():
     ball = free()
-    rise = daedal.Transition("flight", "flight", lambda t, q, v: q[1], -1, lambda t, q, v: (q, [v[0], -v[1]]), "bounce")
-    problem = daedal.HybridProblem({"flight": ball}, [rise])
+    rise = daedal.hybrid.Transition(
+        "flight", "flight", lambda t, q, v: q[1], -1, lambda t, q, v: (q, [v[0], -v[1]]), "bounce"
+    )
+    problem = daedal.hybrid.HybridProblem({"flight": ball}, [rise])
     there = daedal.solve(problem, (0.0, 2.0), DROPPED, rtol=1e-11, atol=1e-12)
     back = daedal.solve(problem, (2.0, 0.0), ("flight", (there.q[:, -1], there.v[:, -1])), rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(back.events.t[::-1], there.events.t, atol=1e-9)
@@ -160,10 +162,10 @@ def test_time_may_run_backwards():
 
 def test_a_guard_of_both_directions_is_not_met_again_where_it_was_left():
     """The state lies a rounding error beyond the guard after an impact and crosses it a second time on its way back."""
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"flight": free()},
         [
-            daedal.Transition(
+            daedal.hybrid.Transition(
                 "flight", "flight", lambda t, q, v: q[1], 0, lambda t, q, v: (q, [v[0], -0.8 * v[1]]), "hit"
             )
         ],
@@ -199,11 +201,11 @@ def test_a_thermostat_switches_at_the_times_of_the_closed_form(kinds):
         "implicit": (lambda t, y: y[0] - 22.0, lambda t, y: y[0] - 18.0),
         "semi": (lambda t, y, z: y[0] - 22.0, lambda t, y, z: y[0] - 18.0),
     }
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"on": heated(2.0, kinds[0]), "off": heated(0.0, kinds[1])},
         [
-            daedal.Transition("on", "off", guards[kinds[0]][0], direction=1, name="hot"),
-            daedal.Transition("off", "on", guards[kinds[1]][1], direction=-1, name="cold"),
+            daedal.hybrid.Transition("on", "off", guards[kinds[0]][0], direction=1, name="hot"),
+            daedal.hybrid.Transition("off", "on", guards[kinds[1]][1], direction=-1, name="cold"),
         ],
     )
     sol = daedal.solve(problem, (0.0, 30.0), ("on", ([15.0], None)), rtol=1e-9, atol=1e-10)
@@ -220,11 +222,11 @@ def circle(t, q):
 
 def string_pendulum(project=True, reset=None):
     taut = free().replaced(constraint=circle, n_constraints=1, constraint_names=["string"])
-    return daedal.HybridProblem(
+    return daedal.hybrid.HybridProblem(
         {"taut": taut, "slack": free()},
         [
-            daedal.Transition("taut", "slack", lambda t, q, v, lam: lam[0], direction=-1, name="goes slack"),
-            daedal.Transition(
+            daedal.hybrid.Transition("taut", "slack", lambda t, q, v, lam: lam[0], direction=-1, name="goes slack"),
+            daedal.hybrid.Transition(
                 "slack", "taut", lambda t, q, v: circle(t, q)[0], 1, reset, name="pulls taut", project=project
             ),
         ],
@@ -267,11 +269,13 @@ def test_a_reset_onto_the_constraints_is_taken_as_it_is():
 def test_modes_of_different_dimension_are_matched_by_names():
     falling = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + G], 2, names=["h", "w"])
     sinking = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + 1.0], 1, names=["h"])
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"falling": falling, "sinking": sinking},
         [
-            daedal.Transition("falling", "sinking", lambda t, y: y[0], direction=-1, name="splash"),
-            daedal.Transition("sinking", "falling", lambda t, y: y[0] + 1.0, -1, lambda t, y: [2.0, 0.0], "again"),
+            daedal.hybrid.Transition("falling", "sinking", lambda t, y: y[0], direction=-1, name="splash"),
+            daedal.hybrid.Transition(
+                "sinking", "falling", lambda t, y: y[0] + 1.0, -1, lambda t, y: [2.0, 0.0], "again"
+            ),
         ],
     )
     sol = daedal.solve(problem, (0.0, 2.0), ("falling", ([2.0, 0.0], None)), rtol=1e-9)
@@ -287,10 +291,10 @@ def test_modes_of_different_dimension_are_matched_by_names():
 
 
 def test_the_target_may_be_chosen_at_the_switch_and_each_has_its_reset():
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"up": one(1.0), "slow": one(-1.0), "fast": one(-10.0)},
         [
-            daedal.Transition(
+            daedal.hybrid.Transition(
                 "up",
                 lambda t, y: "fast" if t > 1.5 else "slow",
                 lambda t, y: y[0] - 1.0,
@@ -298,7 +302,7 @@ def test_the_target_may_be_chosen_at_the_switch_and_each_has_its_reset():
                 reset={"fast": lambda t, y: y + 1.0},
                 name="turn",
             ),
-            daedal.Transition(["slow", "fast"], "up", lambda t, y: y[0], direction=-1, name="back"),
+            daedal.hybrid.Transition(["slow", "fast"], "up", lambda t, y: y[0], direction=-1, name="back"),
         ],
     )
     sol = daedal.solve(problem, (0.0, 3.5), ("up", [0.0]), rtol=1e-10)
@@ -307,8 +311,8 @@ def test_the_target_may_be_chosen_at_the_switch_and_each_has_its_reset():
 
 
 def test_a_transition_without_a_target_ends_the_run():
-    problem = daedal.HybridProblem(
-        {"a": one(1.0)}, [daedal.Transition("a", None, lambda t, y: y[0] - 1.0, name="there")]
+    problem = daedal.hybrid.HybridProblem(
+        {"a": one(1.0)}, [daedal.hybrid.Transition("a", None, lambda t, y: y[0] - 1.0, name="there")]
     )
     sol = daedal.solve(problem, (0.0, 3.0), ("a", [0.0]))
     assert sol.status == "event" and sol.success and "'there'" in sol.message
@@ -317,11 +321,11 @@ def test_a_transition_without_a_target_ends_the_run():
 
 def test_the_first_of_several_transitions_at_once_is_taken():
     def at(name, target):
-        return daedal.Transition("a", target, lambda t, y: t - 1.0, direction=1, name=name)
+        return daedal.hybrid.Transition("a", target, lambda t, y: t - 1.0, direction=1, name=name)
 
     modes = {"a": one(1.0), "b": one(2.0), "c": one(3.0)}
     for order, target in ((("to b", "to c"), "b"), (("to c", "to b"), "c")):
-        problem = daedal.HybridProblem(modes, [at(name, name[-1]) for name in order])
+        problem = daedal.hybrid.HybridProblem(modes, [at(name, name[-1]) for name in order])
         sol = daedal.solve(problem, (0.0, 2.0), ("a", [0.0]))
         assert sol.mode[-1] == target
         assert {e.name: e.kind for e in sol.events} == {order[0]: "transition", order[1]: "not taken"}
@@ -329,10 +333,10 @@ def test_the_first_of_several_transitions_at_once_is_taken():
 
 def test_guards_may_be_vectors_with_parameters():
     problem = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] - p[0]], 1, params=np.array([1.0, 2.0]))
-    hybrid = daedal.HybridProblem(
+    hybrid = daedal.hybrid.HybridProblem(
         {"a": problem},
         [
-            daedal.Transition(
+            daedal.hybrid.Transition(
                 "a",
                 "a",
                 lambda t, y, yp, p: [y[0] - p[1], t - 1.0],
@@ -349,9 +353,9 @@ def test_guards_may_be_vectors_with_parameters():
 
 def test_a_mode_of_a_second_order_problem():
     oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1, names=["x"])
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"a": oscillator},
-        [daedal.Transition("a", "a", lambda t, x, xp: x[0], -1, lambda t, x, xp: (x, -xp), "bounce")],
+        [daedal.hybrid.Transition("a", "a", lambda t, x, xp: x[0], -1, lambda t, x, xp: (x, -xp), "bounce")],
     )
     sol = daedal.solve(problem, (0.0, 6.0), ("a", ([1.0], [0.0])), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(sol.events.t, [0.5 * np.pi, 1.5 * np.pi], atol=1e-5)
@@ -363,11 +367,13 @@ def test_a_linear_mode_and_one_in_hessenberg_form():
     """x' = -x + y with y = 2 - x, then x'' = y with x = cos t prescribed."""
     linear = daedal.LinearDAE([[-1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [-2.0], n_x=1, n_y=1)
     driven = daedal.HessenbergDAE([[0.0]], [[1.0]], [[1.0]], [0.0], lambda t: np.array([-np.cos(t)]), n_x=1, n_y=1)
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"linear": linear, "driven": driven},
         [
-            daedal.Transition("linear", "driven", lambda t, x, y: y[0] - 1.5, -1, lambda t, x, y: [np.cos(t)], "drive"),
-            daedal.Transition("driven", "linear", lambda t, z: z[0], -1, lambda t, z: (z, None), "release"),
+            daedal.hybrid.Transition(
+                "linear", "driven", lambda t, x, y: y[0] - 1.5, -1, lambda t, x, y: [np.cos(t)], "drive"
+            ),
+            daedal.hybrid.Transition("driven", "linear", lambda t, z: z[0], -1, lambda t, z: (z, None), "release"),
         ],
     )
     sol = daedal.solve(problem, (0.0, 1.9), ("linear", ([0.0], None)), rtol=1e-9, atol=1e-10)
@@ -377,8 +383,8 @@ def test_a_linear_mode_and_one_in_hessenberg_form():
 
 
 def test_a_mode_has_its_own_method_and_tolerances():
-    slow = daedal.Mode(free(), method="dassl", rtol=1e-4)
-    problem = daedal.HybridProblem({"flight": slow}, [impact(0.8)])
+    slow = daedal.hybrid.Mode(free(), method="dassl", rtol=1e-4)
+    problem = daedal.hybrid.HybridProblem({"flight": slow}, [impact(0.8)])
     sol = daedal.solve(problem, (0.0, 1.0), DROPPED, method="dopri5", rtol=1e-10)
     assert {segment.solution.method.split(",")[0] for segment in sol.segments} == {"DASSL"}
 
@@ -388,28 +394,28 @@ def test_a_mode_has_its_own_method_and_tolerances():
 
 def test_a_mode_that_begins_on_the_wrong_side_is_left_at_once():
     modes = {"a": one(1.0), "b": one(2.0)}
-    leave = daedal.Transition("a", "b", lambda t, y: y[0] - 1.0, direction=1, name="leave")
-    sol = daedal.solve(daedal.HybridProblem(modes, [leave]), (0.0, 1.0), ("a", [5.0]))
+    leave = daedal.hybrid.Transition("a", "b", lambda t, y: y[0] - 1.0, direction=1, name="leave")
+    sol = daedal.solve(daedal.hybrid.HybridProblem(modes, [leave]), (0.0, 1.0), ("a", [5.0]))
     assert sol.events[0].kind == "immediate" and sol.events[0].t == 0.0
     assert sol.y[0, -1] == pytest.approx(7.0)
-    lazy = daedal.Transition("a", "b", lambda t, y: y[0] - 1.0, direction=1, name="leave", immediate=False)
-    sol = daedal.solve(daedal.HybridProblem(modes, [lazy]), (0.0, 1.0), ("a", [5.0]))
+    lazy = daedal.hybrid.Transition("a", "b", lambda t, y: y[0] - 1.0, direction=1, name="leave", immediate=False)
+    sol = daedal.solve(daedal.hybrid.HybridProblem(modes, [lazy]), (0.0, 1.0), ("a", [5.0]))
     assert len(sol.events) == 0 and sol.y[0, -1] == pytest.approx(6.0)
 
 
 @pytest.mark.parametrize(("rate", "count"), [(1.0, 0), (-1.0, 1)])
 def test_a_guard_that_starts_at_zero_fires_only_if_it_leaves_to_the_wrong_side(rate, count):
-    problem = daedal.HybridProblem(
-        {"a": one(rate), "b": one(0.0)}, [daedal.Transition("a", "b", lambda t, y: y[0], direction=-1)]
+    problem = daedal.hybrid.HybridProblem(
+        {"a": one(rate), "b": one(0.0)}, [daedal.hybrid.Transition("a", "b", lambda t, y: y[0], direction=-1)]
     )
     sol = daedal.solve(problem, (0.0, 1.0), ("a", [0.0]))
     assert sol.n_events == count
 
 
 def test_output_at_the_start_shows_the_mode_after_immediate_transitions():
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"a": one(1.0), "b": one(2.0)},
-        [daedal.Transition("a", "b", lambda t, y: y[0] - 1.0, 1, lambda t, y: y + 1.0, "leave")],
+        [daedal.hybrid.Transition("a", "b", lambda t, y: y[0] - 1.0, 1, lambda t, y: y + 1.0, "leave")],
     )
     sol = daedal.solve(problem, (0.0, 1.0), ("a", [5.0]), t_eval=[0.0, 1.0])
     np.testing.assert_allclose(sol.y[0], [6.0, 8.0])
@@ -425,8 +431,8 @@ def test_consistent_states_serve_as_initial_values():
 def test_a_ball_at_rest_on_the_ground_leaves_to_the_wrong_side():
     """Velocity zero: the direction is that of the acceleration."""
     landed = free().replaced(constraint=lambda t, q: [q[1]], n_constraints=1)
-    to_ground = daedal.Transition("flight", "landed", lambda t, q, v: q[1], direction=-1, project=True)
-    problem = daedal.HybridProblem({"flight": free(), "landed": landed}, [to_ground])
+    to_ground = daedal.hybrid.Transition("flight", "landed", lambda t, q, v: q[1], direction=-1, project=True)
+    problem = daedal.hybrid.HybridProblem({"flight": free(), "landed": landed}, [to_ground])
     sol = daedal.solve(problem, (0.0, 1.0), ("flight", ([0.0, 0.0], [1.0, 0.0])))
     assert sol.events[0].kind == "immediate" and sol.mode[-1] == "landed"
 
@@ -435,11 +441,11 @@ def test_a_ball_at_rest_on_the_ground_leaves_to_the_wrong_side():
 
 
 def test_a_loop_of_immediate_transitions_is_reported():
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"a": one(1.0), "b": one(-1.0)},
         [
-            daedal.Transition("a", "b", lambda t, y: y[0], direction=1, name="up"),
-            daedal.Transition("b", "a", lambda t, y: y[0], direction=1, name="down"),
+            daedal.hybrid.Transition("a", "b", lambda t, y: y[0], direction=1, name="up"),
+            daedal.hybrid.Transition("b", "a", lambda t, y: y[0], direction=1, name="down"),
         ],
     )
     with pytest.raises(
@@ -456,11 +462,11 @@ def test_a_plastic_impact_needs_a_mode_of_contact():
 
 @pytest.mark.parametrize("width", [0.0, 1e-8])
 def test_chattering_is_detected(width):
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"below": one(1.0), "above": one(-1.0)},
         [
-            daedal.Transition("below", "above", lambda t, y: y[0] - width, direction=1, name="up"),
-            daedal.Transition("above", "below", lambda t, y: y[0] + width, direction=-1, name="down"),
+            daedal.hybrid.Transition("below", "above", lambda t, y: y[0] - width, direction=1, name="up"),
+            daedal.hybrid.Transition("above", "below", lambda t, y: y[0] + width, direction=-1, name="down"),
         ],
     )
     with pytest.raises(daedal.IntegrationError, match="Filippov") as caught:
@@ -470,11 +476,11 @@ def test_chattering_is_detected(width):
 
 
 def test_fast_switching_that_gets_ahead_is_no_chattering():
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {"up": one(1.0), "down": one(-1.0)},
         [
-            daedal.Transition("up", "down", lambda t, y: y[0] - 1e-3, direction=1),
-            daedal.Transition("down", "up", lambda t, y: y[0] + 1e-3, direction=-1),
+            daedal.hybrid.Transition("up", "down", lambda t, y: y[0] - 1e-3, direction=1),
+            daedal.hybrid.Transition("down", "up", lambda t, y: y[0] + 1e-3, direction=-1),
         ],
     )
     sol = daedal.solve(problem, (0.0, 1.2), ("up", [0.0]), t_eval=[1.2], dense_output=False)
@@ -484,7 +490,7 @@ def test_fast_switching_that_gets_ahead_is_no_chattering():
 def test_a_guard_that_is_only_touched_does_not_fire():
     """A ball thrown up to just below, and just above, a ceiling."""
     for gap, count in ((1e-6, 0), (-1e-5, 1)):
-        ceiling = daedal.Transition(
+        ceiling = daedal.hybrid.Transition(
             "flight",
             "flight",
             lambda t, q, v, top=1.0 + gap: top - q[1],
@@ -492,7 +498,7 @@ def test_a_guard_that_is_only_touched_does_not_fire():
             lambda t, q, v: (q, [v[0], -v[1]]),
             "ceiling",
         )
-        problem = daedal.HybridProblem({"flight": free()}, [ceiling])
+        problem = daedal.hybrid.HybridProblem({"flight": free()}, [ceiling])
         up = ("flight", ([0.0, 0.0], [1.0, np.sqrt(2.0 * G)]))
         sol = daedal.solve(problem, (0.0, 0.9), up, rtol=1e-9, atol=1e-12)
         assert sol.n_events == count
@@ -508,8 +514,8 @@ def test_the_number_of_transitions_is_limited():
 
 
 def test_output_times_get_the_state_after_a_transition():
-    problem = daedal.HybridProblem(
-        {"a": one(0.0)}, [daedal.Transition("a", "a", lambda t, y: t - 1.0, 1, lambda t, y: y + 1.0, "jump")]
+    problem = daedal.hybrid.HybridProblem(
+        {"a": one(0.0)}, [daedal.hybrid.Transition("a", "a", lambda t, y: t - 1.0, 1, lambda t, y: y + 1.0, "jump")]
     )
     times = np.linspace(0.0, 2.0, 9)
     sol = daedal.solve(problem, (0.0, 2.0), ("a", [0.0]), t_eval=times)
@@ -524,8 +530,8 @@ def test_output_times_get_the_state_after_a_transition():
 @pytest.mark.parametrize("end", [1.0, 1.5])
 def test_no_output_time_is_lost_at_a_transition(target, end):
     """The guard is exactly zero at an output time, which may be the end of the run or of the interval."""
-    problem = daedal.HybridProblem(
-        {"a": one(0.0)}, [daedal.Transition("a", target, lambda t, y: t - 1.0, 1, lambda t, y: y + 1.0, "jump")]
+    problem = daedal.hybrid.HybridProblem(
+        {"a": one(0.0)}, [daedal.hybrid.Transition("a", target, lambda t, y: t - 1.0, 1, lambda t, y: y + 1.0, "jump")]
     )
     times = np.array([0.0, 0.5, 1.0, 1.5])
     times = times[times <= end]
@@ -583,8 +589,8 @@ def test_compiled_functions_give_the_same():
 def test_the_table_prints_and_exports(tmp_path):
     sol = daedal.solve(bouncing(), (0.0, 4.0), DROPPED, rtol=1e-8)
     lines = repr(sol.events).splitlines()
-    assert lines[0].split() == ["t", "name", "kind", "source", "target"]
-    assert lines[1].split() == ["0.451523641", "impact", "transition", "flight", "flight"]
+    assert lines[0].split() == ["t", "name", "kind", "source", "target", "located"]
+    assert lines[1].split() == ["0.451523641", "impact", "transition", "flight", "flight", "enclosed"]
     assert "<table" in sol.events._repr_html_()
     text = sol.events.to_csv(tmp_path / "events.csv")
     assert (tmp_path / "events.csv").read_text(encoding="utf-8") == text
@@ -620,8 +626,8 @@ def test_plots_show_variables_and_modes():
 
 def test_a_failed_stretch_hands_back_what_was_computed():
     blow_up = daedal.ImplicitDAE(lambda t, y, yp: [float(yp[0]) - float(y[0]) * float(y[0])], 1)
-    problem = daedal.HybridProblem(
-        {"a": one(1.0), "b": blow_up}, [daedal.Transition("a", "b", lambda t, y: y[0] - 1.0, direction=1)]
+    problem = daedal.hybrid.HybridProblem(
+        {"a": one(1.0), "b": blow_up}, [daedal.hybrid.Transition("a", "b", lambda t, y: y[0] - 1.0, direction=1)]
     )
     with pytest.raises(daedal.IntegrationError, match="In mode 'b', which began at t = 1") as caught:
         daedal.solve(problem, (0.0, 5.0), ("a", [0.0]))
@@ -645,14 +651,14 @@ def test_exceptions_of_the_user_arrive_unchanged(where):
             raise MineError(where)
         return [yp[0] - 1.0]
 
-    transition = daedal.Transition(
+    transition = daedal.hybrid.Transition(
         "a",
         bad if where == "target" else "a",
         bad if where == "guard" else lambda t, y: y[0] - 1.0,
         direction=1,
         reset=bad if where == "reset" else None,
     )
-    problem = daedal.HybridProblem({"a": daedal.ImplicitDAE(failing, 1)}, [transition])
+    problem = daedal.hybrid.HybridProblem({"a": daedal.ImplicitDAE(failing, 1)}, [transition])
     with pytest.raises(MineError, match=where) as caught:
         daedal.solve(problem, (0.0, 3.0), ("a", ([0.0], [1.0])))
     if where in ("reset", "target"):
@@ -665,8 +671,8 @@ def test_an_interrupt_carries_what_was_computed():
             raise KeyboardInterrupt
         return q, -0.8 * v
 
-    problem = daedal.HybridProblem(
-        {"flight": free()}, [daedal.Transition("flight", "flight", lambda t, q, v: q[1], -1, stop, "impact")]
+    problem = daedal.hybrid.HybridProblem(
+        {"flight": free()}, [daedal.hybrid.Transition("flight", "flight", lambda t, q, v: q[1], -1, stop, "impact")]
     )
     sol = computed_until(lambda: daedal.solve(problem, (0.0, 3.0), DROPPED))
     assert sol.status == "interrupted" and not sol.success
@@ -676,8 +682,10 @@ def test_an_interrupt_carries_what_was_computed():
 def test_many_transitions_cost_no_more_than_few_steps_each():
     """What a stretch needs does not depend on how many went before."""
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
-    walls = daedal.Transition("f", "f", lambda t, q, v: [1.0 + q[0], 1.0 - q[0]], -1, lambda t, q, v: (q, -v), "wall")
-    problem = daedal.HybridProblem({"f": ball}, [walls])
+    walls = daedal.hybrid.Transition(
+        "f", "f", lambda t, q, v: [1.0 + q[0], 1.0 - q[0]], -1, lambda t, q, v: (q, -v), "wall"
+    )
+    problem = daedal.hybrid.HybridProblem({"f": ball}, [walls])
     sol = daedal.solve(problem, (0.0, 800.0), ("f", ([0.0], [1.0])), t_eval=[800.0], dense_output=False)
     assert sol.n_events == 400
     assert sol.stats.steps < 3 * sol.n_events + 20
@@ -689,11 +697,11 @@ def test_a_period_is_no_accumulation(y0):
     """Intervals that are equal up to round-off shrink by a factor of exactly 1, or nearly."""
     heating = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - 30.0], 1, names=["temperature"])
     cooling = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - 10.0], 1, names=["temperature"])
-    thermostat = daedal.HybridProblem(
+    thermostat = daedal.hybrid.HybridProblem(
         {"on": heating, "off": cooling},
         [
-            daedal.Transition("on", "off", guard=lambda t, y: y[0] - 21.0, direction=1, name="warm"),
-            daedal.Transition("off", "on", guard=lambda t, y: y[0] - 19.0, direction=-1, name="cold"),
+            daedal.hybrid.Transition("on", "off", guard=lambda t, y: y[0] - 21.0, direction=1, name="warm"),
+            daedal.hybrid.Transition("off", "on", guard=lambda t, y: y[0] - 19.0, direction=-1, name="cold"),
         ],
     )
     sol = daedal.solve(thermostat, (0.0, 20.0), ("on", ([y0], None)), rtol=1e-4)

@@ -109,8 +109,8 @@ def test_variables_that_jump_at_a_break_point_fire(name):
 
 def modes(guard, target="late", **options):
     late = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + 1.0], 1, names=["y"])
-    way = daedal.Transition("early", target, guard, name="switch", **options)
-    return daedal.HybridProblem({"early": STEADY, "late": late}, [way])
+    way = daedal.hybrid.Transition("early", target, guard, name="switch", **options)
+    return daedal.hybrid.HybridProblem({"early": STEADY, "late": late}, [way])
 
 
 @pytest.mark.parametrize("immediate", [True, False])
@@ -146,9 +146,9 @@ def test_a_transition_just_before_a_break_point_is_not_undone():
 
 
 def test_max_events_holds_for_all_pieces_together():
-    back = daedal.Transition("late", "early", lambda t, y: np.sin(40.0 * t), direction=1, name="back")
-    way = daedal.Transition("early", "late", lambda t, y: np.sin(40.0 * t), direction=-1, name="there")
-    problem = daedal.HybridProblem({"early": STEADY, "late": STEADY}, [way, back])
+    back = daedal.hybrid.Transition("late", "early", lambda t, y: np.sin(40.0 * t), direction=1, name="back")
+    way = daedal.hybrid.Transition("early", "late", lambda t, y: np.sin(40.0 * t), direction=-1, name="there")
+    problem = daedal.hybrid.HybridProblem({"early": STEADY, "late": STEADY}, [way, back])
     with pytest.raises(daedal.IntegrationError, match="10 transitions"):
         solve(None, problem=problem, initial=("early", ([0.0], [1.0])), breakpoints=[0.5, 1.0, 1.5], max_events=10)
 

@@ -63,7 +63,7 @@ def test_an_impact_with_constraints_keeps_what_it_must(a, b, rate_a, rate_b, law
         return x[2] - q[2]
 
     system = double_pendulum()
-    hit = daedal.impact(system, wall, restitution=e, law=law)
+    hit = daedal.hybrid.Impact(system, wall, restitution=e, law=law)
     same, after = hit(0.0, q, v)
     before = system.at(0.0, q, v)
     np.testing.assert_array_equal(same, q)
@@ -86,8 +86,8 @@ def test_an_impact_with_constraints_keeps_what_it_must(a, b, rate_a, rate_b, law
 
 def test_an_elastic_impact_conserves_energy_to_round_off():
     q, v = hanging(0.3, -0.7, 2.0, -3.0)
-    _, after = daedal.impact(double_pendulum(), lambda t, x: q[2] - x[2], restitution=1.0)(0.0, q, np.abs(v))
-    projected = daedal.impact(double_pendulum(), lambda t, x: 1.0 + x[2], restitution=1.0)(0.0, q, np.abs(v))[1]
+    _, after = daedal.hybrid.Impact(double_pendulum(), lambda t, x: q[2] - x[2], restitution=1.0)(0.0, q, np.abs(v))
+    projected = daedal.hybrid.Impact(double_pendulum(), lambda t, x: 1.0 + x[2], restitution=1.0)(0.0, q, np.abs(v))[1]
     assert energy(q, after) == pytest.approx(energy(q, projected), rel=1e-13)
 
 
@@ -95,7 +95,7 @@ def test_an_elastic_impact_conserves_energy_to_round_off():
 def test_newton_and_poisson_agree_for_one_contact(e, speed):
     v = [-speed, 0.0]
     newton, poisson = (
-        daedal.impact(pendulum(), lambda t, q: q[0], e, law=law)(0.0, [0.0, -1.0], v)[1]
+        daedal.hybrid.Impact(pendulum(), lambda t, q: q[0], e, law=law)(0.0, [0.0, -1.0], v)[1]
         for law in ("newton", "poisson")
     )
     np.testing.assert_allclose(newton, poisson, atol=1e-13 * speed)
@@ -107,34 +107,34 @@ def test_newtons_cradle_shows_where_the_laws_differ():
     balls = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0, 0.0], n_q=3)
     contacts = [lambda t, q: q[1] - q[0], lambda t, q: q[2] - q[1]]
     v = [1.0, 0.0, 0.0]
-    newton = daedal.impact(balls, contacts, 1.0)(0.0, [0.0, 0.0, 0.0], v)[1]
-    poisson = daedal.impact(balls, contacts, 1.0, law="poisson")(0.0, [0.0, 0.0, 0.0], v)[1]
+    newton = daedal.hybrid.Impact(balls, contacts, 1.0)(0.0, [0.0, 0.0, 0.0], v)[1]
+    poisson = daedal.hybrid.Impact(balls, contacts, 1.0, law="poisson")(0.0, [0.0, 0.0, 0.0], v)[1]
     np.testing.assert_allclose(newton, [-1 / 3, 2 / 3, 2 / 3], atol=1e-12)
     np.testing.assert_allclose(poisson, [-1 / 3, 2 / 3, 2 / 3], atol=1e-12)
     for after in (newton, poisson):
         assert after.sum() == pytest.approx(1.0) and after @ after == pytest.approx(1.0)
-    plastic = daedal.impact(balls, contacts, 0.0)(0.0, [0.0, 0.0, 0.0], v)[1]
+    plastic = daedal.hybrid.Impact(balls, contacts, 0.0)(0.0, [0.0, 0.0, 0.0], v)[1]
     np.testing.assert_allclose(plastic, [1 / 3] * 3, atol=1e-12)
 
 
 def test_the_laws_differ_for_a_rod_whose_ends_differ():
     """A rod rests on its left end and hits with the right one; computed by hand from A = [[4, -2], [-2, 4]]."""
     rod = daedal.MechanicalSystem([1.0, 1.0 / 3.0], lambda t, q, v: [-G, 0.0], n_q=2)  # height, angle; ends at -1, 1
-    ends = [daedal.Contact(lambda t, q: q[0] - q[1], 1.0), daedal.Contact(lambda t, q: q[0] + q[1], 0.5)]
+    ends = [daedal.hybrid.Contact(lambda t, q: q[0] - q[1], 1.0), daedal.hybrid.Contact(lambda t, q: q[0] + q[1], 0.5)]
     for law, rates in (("newton", [0.0, 1.0]), ("poisson", [2 / 3, 2 / 3])):
-        height, angle = daedal.impact(rod, ends, law=law)(0.0, [0.0, 0.0], [-1.0, -1.0])[1]
+        height, angle = daedal.hybrid.Impact(rod, ends, law=law)(0.0, [0.0, 0.0], [-1.0, -1.0])[1]
         np.testing.assert_allclose([height - angle, height + angle], rates, atol=1e-11)
 
 
 def test_a_moving_wall_gives_its_velocity():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
-    hit = daedal.impact(ball, lambda t, q: q[0] - 3.0 * t, restitution=0.5)
+    hit = daedal.hybrid.Impact(ball, lambda t, q: q[0] - 3.0 * t, restitution=0.5)
     assert hit(1.0, [3.0], [-1.0])[1][0] == pytest.approx(3.0 + 0.5 * 4.0, rel=1e-9)
 
 
 def test_contacts_that_do_not_touch_take_no_part():
     balls = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0, 0.0], n_q=3)
-    hit = daedal.impact(balls, [lambda t, q: q[1] - q[0], lambda t, q: q[2] - q[1]], 1.0)
+    hit = daedal.hybrid.Impact(balls, [lambda t, q: q[1] - q[0], lambda t, q: q[2] - q[1]], 1.0)
     np.testing.assert_allclose(hit(0.0, [0.0, 0.0, 0.1], [1.0, 0.0, 0.0])[1], [0.0, 1.0, 0.0], atol=1e-12)
 
 
@@ -142,7 +142,7 @@ def test_contacts_that_do_not_touch_take_no_part():
 def test_a_light_ball_on_a_heavy_one(ratio):
     # Two balls fall with speed 1, elastic: the heavy one turns round, then the light one leaves with almost 3.
     system = daedal.MechanicalSystem([1.0, ratio], lambda t, q, v: [-1.0, -ratio], n_q=2)
-    hit = daedal.impact(system, [lambda t, q: q[1], lambda t, q: q[0] - q[1]], 1.0)
+    hit = daedal.hybrid.Impact(system, [lambda t, q: q[1], lambda t, q: q[0] - q[1]], 1.0)
     np.testing.assert_allclose(hit(0.0, [1.0, 0.0], [-1.0, -1.0])[1], [-1.0, 1.0], rtol=1e-9)
     v = hit(0.0, [0.5, 0.5], [-1.0, 1.0])[1]
     np.testing.assert_allclose(v, [(3.0 * ratio - 1.0) / (ratio + 1.0), (ratio - 3.0) / (ratio + 1.0)], rtol=1e-9)
@@ -158,7 +158,7 @@ def test_a_light_ball_on_a_heavy_one_of_two_parts(ratio):
         n_q=3,
         n_constraints=1,
     )
-    hit = daedal.impact(system, lambda t, q: q[0] - q[1], 1.0)
+    hit = daedal.hybrid.Impact(system, lambda t, q: q[0] - q[1], 1.0)
     light, heavy = (3.0 * ratio - 1.0) / (ratio + 1.0), (ratio - 3.0) / (ratio + 1.0)
     v = hit(0.0, [0.5, 0.5, 0.5], [-1.0, 1.0, 1.0])[1]
     np.testing.assert_allclose(v, [light, heavy, heavy], rtol=1e-9)
@@ -167,7 +167,7 @@ def test_a_light_ball_on_a_heavy_one_of_two_parts(ratio):
 @pytest.mark.parametrize("ratio", [1.0, 1e6, 1e12])
 def test_a_light_ball_and_a_heavy_one_hit_the_floor_together(ratio):
     balls = daedal.MechanicalSystem([1.0, ratio], lambda t, q, v: [-1.0, -ratio], n_q=2)
-    hit = daedal.impact(balls, [lambda t, q: q[0], lambda t, q: q[1]], 0.5)
+    hit = daedal.hybrid.Impact(balls, [lambda t, q: q[0], lambda t, q: q[1]], 0.5)
     np.testing.assert_allclose(hit(0.0, [0.0, 0.0], [-1.0, -2.0])[1], [0.5, 1.0], rtol=1e-9)
 
 
@@ -183,7 +183,7 @@ def test_dependent_contacts_and_redundant_constraints():
         1.0, lambda t, q, v: [0.0, -G, 0.0], lambda t, q: [q[0], 2.0 * q[0]], n_q=3, n_constraints=2
     )
     supports = [lambda t, q, s=s: q[1] + s * q[2] for s in (-1.0, 0.0, 1.0)]
-    hit = daedal.impact(rod, supports, 0.5)
+    hit = daedal.hybrid.Impact(rod, supports, 0.5)
     np.testing.assert_allclose(hit(0.0, np.zeros(3), [0.0, -2.0, 0.0])[1], [0.0, 1.0, 0.0], atol=1e-10)
     assert hit.impulses(0.0, np.zeros(3), [0.0, -2.0, 0.0]).sum() == pytest.approx(3.0)
 
@@ -221,7 +221,7 @@ def test_compiled_functions_and_parameters():
         lambda t, q, p: q[0] * p[0],
     ]
     for gap in gaps:
-        hit = daedal.impact(system, [gap, lambda t, q: 2.0 + q[1]], 0.5)
+        hit = daedal.hybrid.Impact(system, [gap, lambda t, q: 2.0 + q[1]], 0.5)
         np.testing.assert_allclose(hit(0.0, [0.0, -1.0], [-4.0, 0.0])[1], [2.0, 0.0], atol=1e-9)
 
 
@@ -241,9 +241,10 @@ def test_bouncing_ball_against_the_closed_form(e):
 
 def test_an_accumulation_without_a_mode_of_rest_is_reported():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-G], n_q=1)
-    hit = daedal.impact(ball, lambda t, q: q[0], 0.5)
-    problem = daedal.HybridProblem(
-        {"flight": ball}, [daedal.Transition("flight", "flight", lambda t, q, v: q[0], -1, reset=hit, name="impact")]
+    hit = daedal.hybrid.Impact(ball, lambda t, q: q[0], 0.5)
+    problem = daedal.hybrid.HybridProblem(
+        {"flight": ball},
+        [daedal.hybrid.Transition("flight", "flight", lambda t, q, v: q[0], -1, reset=hit, name="impact")],
     )
     sol = daedal.solve(problem, (0.0, 5.0), ("flight", ([1.0], [0.0])), rtol=1e-8)
     assert sol.status == "zeno" and not sol.success
@@ -253,7 +254,9 @@ def test_an_accumulation_without_a_mode_of_rest_is_reported():
 def test_ball_on_a_moving_table():
     """The table rises with 2 m/s: in its frame it is a bouncing ball, with the same times."""
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-G], n_q=1)
-    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0] - 2.0 * t, restitution=0.6, name="table"))
+    problem = daedal.hybrid.UnilateralProblem(
+        ball, daedal.hybrid.Contact(lambda t, q: q[0] - 2.0 * t, restitution=0.6, name="table")
+    )
     sol = daedal.solve(problem, (0.0, 3.0), ("free", ([1.0], [2.0])), rtol=1e-11, atol=1e-12)
     exact = daedal.library.bouncing_ball(restitution=0.6).extra
     np.testing.assert_allclose(sol.events.t[:12], exact["impact_times"](12), atol=1e-9)
@@ -263,9 +266,9 @@ def test_ball_on_a_moving_table():
 
 @pytest.mark.parametrize("method", ["auto", "dassl", "phem56"])
 def test_double_pendulum_that_hits_a_wall_keeps_its_energy(method):
-    system, wall = double_pendulum(), daedal.Contact(lambda t, q: q[2] + 0.3, restitution=1.0, name="wall")
+    system, wall = double_pendulum(), daedal.hybrid.Contact(lambda t, q: q[2] + 0.3, restitution=1.0, name="wall")
     q, v = hanging(1.2, 0.9, 0.0, 0.0)
-    problem = daedal.unilateral(system, wall)
+    problem = daedal.hybrid.UnilateralProblem(system, wall)
     sol = daedal.solve(problem, (0.0, 3.0), ("free", (q, v)), rtol=1e-9, atol=1e-11, method=method)
     hits = sol.events.named("wall closes")
     assert len(hits) >= 2
@@ -310,9 +313,9 @@ def test_loading_again_goes_up_the_line_of_unloading():
 
 
 def test_a_harder_blow_yields_again():
-    law = daedal.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
+    law = daedal.hybrid.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
     block = daedal.MechanicalSystem(1.0, lambda t, q, v: [-20.0 * t], n_q=1)  # pressed harder and harder
-    problem = daedal.elastoplastic(block, lambda t, q: q[0], law)
+    problem = daedal.hybrid.elastoplastic_contact(block, lambda t, q: q[0], law)
     sol = daedal.solve(problem, (0.0, 2.0), ("free", ([0.1, 0.0], [-0.5, 0.0])), rtol=1e-9, atol=1e-11)
     assert "yields again" in [event.name for event in sol.events]
     depths = [event.y_after[1] for event in sol.events if event.name == "turns back"]
@@ -320,9 +323,9 @@ def test_a_harder_blow_yields_again():
 
 
 def test_a_soft_touch_leaves_no_dent():
-    law = daedal.ElastoPlastic(c1=1e3, c2=1e2, c3=2e3, p1=1.0)
+    law = daedal.hybrid.ElastoPlastic(c1=1e3, c2=1e2, c3=2e3, p1=1.0)
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
-    problem = daedal.elastoplastic(ball, lambda t, q: q[0], law)
+    problem = daedal.hybrid.elastoplastic_contact(ball, lambda t, q: q[0], law)
     sol = daedal.solve(problem, (0.0, 2.0), ("free", ([1.0, 0.0], [-1.0, 0.0])), rtol=1e-10, atol=1e-12)
     assert [event.name for event in sol.events] == ["touches", "leaves"]
     assert sol.events[1].t == pytest.approx(1.0 + math.pi / math.sqrt(1e3), abs=1e-9)  # half an oscillation
@@ -352,7 +355,7 @@ def test_a_rope_that_is_strong_enough_holds():
 @pytest.mark.parametrize("load", ["multiplier", lambda t, q, v, lam: 2.0 * lam[0]], ids=["multiplier", "function"])
 def test_other_measures_of_the_load(load):
     limit = G if load == "multiplier" else 2.0 * G  # the gradient of the constraint has the length 2
-    problem = daedal.breaking(pendulum(), [0], limit, load=load)
+    problem = daedal.hybrid.breaking_joint(pendulum(), [0], limit, load=load)
     sol = daedal.solve(problem, (0.0, 1.0), ("intact", ([1.0, 0.0], [0.0, 0.0])), rtol=1e-10, atol=1e-12)
     assert sol.events[0].y[1] == pytest.approx(-2.0 / 3.0, abs=1e-9)
 
@@ -360,7 +363,9 @@ def test_other_measures_of_the_load(load):
 def test_the_other_joints_hold():
     system = double_pendulum().replaced(constraint_names=["upper", "lower"])
     q, v = hanging(1.2, 0.9, 0.0, 0.0)
-    sol = daedal.solve(daedal.breaking(system, "lower", 1.5 * G), (0.0, 1.0), ("intact", (q, v)), rtol=1e-8)
+    sol = daedal.solve(
+        daedal.hybrid.breaking_joint(system, "lower", 1.5 * G), (0.0, 1.0), ("intact", (q, v)), rtol=1e-8
+    )
     assert sol.mode[-1] == "broken"
     assert sol.q[0, -1] ** 2 + sol.q[1, -1] ** 2 == pytest.approx(1.0, abs=1e-9)
     assert math.hypot(sol.q[2, -1] - sol.q[0, -1], sol.q[3, -1] - sol.q[1, -1]) > 1.01
@@ -368,12 +373,12 @@ def test_the_other_joints_hold():
 
 def test_compiled_systems_break_too():
     model = daedal.library.planar_pendulum().problem.compiled("numba")
-    assert daedal.breaking(model, 0, 1.0).modes["broken"].problem.n_constraints == 0
+    assert daedal.hybrid.breaking_joint(model, 0, 1.0).modes["broken"].problem.n_constraints == 0
     import numba
 
     rows = numba.njit(lambda t, q: np.array([q[0], q[1]]))
     system = daedal.MechanicalSystem(1.0, numba.njit(lambda t, q, v: np.zeros(3)), rows, n_q=3, n_constraints=2)
-    kept = daedal.breaking(system, 0, 1.0).modes["broken"].problem
+    kept = daedal.hybrid.breaking_joint(system, 0, 1.0).modes["broken"].problem
     np.testing.assert_array_equal(kept.constraint(0.0, np.array([1.0, 2.0, 3.0])), [2.0])
 
 
@@ -383,28 +388,31 @@ def test_compiled_systems_break_too():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: daedal.Contact(lambda t, q: q[0], restitution=-0.1), "between 0 and 1, got -0.1"),
-        (lambda: daedal.Contact(lambda t, q: q[0], restitution=1.2), "create energy"),
-        (lambda: daedal.Contact(lambda t, q: q[0], restitution="much"), "restitution must be a number"),
-        (lambda: daedal.Contact(3.0), "gap"),
-        (lambda: daedal.Contact(lambda t, q: q[0], name=""), "name of a contact"),
-        (lambda: daedal.impact(pendulum(), lambda t, q: q[0], 1.5), "between 0 and 1"),
-        (lambda: daedal.impact(pendulum(), lambda t, q: q[0], 0.5, law="hertz"), "unknown law 'hertz'"),
-        (lambda: daedal.impact(pendulum(), []), "contacts is empty"),
-        (lambda: daedal.impact(pendulum(), [1.0]), r"contacts\[0\] must be a Contact"),
-        (lambda: daedal.impact(3, lambda t, q: q[0]), "must be a MechanicalSystem"),
-        (lambda: daedal.impact(pendulum(), lambda t, q: q[0])(0.0, [1.0], [1.0]), "q"),
-        (lambda: daedal.breaking(pendulum(), 1, 1.0), "1 is not a constraint; the system has 1"),
-        (lambda: daedal.breaking(pendulum(), -1, 1.0), "-1 is not a constraint"),
-        (lambda: daedal.breaking(pendulum(), "rope", 1.0), "'rope' is not a constraint"),
-        (lambda: daedal.breaking(pendulum(), [0, 0], 1.0), "given twice"),
-        (lambda: daedal.breaking(pendulum(), [], 1.0), "rows is empty"),
-        (lambda: daedal.breaking(pendulum(), 0, -1.0), "limit"),
-        (lambda: daedal.breaking(pendulum(), 0, 1.0, load="stress"), "load must be a function or one of"),
-        (lambda: daedal.breaking(None, 0, 1.0), "must be a MechanicalSystem"),
-        (lambda: daedal.ElastoPlastic(1.0, 2.0, 3.0, 1.0), "c3 >= c1 >= c2"),
-        (lambda: daedal.ElastoPlastic(1.0, 0.5, -3.0, 1.0), "c3"),
-        (lambda: daedal.elastoplastic(pendulum(), lambda t, q: q[0], None), "law must be an ElastoPlastic"),
+        (lambda: daedal.hybrid.Contact(lambda t, q: q[0], restitution=-0.1), "between 0 and 1, got -0.1"),
+        (lambda: daedal.hybrid.Contact(lambda t, q: q[0], restitution=1.2), "create energy"),
+        (lambda: daedal.hybrid.Contact(lambda t, q: q[0], restitution="much"), "restitution must be a number"),
+        (lambda: daedal.hybrid.Contact(3.0), "gap"),
+        (lambda: daedal.hybrid.Contact(lambda t, q: q[0], name=""), "name of a contact"),
+        (lambda: daedal.hybrid.Impact(pendulum(), lambda t, q: q[0], 1.5), "between 0 and 1"),
+        (lambda: daedal.hybrid.Impact(pendulum(), lambda t, q: q[0], 0.5, law="hertz"), "unknown law 'hertz'"),
+        (lambda: daedal.hybrid.Impact(pendulum(), []), "contacts is empty"),
+        (lambda: daedal.hybrid.Impact(pendulum(), [1.0]), r"contacts\[0\] must be a Contact"),
+        (lambda: daedal.hybrid.Impact(3, lambda t, q: q[0]), "must be a MechanicalSystem"),
+        (lambda: daedal.hybrid.Impact(pendulum(), lambda t, q: q[0])(0.0, [1.0], [1.0]), "q"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), 1, 1.0), "1 is not a constraint; the system has 1"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), -1, 1.0), "-1 is not a constraint"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), "rope", 1.0), "'rope' is not a constraint"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), [0, 0], 1.0), "given twice"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), [], 1.0), "rows is empty"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), 0, -1.0), "limit"),
+        (lambda: daedal.hybrid.breaking_joint(pendulum(), 0, 1.0, load="stress"), "load must be a function or one of"),
+        (lambda: daedal.hybrid.breaking_joint(None, 0, 1.0), "must be a MechanicalSystem"),
+        (lambda: daedal.hybrid.ElastoPlastic(1.0, 2.0, 3.0, 1.0), "c3 >= c1 >= c2"),
+        (lambda: daedal.hybrid.ElastoPlastic(1.0, 0.5, -3.0, 1.0), "c3"),
+        (
+            lambda: daedal.hybrid.elastoplastic_contact(pendulum(), lambda t, q: q[0], None),
+            "law must be an ElastoPlastic",
+        ),
     ],
     ids=range(22),
 )
@@ -418,4 +426,4 @@ def test_a_gap_that_fails_is_the_users_own_error():
         raise RuntimeError("no gap today")
 
     with pytest.raises(RuntimeError, match="no gap today"):
-        daedal.impact(pendulum(), gap, 0.5)(0.0, [0.0, -1.0], [-1.0, 0.0])
+        daedal.hybrid.Impact(pendulum(), gap, 0.5)(0.0, [0.0, -1.0], [-1.0, 0.0])

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 import daedal
-from daedal import ImplicitDAE, ImplicitRungeKutta, InvalidProblemError, RungeKuttaTableau
+from daedal import ImplicitDAE, InvalidProblemError
+from daedal.methods import ImplicitRungeKutta, RungeKuttaTableau
 from daedal.methods.implicit_rk.implicit_stages import Stages
 
 # --- constant steps ---------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ NAMES = ["gauss2", "radau_ia3", "radau5", "lobatto_iiia3", "lobatto_iiic3", "sdi
 @settings(max_examples=25, deadline=None)
 @given(st.sampled_from(NAMES), st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=6))
 def test_polynomials_up_to_the_order_of_the_quadrature_are_integrated_exactly(name, slopes):
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     slopes = slopes[: int(analysis.B)]
     solution = np.polynomial.Polynomial(slopes).integ()
     problem = ImplicitDAE(lambda t, y, yp: [yp[0] - sum(a * t**k for k, a in enumerate(slopes))], 1)
@@ -170,14 +171,17 @@ def test_coefficients_may_be_given_in_three_ways():
 
 def test_stages_are_grouped_as_they_depend_on_each_other():
     def sizes(name):
-        return [block.size for block in Stages(daedal.formula(name)).blocks]
+        return [block.size for block in Stages(daedal.methods.coefficients(name)).blocks]
 
     assert sizes("gauss3") == [3] and sizes("lobatto_iiia3") == [1, 2] and sizes("sdirk4") == [1] * 5
-    extrapolation = Stages(daedal.formula("extrapolation_124"))
+    extrapolation = Stages(daedal.methods.coefficients("extrapolation_124"))
     assert [block.matrix for block in extrapolation.blocks] == [0, 1, 1, 2, 2, 2, 2]
     mixed = RungeKuttaTableau([["1/2"], ["1/2", "1/4", "1/4"], ["1/2", "1/8", "1/4"]], ["1/2", "1/4", "1/4"])
     assert [(block.first, block.size) for block in Stages(mixed).blocks] == [(0, 1), (1, 2)]
-    assert Stages(daedal.formula("trapezoidal")).known and not Stages(daedal.formula("rk4")).known
+    assert (
+        Stages(daedal.methods.coefficients("trapezoidal")).known
+        and not Stages(daedal.methods.coefficients("rk4")).known
+    )
 
 
 # --- variable steps ---------------------------------------------------------------------------------------------------
@@ -219,7 +223,7 @@ def test_errors_follow_the_tolerance_at_steps_and_between_them(name):
 
 
 def test_embedded_weights_spare_the_second_solution():
-    tableau = daedal.formula("sdirk4")
+    tableau = daedal.methods.coefficients("sdirk4")
     without = RungeKuttaTableau(tableau.a, tableau.b, tableau.c)
     embedded, doubled = (
         daedal.solve(STIFF, (0.0, 1.0), (stiff_solution(0.0), None), method=ImplicitRungeKutta(given), rtol=1e-5)
@@ -322,7 +326,7 @@ def test_slopes_that_cannot_be_computed_are_asked_for():
     n = 600
     problem = ImplicitDAE(lambda t, y, yp: np.append(yp[:-1] + y[:-1], y[-1] - np.sin(t + 1.0)), n, bandwidth=(0, 0))
     initial = np.append(np.ones(n - 1), np.sin(1.0)), None
-    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or take"):
+    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or use"):
         daedal.solve(problem, (0.0, 1.0), initial, method=ImplicitRungeKutta("trapezoidal"), fixed_step=0.1)
 
 
@@ -337,7 +341,7 @@ def test_slopes_that_cannot_be_computed_are_asked_for():
         ({"tableau": 3}, "tableau must be a name such as 'gauss2'"),
         ({"tableau": ([[1.0]], [1.0], [1.0], [1.0])}, "tableau must be a name"),
         ({"tableau": ([[np.nan]], [1.0])}, "finite numbers"),
-        ({"linear_solver": "gmres"}, "GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "GMRES requires DASSL"),
         ({"error_test": "some"}, "unknown error_test"),
         ({"projection": "sometimes"}, "projection must be one of"),
         ({"variable_index": [0, 1]}, "variable_index must hold 1, 2 or 3"),
@@ -364,10 +368,10 @@ def test_an_exception_of_the_residual_arrives_unchanged():
 
 
 def test_inconsistent_coefficients_are_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="add up to 2 instead of 1"):
-        daedal.ImplicitRungeKutta(([[1.0]], [2.0]))
-    with pytest.raises(daedal.InvalidProblemError, match="embedded weights are b itself"):
-        daedal.ImplicitRungeKutta(daedal.RungeKuttaTableau([[1.0]], [1.0], embedded=[1.0]))
+    with pytest.raises(daedal.InvalidProblemError, match="sum to 2 instead of 1"):
+        daedal.methods.ImplicitRungeKutta(([[1.0]], [2.0]))
+    with pytest.raises(daedal.InvalidProblemError, match="embedded weights equal b"):
+        daedal.methods.ImplicitRungeKutta(daedal.methods.RungeKuttaTableau([[1.0]], [1.0], embedded=[1.0]))
 
 
 PENDULUM = daedal.library.get("planar_pendulum")
@@ -377,7 +381,7 @@ PENDULUM = daedal.library.get("planar_pendulum")
     ("name", "formulation", "index"), [("sdirk4", "index3", 3), ("gauss2", "ggl", 2), ("trapezoidal", "index2", 2)]
 )
 def test_mechanisms_for_which_no_order_is_predicted_are_refused_or_noted(name, formulation, index):
-    assert any(x.order is None for x in daedal.analyse_method(name).predicted(index))
+    assert any(x.order is None for x in daedal.analysis.analyse_method(name).predicted(index))
     options = {"method": ImplicitRungeKutta(name), "formulation": formulation}
     if index == 3:
         with pytest.raises(InvalidProblemError, match=r"has index 3, for which this method need not converge"):

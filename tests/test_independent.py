@@ -25,6 +25,7 @@ ROUND_OFF = {
     "index2-steps": 1e-12,
     "index3-steps": 1e-12,
     "bdf-index2": 1e-12,
+    "bdf-index3": 1e-11,
     "bdf-index1": 2e-12,
     "wrong-start": 1e-8,
 }

@@ -282,7 +282,7 @@ def test_combined_equations(method):
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "strangeness_free"])
 def test_combined_equations_are_refused_by_ways_that_need_the_structure(way):
-    with pytest.raises(daedal.InvalidProblemError, match="cannot be found from the structure"):
+    with pytest.raises(daedal.InvalidProblemError, match="cannot be determined from the structure"):
         daedal.reduce_index(daedal.ImplicitDAE(mixed, 5), by=way)
 
 
@@ -311,7 +311,7 @@ def test_undetermined_solutions_are_refused():
 
 def test_second_order_problems_are_refused_by_the_strangeness_free_form():
     problem = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[1], x[0] - np.sin(t)], 2)
-    with pytest.raises(daedal.InvalidProblemError, match="first order"):
+    with pytest.raises(daedal.InvalidProblemError, match="for first-order problems"):
         daedal.reduce_index(problem, by="strangeness_free")
 
 

@@ -136,10 +136,10 @@ def test_events_take_inputs_and_parameters():
 
 def test_modes_have_inputs():
     fall = daedal.MechanicalSystem(1.0, lambda t, q, v, lift: [lift - 10.0], n_q=1, inputs=["lift"])
-    bounce = daedal.Transition(
+    bounce = daedal.hybrid.Transition(
         "flight", "flight", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -v), name="bounce"
     )
-    ball = daedal.HybridProblem({"flight": fall}, [bounce])
+    ball = daedal.hybrid.HybridProblem({"flight": fall}, [bounce])
     start = ("flight", ([1.0], [0.0]))
     sol = daedal.solve(ball, (0.0, 1.0), start, inputs={"lift": ([0.0, 0.2], [10.0, 8.0])}, rtol=1e-9)
     assert not len(sol.events) and sol.y[0, -1] == pytest.approx(1.0 - 0.8**2)

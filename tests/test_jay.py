@@ -13,7 +13,16 @@ KNOWN = {
     "HEM4": {160: 3.95e-8, 320: 2.40e-9, 640: 1.45e-10, 1280: 8.86e-12},
     "HEM3": {640: 3.13e-8, 1280: 4.08e-9, 2560: 5.21e-10},
 }
-METHODS = {method.__name__: method for method in (daedal.HEM3, daedal.HEM4, daedal.HEM5, daedal.PHEM56, daedal.HEDOP5)}
+METHODS = {
+    method.__name__: method
+    for method in (
+        daedal.methods.HEM3,
+        daedal.methods.HEM4,
+        daedal.methods.HEM5,
+        daedal.methods.PHEM56,
+        daedal.methods.HEDOP5,
+    )
+}
 
 
 def exact(times):
@@ -104,7 +113,7 @@ def test_inconsistent_z_is_only_a_guess():
     """One step needs nothing but y; z0 starts Newton's method."""
     y0, z0 = MODEL.initial
     runs = [
-        daedal.solve(MODEL.problem, MODEL.t_span, (y0, guess), method=daedal.HEM4(), fixed_step=1.0 / 80)
+        daedal.solve(MODEL.problem, MODEL.t_span, (y0, guess), method=daedal.methods.HEM4(), fixed_step=1.0 / 80)
         for guess in (z0, 1.05 * z0)
     ]
     np.testing.assert_allclose(runs[1].y[:, -1], runs[0].y[:, -1], rtol=1e-10)
@@ -118,7 +127,7 @@ def test_bdf_formulas_have_their_order_with_constant_steps(max_order):
             MODEL.problem,
             MODEL.t_span,
             MODEL.initial,
-            method=daedal.DASSL(max_order=max_order, starting_values=MODEL.extra["exact"]),
+            method=daedal.methods.DASSL(max_order=max_order, starting_values=MODEL.extra["exact"]),
             fixed_step=1.0 / steps,
         )
         errors.append(MODEL.reference.error(sol.y[:, -1]))
@@ -148,7 +157,7 @@ def test_the_classical_method_is_of_order_2_only():
     model = daedal.library.get("jay_index2")
     errors = []
     for n in (160, 320, 640):
-        method = daedal.HalfExplicit(RK4_HALF_EXPLICIT)
+        method = daedal.methods.HalfExplicit(RK4_HALF_EXPLICIT)
         sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=method, fixed_step=1.0 / n)
         errors.append(np.max(np.abs(sol.y[:, -1] / model.extra["exact"](1.0) - 1.0)))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.25)

@@ -175,7 +175,7 @@ def run(*arguments):
 def test_list_has_problems_of_every_kind():
     rows = {line.split()[0]: line.split() for line in run("list").splitlines()[1:]}
     assert rows["particle_on_circle"][1:3] == ["3", "3"]
-    hybrid = [name for name in library.names() if isinstance(library.get(name).problem, daedal.HybridProblem)]
+    hybrid = [name for name in library.names() if isinstance(library.get(name).problem, daedal.hybrid.HybridProblem)]
     assert hybrid and all(rows[name][2].isdigit() for name in hybrid)
 
 

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import DASSL, LinearDAE, StabilisedReduction, library
+from daedal import LinearDAE, library
+from daedal.formulations import StabilisedReduction
 from daedal.mechanics.formulations.linear_reduction import stabilised, stabilised_start
+from daedal.methods import DASSL
 
 EPS = 1e-6
 SMALLEST, LARGEST = 4e-5, 6e-5

@@ -161,7 +161,7 @@ def test_words():
     assert text.startswith("Velocities for all unknowns raise the index to 4")
     assert "s012" in str(example_321().strangeness()) and "<table" in example_321().strangeness()._repr_html_()
     oscillator = linear.SecondOrder([[1.0]], [[0.1]], [[4.0]])
-    assert "Both forms of first order have index 0" in str(oscillator.forms())
+    assert "Both first-order forms have index 0" in str(oscillator.forms())
     assert repr(oscillator) == "<M x'' + C x' + K x = f: 1 equation, 1 unknown>"
 
 

@@ -17,14 +17,14 @@ def box():
         return q, np.array([-v[0], v[1]])
 
     walls = [
-        daedal.Transition(
+        daedal.hybrid.Transition(
             "flight", "flight", guard=lambda t, q, v: 1.0 - q[0], direction=-1, reset=bounce, name="right"
         ),
-        daedal.Transition(
+        daedal.hybrid.Transition(
             "flight", "flight", guard=lambda t, q, v: 1.0 + q[0], direction=-1, reset=bounce, name="left"
         ),
     ]
-    return daedal.HybridProblem({"flight": ball}, walls)
+    return daedal.hybrid.HybridProblem({"flight": ball}, walls)
 
 
 def fly(problem, n, **options):

@@ -181,8 +181,8 @@ def test_events_switches_and_modes():
     )
     sol = daedal.solve(valve, (0.0, 1.5), [1.0, -1.0], events=daedal.Event(lambda t, y: y[1] + 0.375, terminal=True))
     assert abs(sol.t[-1] - 1.0) < 1e-9 and [event.kind for event in sol.events] == ["switch", "event"]
-    hybrid = daedal.HybridProblem(
-        {"on": valve}, [daedal.Transition("on", "on", lambda t, y: y[0] - 0.375, reset=lambda t, y: [1.0, -1.0])]
+    hybrid = daedal.hybrid.HybridProblem(
+        {"on": valve}, [daedal.hybrid.Transition("on", "on", lambda t, y: y[0] - 0.375, reset=lambda t, y: [1.0, -1.0])]
     )
     assert abs(daedal.solve(hybrid, (0.0, 1.25), ("on", [1.0, -1.0])).y[0, -1] - 0.75) < 1e-6
 
@@ -234,5 +234,5 @@ def test_a_matrix_that_changes_its_shape_is_refused_with_what_was_computed():
 
 
 def test_explicit_methods_want_an_ode():
-    with pytest.raises(InvalidProblemError, match="state the problem as an ODE"):
+    with pytest.raises(InvalidProblemError, match="define the problem as an ODE"):
         daedal.solve(REACTION, (0.0, 1.0), [1.0, 0.0, 0.0], method="dopri5")

@@ -230,7 +230,7 @@ def test_dependent_constraints_are_reported_and_nothing_is_recommended():
     found = measure(Assembly(system, 0.0, q), 0.0, np.concatenate([q, np.zeros(3)]))
     assert found.kap1 > 1e12
     verdict = decision([found], 0.1)
-    assert verdict.case == "singular" and "depend on each other" in verdict.reasons[0]
+    assert verdict.case == "singular" and "linearly dependent" in verdict.reasons[0]
 
 
 def sample(**values) -> Measures:

@@ -156,7 +156,7 @@ def test_dependent_constraints_are_noted():
     ).check(0.0, [1.0, -1.0, 1.0])
     assert report.ok and report.rank == 2
     assert report.redundant == [(2, {0: pytest.approx(1e4), 1: pytest.approx(-1e4)})]
-    assert report.warnings == ["dependent constraints here: 'c' = 10000 'a' - 10000 'b'"]
+    assert report.warnings == ["dependent constraints at this point: 'c' = 10000 'a' - 10000 'b'"]
 
 
 def test_masses_are_judged_on_the_free_directions():

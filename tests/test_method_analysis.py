@@ -58,7 +58,7 @@ SIGNATURES = {
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_signatures_of_the_book(name):
     r, k_d, k_i, k_a = SIGNATURES[name]
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     assert (analysis.k_d, analysis.k_I, analysis.k_a) == (k_d, k_i, k_a)
     assert float(analysis.r) == pytest.approx(r, abs=1e-9)
     assert analysis.strictly_stable == (abs(r) < 1)
@@ -78,7 +78,7 @@ def test_signatures_of_the_book(name):
     ],
 )
 def test_bounds_for_index_1_of_table_4_3_1(name, bound):
-    assert order(daedal.analyse_method(name), 1, "F(t, y, y') = 0") == bound
+    assert order(daedal.analysis.analyse_method(name), 1, "F(t, y, y') = 0") == bound
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_bounds_for_index_1_of_table_4_3_1(name, bound):
 )
 def test_orders_for_index_2_of_table_4_4_1(name, bounds, observed):
     """Theorem 4.4.1 gives the bounds; the trees of index 2 give what was observed."""
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     assert tuple(order(analysis, 2, SEMI, x) for x in ("x", "y")) == bounds
     assert tuple(text(analysis, 2, HESSENBERG, x) for x in ("y", "z")) == tuple(map(str, observed))
 
@@ -112,7 +112,7 @@ def test_orders_for_index_2_of_table_4_4_1(name, bounds, observed):
     ],
 )
 def test_orders_with_constant_coefficients(name, orders):
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     assert tuple(order(analysis, k, "A y' + B y = f, constant") for k in (1, 2, 3)) == orders
 
 
@@ -126,7 +126,7 @@ def test_orders_with_constant_coefficients(name, orders):
 )
 @pytest.mark.parametrize("s", [2, 3, 4])
 def test_superconvergence_for_index_2(family, y, z, s):
-    analysis = daedal.analyse_method(f"{family}{s}")
+    analysis = daedal.analysis.analyse_method(f"{family}{s}")
     assert (text(analysis, 2, HESSENBERG, "y"), text(analysis, 2, HESSENBERG, "z")) == (str(y(s)), str(z(s)))
 
 
@@ -145,11 +145,11 @@ def test_superconvergence_for_index_2(family, y, z, s):
     ],
 )
 def test_orders_of_algebraic_variables_for_index_1(name, z):
-    assert order(daedal.analyse_method(name), 1, "x' = f, 0 = g(x, y)") == z
+    assert order(daedal.analysis.analyse_method(name), 1, "x' = f, 0 = g(x, y)") == z
 
 
 def test_backward_euler_is_judged_as_bdf():
-    euler = daedal.analyse_method("backward_euler")
+    euler = daedal.analysis.analyse_method("backward_euler")
     assert order(euler, 1, "F(t, y, y') = 0") == 1 and [x.order for x in euler.predicted(3)] == [1, 1, 1]
     assert all("BDF1" in x.theorem for x in euler.predicted(3))
 
@@ -160,7 +160,7 @@ def test_backward_euler_is_judged_as_bdf():
 @pytest.mark.parametrize("name", STAGES)
 def test_trees_confirm_the_order(name):
     """Butcher's theorem on B, C, D and the trees themselves, up to order 8."""
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     method = ExactCoefficients.of(analysis.reduced)
     limit = min(analysis.order + 1, 8)
     found, _ = order_by_trees(implicit_conditions.differential, evaluation(method), method.numbers, limit)
@@ -169,7 +169,7 @@ def test_trees_confirm_the_order(name):
 
 @pytest.mark.parametrize("name", ["radau3", "radau5", "lobatto_iiic2", "lobatto_iiic3", "sirk2", "alexander2"])
 def test_trees_of_index_2_confirm_the_theorem_on_simplifying_assumptions(name):
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     method = ExactCoefficients.of(analysis.reduced)
     promised = int(min(analysis.B, 2 * analysis.C, analysis.C + analysis.D))
     assert order_by_trees(implicit_conditions.index_2_y, evaluation(method), method.numbers, promised)[0] == promised
@@ -193,28 +193,28 @@ A_STABLE = {
 @pytest.mark.parametrize("name", STAGES)
 def test_a_and_l_stability_of_runge_kutta_methods(name):
     """The extrapolation methods, which the book counts as L-stable, miss A-stability by a tenth of a degree."""
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     assert (analysis.a_stable, analysis.l_stable) == (name in A_STABLE, name in L_STABLE)
     assert analysis.stability.proved == (name in EXACT)
 
 
 @pytest.mark.parametrize(("name", "angle"), [("extrapolation_123", 89.85), ("rk4", 0.0), ("extrapolation_124", 89.88)])
 def test_sectors_of_runge_kutta_methods(name, angle):
-    assert daedal.analyse_method(name).angle == pytest.approx(angle, abs=0.005)  # 89.85: HW II, Table IV.9.1
+    assert daedal.analysis.analyse_method(name).angle == pytest.approx(angle, abs=0.005)  # 89.85: HW II, Table IV.9.1
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_the_stability_function_is_that_of_the_plots(name):
-    method = ExactCoefficients.of(daedal.formula(name).reduced())
+    method = ExactCoefficients.of(daedal.methods.coefficients(name).reduced())
     p, q = (np.array(x, dtype=float) for x in stability_function(method))
     z = np.array([-0.7 + 1.3j, 0.2j, -4.0])
     expected = np.abs(np.polynomial.polynomial.polyval(z, p) / np.polynomial.polynomial.polyval(z, q))
-    assert growth_factor(daedal.formula(name), z) == pytest.approx(expected, rel=1e-9)
+    assert growth_factor(daedal.methods.coefficients(name), z) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_r_is_one_minus_b_a_inverse_one(name):
-    analysis = daedal.analyse_method(name)
+    analysis = daedal.analysis.analyse_method(name)
     method = ExactCoefficients.of(analysis.reduced)
     if method.omega is None:
         return
@@ -224,9 +224,9 @@ def test_r_is_one_minus_b_a_inverse_one(name):
 
 @given(st.fractions(min_value=0, max_value=1, max_denominator=20))
 def test_the_theta_method_is_a_stable_from_one_half_on(theta):
-    tableau = daedal.RungeKuttaTableau([[0, 0], [1 - theta, theta]], [1 - theta, theta])
-    multistep = daedal.MultistepFormula([1, -1], [theta, 1 - theta])
-    for analysis in (daedal.analyse_method(tableau), daedal.analyse_method(multistep)):
+    tableau = daedal.methods.RungeKuttaTableau([[0, 0], [1 - theta, theta]], [1 - theta, theta])
+    multistep = daedal.methods.MultistepFormula([1, -1], [theta, 1 - theta])
+    for analysis in (daedal.analysis.analyse_method(tableau), daedal.analysis.analyse_method(multistep)):
         assert analysis.a_stable == (theta >= F(1, 2)) and analysis.order == (2 if theta == F(1, 2) else 1)
         assert analysis.l_stable == (theta == 1)
 
@@ -234,13 +234,13 @@ def test_the_theta_method_is_a_stable_from_one_half_on(theta):
 @given(st.fractions(min_value=F(1, 20), max_value=2, max_denominator=20))
 def test_sdirk_methods_of_order_2_are_a_stable_from_one_quarter_on(gamma):
     """Hairer and Wanner II, Table IV.6.3."""
-    analysis = daedal.analyse_method(([[gamma], [1 - 2 * gamma, gamma]], ["1/2", "1/2"]))
+    analysis = daedal.analysis.analyse_method(([[gamma], [1 - 2 * gamma, gamma]], ["1/2", "1/2"]))
     assert analysis.order == 2 and analysis.a_stable == (gamma >= F(1, 4)) and analysis.stability.proved
 
 
 @given(tableaux(), st.complex_numbers(min_magnitude=0.01, max_magnitude=100.0))
 def test_where_a_stability_is_proved_nothing_grows(tableau, z):
-    if daedal.analyse_method(tableau).a_stable:
+    if daedal.analysis.analyse_method(tableau).a_stable:
         assert growth_factor(tableau, [complex(-abs(z.real), z.imag)])[0] < 1.0 + 1e-7
 
 
@@ -257,10 +257,12 @@ def everything(analysis):
 @settings(deadline=None)
 @given(st.sampled_from([name for name in EXACT if not name.startswith(("lobatto_iiia5", "dopri5"))]), st.randoms())
 def test_the_order_of_stages_does_not_matter(name, shuffle):
-    tableau = daedal.formula(name)
+    tableau = daedal.methods.coefficients(name)
     stages = list(range(tableau.s))
     shuffle.shuffle(stages)
-    assert everything(daedal.analyse_method(tableau.permuted(stages))) == everything(daedal.analyse_method(tableau))
+    assert everything(daedal.analysis.analyse_method(tableau.permuted(stages))) == everything(
+        daedal.analysis.analyse_method(tableau)
+    )
 
 
 @settings(deadline=None)
@@ -268,7 +270,7 @@ def test_the_order_of_stages_does_not_matter(name, shuffle):
 def test_the_order_of_stages_does_not_matter_for_any_coefficients(tableau, shuffle):
     stages = list(range(tableau.s))
     shuffle.shuffle(stages)
-    one, other = daedal.analyse_method(tableau), daedal.analyse_method(tableau.permuted(stages))
+    one, other = daedal.analysis.analyse_method(tableau), daedal.analysis.analyse_method(tableau.permuted(stages))
     assert everything(one) == everything(other)
 
 
@@ -276,7 +278,7 @@ def test_the_order_of_stages_does_not_matter_for_any_coefficients(tableau, shuff
 @given(st.sampled_from(["radau3", "radau5", "gauss2", "lobatto_iiic3", "sdirk4", "sirk2", "heun"]), st.data())
 def test_reducible_methods_are_equivalent(name, data):
     """A stage split into two with shares of its weights, and an idle stage."""
-    base = daedal.formula(name)
+    base = daedal.methods.coefficients(name)
     k = data.draw(st.integers(0, base.s - 1))
     share = data.draw(st.fractions(min_value=F(1, 5), max_value=F(4, 5), max_denominator=5))
 
@@ -285,25 +287,25 @@ def test_reducible_methods_are_equivalent(name, data):
 
     a = [split(list(row)) for row in (*base.a, base.a[k])]
     a.append([data.draw(st.integers(-2, 2)) for _ in range(base.s + 2)])
-    larger = daedal.RungeKuttaTableau(a, split(list(base.b)))
-    assert everything(daedal.analyse_method(larger)) == everything(daedal.analyse_method(base))
+    larger = daedal.methods.RungeKuttaTableau(a, split(list(base.b)))
+    assert everything(daedal.analysis.analyse_method(larger)) == everything(daedal.analysis.analyse_method(base))
 
 
-@pytest.mark.parametrize("name", [name for name in EXACT if daedal.formula(name).s <= 4])
+@pytest.mark.parametrize("name", [name for name in EXACT if daedal.methods.coefficients(name).s <= 4])
 def test_the_adjoint_has_the_same_order_and_the_reciprocal_stability_function(name):
-    tableau = daedal.formula(name).reduced()
+    tableau = daedal.methods.coefficients(name).reduced()
     p, q = stability_function(ExactCoefficients.of(tableau))
     p_star, q_star = stability_function(ExactCoefficients.of(tableau.adjoint()))
     alternating = [x if k % 2 == 0 else -x for k, x in enumerate(p)]  # R*(z) = 1/R(-z)
     assert q_star == alternating and p_star == [x if k % 2 == 0 else -x for k, x in enumerate(q)]
-    assert daedal.analyse_method(tableau.adjoint()).order == daedal.analyse_method(tableau).order
+    assert daedal.analysis.analyse_method(tableau.adjoint()).order == daedal.analysis.analyse_method(tableau).order
 
 
 @pytest.mark.parametrize("name", ["radau5", "gauss2", "lobatto_iiic3", "sdirk4", "sirk2", "extrapolation_124", "rk4"])
 def test_floats_give_what_exact_numbers_give(name):
-    tableau = daedal.formula(name)
+    tableau = daedal.methods.coefficients(name)
     arrays = tableau.floats()
-    exact, floats = daedal.analyse_method(tableau), daedal.analyse_method((arrays["a"], arrays["b"]))
+    exact, floats = daedal.analysis.analyse_method(tableau), daedal.analysis.analyse_method((arrays["a"], arrays["b"]))
     assert exact.exact and not floats.exact and exact.stability.proved and not floats.stability.proved
     assert floats.predictions == exact.predictions and floats.k_a == exact.k_a
     assert (floats.a_stable, floats.l_stable) == (exact.a_stable, exact.l_stable)
@@ -311,47 +313,63 @@ def test_floats_give_what_exact_numbers_give(name):
 
 
 def test_orders_that_floats_cannot_tell_are_refused():
-    assert daedal.analyse_method("gauss9").order == 18 and daedal.analyse_method("radau_iia8").tolerance == 1e-13
+    assert (
+        daedal.analysis.analyse_method("gauss9").order == 18
+        and daedal.analysis.analyse_method("radau_iia8").tolerance == 1e-13
+    )
     with pytest.raises(daedal.InvalidProblemError, match="an order above 18"):
-        daedal.analyse_method(families.gauss(12))
+        daedal.analysis.analyse_method(families.gauss(12))
 
 
 def test_coefficients_with_few_digits_are_compared_less_sharply():
-    assert daedal.analyse_method("dirk5").tolerance == 1e-10
+    assert daedal.analysis.analyse_method("dirk5").tolerance == 1e-10
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
 def test_the_result_prints_as_a_table_and_as_html():
-    analysis = daedal.analyse_method("radau5")
+    analysis = daedal.analysis.analyse_method("radau5")
     shown = str(analysis)
     assert "A-stable              yes (proved)" in shown and "4 to 5" in shown and "BCP Theorem 4.4.1" in shown
     assert analysis._repr_html_().count("<table") == 2
-    assert "numerically" in str(daedal.analyse_method("radau9")) and "floats" in str(daedal.analyse_method("radau9"))
+    assert "numerically" in str(daedal.analysis.analyse_method("radau9")) and "floats" in str(
+        daedal.analysis.analyse_method("radau9")
+    )
 
 
 def test_the_region_is_drawn(tmp_path):
     for name in ("radau5", "bdf4"):
-        figure = daedal.analyse_method(name).plot(save=tmp_path / f"{name}.png", pyplot=False)
+        figure = daedal.analysis.analyse_method(name).plot(save=tmp_path / f"{name}.png", pyplot=False)
         assert figure.axes[0].get_xlabel() == r"Re $h\lambda$" and (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
 def test_growth_of_multistep_formulas_is_that_of_bdf():
     z = np.array([-1.0, 2j, -0.3 + 5j])
     for k in (1, 3, 5):
-        assert growth_factor(daedal.formula(f"bdf{k}"), z) == pytest.approx(growth_factor(daedal.DASSL(max_order=k), z))
+        assert growth_factor(daedal.methods.coefficients(f"bdf{k}"), z) == pytest.approx(
+            growth_factor(daedal.methods.DASSL(max_order=k), z)
+        )
 
 
 @pytest.mark.parametrize(
-    "method", [3, None, daedal.ModifiedBDF(), [[1], [2], [3]]], ids=["number", "none", "modified BDF", "three rows"]
+    "method",
+    [3, None, daedal.methods.ModifiedBDF(), [[1], [2], [3]]],
+    ids=["number", "none", "modified BDF", "three rows"],
 )
 def test_what_has_no_coefficients_is_refused(method):
     with pytest.raises(daedal.InvalidProblemError, match="no coefficients to analyse"):
-        daedal.analyse_method(method)
+        daedal.analysis.analyse_method(method)
 
 
 def test_methods_of_daedal_are_understood():
-    assert daedal.analyse_method(daedal.DASSL(max_order=2)).method is daedal.formula("bdf2")
-    assert daedal.analyse_method(daedal.Collocation("gauss", 2)).method is daedal.formula("gauss2")
-    assert daedal.analyse_method(daedal.DOPRI5()).order == 5 and daedal.analyse_method(daedal.HEM4()).order == 4
+    assert daedal.analysis.analyse_method(daedal.methods.DASSL(max_order=2)).method is daedal.methods.coefficients(
+        "bdf2"
+    )
+    assert daedal.analysis.analyse_method(daedal.methods.Collocation("gauss", 2)).method is daedal.methods.coefficients(
+        "gauss2"
+    )
+    assert (
+        daedal.analysis.analyse_method(daedal.methods.DOPRI5()).order == 5
+        and daedal.analysis.analyse_method(daedal.methods.HEM4()).order == 4
+    )

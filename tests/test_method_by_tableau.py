@@ -9,8 +9,8 @@ import daedal
 from c_compiler import COMPILER, HostEngine
 from daedal.ensembles import gpu as on_gpu
 from daedal.ensembles.lane_members import Lanes
-from daedal.methods import named_method
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, explicit_tableau
+from daedal.methods.named_methods import named_method
 from tsitouras import Tsitouras
 
 
@@ -19,7 +19,7 @@ class BogackiShampine(ExplicitRungeKutta):
 
     name = "bogacki-shampine"
     tableau = explicit_tableau(
-        daedal.RungeKuttaTableau(
+        daedal.methods.RungeKuttaTableau(
             [[], ["1/2"], [0, "3/4"], ["2/9", "1/3", "4/9"]],
             ["2/9", "1/3", "4/9", 0],
             embedded=["7/24", "1/4", "1/3", "1/8"],
@@ -131,7 +131,7 @@ def test_sensitivities(name):
 def test_a_method_without_embedded_weights_takes_constant_steps():
     class Midpoint(ExplicitRungeKutta):
         name = "midpoint-without-estimate"
-        tableau = explicit_tableau(daedal.RungeKuttaTableau([[], ["1/2"]], [0, 1]), order=2)
+        tableau = explicit_tableau(daedal.methods.RungeKuttaTableau([[], ["1/2"]], [0, 1]), order=2)
 
     with pytest.raises(daedal.InvalidProblemError, match="Midpoint has no error estimate"):
         daedal.solve(oscillator(), (0.0, 1.0), [1.0, 0.0], method=Midpoint())
@@ -140,10 +140,10 @@ def test_a_method_without_embedded_weights_takes_constant_steps():
 
 
 def test_tableaux_that_cannot_be_run_are_refused():
-    implicit = daedal.RungeKuttaTableau([["1/2"]], [1], name="midpoint rule")
+    implicit = daedal.methods.RungeKuttaTableau([["1/2"]], [1], name="midpoint rule")
     with pytest.raises(daedal.InvalidProblemError, match="midpoint rule: not explicit"):
         explicit_tableau(implicit, order=2)
     wrong = [[1.0, 0.5], [0.0, 0.5]]
-    with pytest.raises(daedal.InvalidProblemError, match="does not lead from y_0"):
-        explicit_tableau(daedal.RungeKuttaTableau([[], [1]], ["1/2", "1/2"], name="Heun"), order=2, dense=wrong)
+    with pytest.raises(daedal.InvalidProblemError, match="does not interpolate y_0"):
+        explicit_tableau(daedal.methods.RungeKuttaTableau([[], [1]], ["1/2", "1/2"], name="Heun"), order=2, dense=wrong)
     assert Tsitouras.tableau.degree == 4

@@ -13,8 +13,8 @@ from daedal.kernels.endings import MEANINGS, Ending
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.second_order_forms import second_order_form
-from daedal.methods import named_method
 from daedal.methods.base import FORMS, Method, registered
+from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Task
 from heun import Heun
 
@@ -64,9 +64,9 @@ def test_a_new_method_refuses_what_it_does_not_work_on():
 
 def test_a_class_is_found_by_its_name_and_by_that_of_the_class():
     assert type(named_method("heun", {})) is Heun
-    assert type(named_method("ModifiedBDF", {})) is type(named_method("modified_bdf", {})) is daedal.ModifiedBDF
-    assert named_method(daedal.DASSL, {"max_order": 2}).max_order == 2
-    given = daedal.HEM4(controller="classic")
+    assert type(named_method("ModifiedBDF", {})) is type(named_method("modified_bdf", {})) is daedal.methods.ModifiedBDF
+    assert named_method(daedal.methods.DASSL, {"max_order": 2}).max_order == 2
+    given = daedal.methods.HEM4(controller="classic")
     assert named_method(given, {}) is given
 
 
@@ -87,7 +87,7 @@ def test_a_users_class_does_not_replace_a_method_of_the_same_name():
         def prepare(self, equations):
             raise NotImplementedError
 
-    assert type(named_method("dassl", {})) is daedal.DASSL
+    assert type(named_method("dassl", {})) is daedal.methods.DASSL
     assert isinstance(named_method(DASSL, {}), DASSL)
 
 
@@ -112,7 +112,7 @@ def robertson(method=None, traced=False, **options):
 
     problem = daedal.ImplicitDAE(residual, 3, **options)
     problem = problem.compiled(backend="trace") if traced else problem
-    run = (method or daedal.DASSL()).prepare(Equations(3, problem=problem))
+    run = (method or daedal.methods.DASSL()).prepare(Equations(3, problem=problem))
     near = task((0.0, 50.0), [1.0, 0.0, 0.0], [-0.04, 0.04, 0.0])
     event = gather_events(lambda t, y: y[0] - 0.9, problem, 0.0, near.y0, near.yp0)
     far = task((0.0, 1e4), [0.9, 0.0, 0.1], [-0.036, 0.036, 0.0], switching=event, dense=False)
@@ -139,30 +139,36 @@ def mechanism(method, formulation):
 RUNS = {
     "DASSL": robertson,
     "DASSL, sparse": lambda: robertson(sparsity=np.ones((3, 3))),
-    "DASSL, scaled rows": lambda: robertson(daedal.DASSL(row_scaling=[0.0, 0.0, 1.0])),
-    "DASSL, masked": lambda: robertson(daedal.DASSL(error_test="filtered", nonnegative=True, variable_index=[1, 1, 2])),
-    "Radau": lambda: robertson(daedal.Radau()),
-    "Radau, sparse": lambda: robertson(daedal.Radau(), sparsity=np.ones((3, 3))),
-    "Radau, banded": lambda: robertson(daedal.Radau(stages=5), bandwidth=(2, 2)),
-    "Rosenbrock": lambda: robertson(daedal.Rosenbrock()),
-    "Rosenbrock, RODAS3, sparse": lambda: robertson(daedal.Rosenbrock("rodas3"), sparsity=np.ones((3, 3))),
-    "Rosenbrock, code": lambda: robertson(daedal.Rosenbrock(), traced=True),
-    "Radau, classes": lambda: robertson(daedal.Radau(variable_index=[1, 1, 2])),
-    "Radau, GGL": lambda: mechanism(daedal.Radau(), "ggl"),
-    "Extrapolation": lambda: robertson(daedal.Extrapolation()),
-    "Extrapolation, sparse": lambda: robertson(daedal.Extrapolation(scheme="implicit"), sparsity=np.ones((3, 3))),
-    "Extrapolation, banded": lambda: robertson(daedal.Extrapolation(scheme="limex"), bandwidth=(2, 2)),
-    "MEXX": lambda: mechanism(daedal.MEXX(), "index1"),
-    "GGL": lambda: mechanism(daedal.DASSL(), "ggl"),
-    "DOPRI5": lambda: mechanism(daedal.DOPRI5(), "index1"),
-    "PHEM56": lambda: mechanism(daedal.PHEM56(), "index1"),
-    "HEM4": lambda: mechanism(daedal.HEM4(), "index1"),
-    "ModifiedBDF": lambda: mechanism(daedal.ModifiedBDF(), "index3"),
-    "thesis": lambda: mechanism(daedal.ModifiedBDF(controller="thesis"), "index3"),
-    "ImplicitRungeKutta": lambda: robertson(daedal.ImplicitRungeKutta("lobatto_iiia3")),
-    "ImplicitRungeKutta, embedded": lambda: robertson(daedal.ImplicitRungeKutta("sdirk4"), sparsity=np.ones((3, 3))),
-    "ImplicitRungeKutta, GGL": lambda: mechanism(daedal.ImplicitRungeKutta("radau3"), "ggl"),
-    "Collocation": lambda: mechanism(daedal.Collocation("radau", stages=2), "index3"),
+    "DASSL, scaled rows": lambda: robertson(daedal.methods.DASSL(row_scaling=[0.0, 0.0, 1.0])),
+    "DASSL, masked": lambda: robertson(
+        daedal.methods.DASSL(error_test="filtered", nonnegative=True, variable_index=[1, 1, 2])
+    ),
+    "Radau": lambda: robertson(daedal.methods.Radau()),
+    "Radau, sparse": lambda: robertson(daedal.methods.Radau(), sparsity=np.ones((3, 3))),
+    "Radau, banded": lambda: robertson(daedal.methods.Radau(stages=5), bandwidth=(2, 2)),
+    "Rosenbrock": lambda: robertson(daedal.methods.Rosenbrock()),
+    "Rosenbrock, RODAS3, sparse": lambda: robertson(daedal.methods.Rosenbrock("rodas3"), sparsity=np.ones((3, 3))),
+    "Rosenbrock, code": lambda: robertson(daedal.methods.Rosenbrock(), traced=True),
+    "Radau, classes": lambda: robertson(daedal.methods.Radau(variable_index=[1, 1, 2])),
+    "Radau, GGL": lambda: mechanism(daedal.methods.Radau(), "ggl"),
+    "Extrapolation": lambda: robertson(daedal.methods.Extrapolation()),
+    "Extrapolation, sparse": lambda: robertson(
+        daedal.methods.Extrapolation(scheme="implicit"), sparsity=np.ones((3, 3))
+    ),
+    "Extrapolation, banded": lambda: robertson(daedal.methods.Extrapolation(scheme="limex"), bandwidth=(2, 2)),
+    "MEXX": lambda: mechanism(daedal.methods.MEXX(), "index1"),
+    "GGL": lambda: mechanism(daedal.methods.DASSL(), "ggl"),
+    "DOPRI5": lambda: mechanism(daedal.methods.DOPRI5(), "index1"),
+    "PHEM56": lambda: mechanism(daedal.methods.PHEM56(), "index1"),
+    "HEM4": lambda: mechanism(daedal.methods.HEM4(), "index1"),
+    "ModifiedBDF": lambda: mechanism(daedal.methods.ModifiedBDF(), "index3"),
+    "thesis": lambda: mechanism(daedal.methods.ModifiedBDF(controller="thesis"), "index3"),
+    "ImplicitRungeKutta": lambda: robertson(daedal.methods.ImplicitRungeKutta("lobatto_iiia3")),
+    "ImplicitRungeKutta, embedded": lambda: robertson(
+        daedal.methods.ImplicitRungeKutta("sdirk4"), sparsity=np.ones((3, 3))
+    ),
+    "ImplicitRungeKutta, GGL": lambda: mechanism(daedal.methods.ImplicitRungeKutta("radau3"), "ggl"),
+    "Collocation": lambda: mechanism(daedal.methods.Collocation("radau", stages=2), "index3"),
     "Heun": lambda: mechanism(Heun(), "index1"),
 }
 
@@ -203,7 +209,7 @@ def test_events_and_their_records_are_made_once_for_their_functions():
 
 
 def test_explicit_methods_build_neither_a_residual_nor_linear_algebra():
-    for method in (daedal.PHEM56(), daedal.DOPRI5()):
+    for method in (daedal.methods.PHEM56(), daedal.methods.DOPRI5()):
         run, near, _ = mechanism(method, "index1")
         assert run.workspace is None
         assert run.system["residual"]["kind"] == 0
@@ -212,10 +218,12 @@ def test_explicit_methods_build_neither_a_residual_nor_linear_algebra():
 
 def test_the_last_of_constant_steps_ends_on_the_end_of_the_interval():
     # 0.1 + 7 (0.6 / 7) is not 0.7
-    sol = solve_pendulum(daedal.HEM3(), span=(0.1, 0.7), fixed_step=0.6 / 7.0)
+    sol = solve_pendulum(daedal.methods.HEM3(), span=(0.1, 0.7), fixed_step=0.6 / 7.0)
     assert sol.t[-1] == 0.7
     problem = daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1)
-    sol = daedal.solve(problem, (0.1, 0.7), ([1.0], None), method=daedal.DASSL(max_order=2), fixed_step=0.6 / 7.0)
+    sol = daedal.solve(
+        problem, (0.1, 0.7), ([1.0], None), method=daedal.methods.DASSL(max_order=2), fixed_step=0.6 / 7.0
+    )
     assert sol.t[-1] == 0.7 and sol.t.size == 8
 
 
@@ -239,15 +247,18 @@ def test_a_solution_reports_the_ending_of_its_run():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: daedal.Rosenbrock(["rodas4"]), "variant must be one of"),
-        (lambda: daedal.Rosenbrock(linear_solver=np.array(["dense"])), "linear_solver of Rosenbrock must be one of"),
-        (lambda: daedal.Extrapolation(columns=np.array([2, 3])), "columns must be 'auto' or a whole number"),
-        (lambda: daedal.Extrapolation(sequence=[1, 10**9]), "of at most 10000"),
-        (lambda: daedal.MEXX(columns=np.array([2, 3])), "columns must be 'auto' or a whole number"),
-        (lambda: daedal.RATTLE(order=np.array([2, 4])), "order must be one of"),
-        (lambda: daedal.RATTLE(order=2.0), "order must be one of"),
-        (lambda: daedal.Multistep("bdf2", scheme=["x"]), "scheme must be one of"),
-        (lambda: daedal.ImplicitRungeKutta(projection=None), "projection must be one of"),
+        (lambda: daedal.methods.Rosenbrock(["rodas4"]), "variant must be one of"),
+        (
+            lambda: daedal.methods.Rosenbrock(linear_solver=np.array(["dense"])),
+            "linear_solver of Rosenbrock must be one of",
+        ),
+        (lambda: daedal.methods.Extrapolation(columns=np.array([2, 3])), "columns must be 'auto' or a whole number"),
+        (lambda: daedal.methods.Extrapolation(sequence=[1, 10**9]), "of at most 10000"),
+        (lambda: daedal.methods.MEXX(columns=np.array([2, 3])), "columns must be 'auto' or a whole number"),
+        (lambda: daedal.methods.RATTLE(order=np.array([2, 4])), "order must be one of"),
+        (lambda: daedal.methods.RATTLE(order=2.0), "order must be one of"),
+        (lambda: daedal.methods.Multistep("bdf2", scheme=["x"]), "scheme must be one of"),
+        (lambda: daedal.methods.ImplicitRungeKutta(projection=None), "projection must be one of"),
     ],
 )
 def test_options_of_the_wrong_kind_are_refused_in_words(make, words):

@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import daedal
-from daedal import ModifiedBDF, SecondOrderDAE, solve
+from daedal import SecondOrderDAE, solve
+from daedal.methods import ModifiedBDF
 from daedal.methods.bdf.modified_bdf_formulas import SAND, acceleration_weights
 
 GRIDS = ("constant", "smooth", "blocks", "alternating", "random")
@@ -461,3 +462,12 @@ def test_velocities_that_pass_zero_do_not_stop_it(mass, length, angle, tolerance
     start = ([length * np.sin(angle), -length * np.cos(angle)], [0.0, 0.0])
     sol = daedal.solve(pendulum, (0.0, 10.0), start, method="modified_bdf", **tolerances)
     assert sol.success and sol.stats.rejected < sol.stats.steps / 4
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e10, 1e45, 1e100])
+def test_a_start_from_rest_at_a_large_position(size):
+    """Round-off of x, divided by h, exceeds the tolerance of a velocity near zero; longer steps have less of it."""
+    oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+    sol = daedal.solve(oscillator, (0.0, 10.0), ([size], [0.0]))
+    assert sol.y[0, -1] / size == pytest.approx(np.cos(10.0), abs=1e-5)
+    assert sol.stats.steps < 600

@@ -10,7 +10,7 @@ def chain(d, times):
     """y^(d) = lam - y, 0 = y - sin t: index d + 1, lam = y^(d) + y."""
     exact = [np.sin, np.cos, lambda t: -np.sin(t), lambda t: -np.cos(t)]
     initial = [[exact[j % 4](times[0])] for j in range(d)]
-    run = daedal.modified_euler(lambda t, y, lam: lam - y[0], lambda t, y: y[0] - np.sin(t), times, initial, 1)
+    run = daedal.studies.modified_euler(lambda t, y, lam: lam - y[0], lambda t, y: y[0] - np.sin(t), times, initial, 1)
     lam = exact[d % 4](times) + np.sin(times)
     return np.max(np.abs(run.lam[0, 1:] - lam[1:]))
 
@@ -39,7 +39,7 @@ def test_tables_of_the_particle_on_a_circle():
     h = 1e-3 * np.array([1, 1, 0.2, 0.04, 0.008, 0.008, 0.016, 0.032, 0.064, 0.064])
     t = 1.0 + np.concatenate([[0.0], np.cumsum(h)])
     initial = [[np.sin(1.0), np.cos(1.0)], [2.0 * np.cos(1.0), -2.0 * np.sin(1.0)]]
-    run = daedal.modified_euler(
+    run = daedal.studies.modified_euler(
         lambda t, y, lam: np.array([2.0 * y[0, 1] + lam[0] * y[0, 0], -2.0 * y[0, 0] + lam[0] * y[0, 1]]),
         lambda t, y: y[0] @ y[0] - 1.0,
         t,
@@ -53,7 +53,7 @@ def test_tables_of_the_particle_on_a_circle():
 def test_constraints_on_derivatives_with_constant_steps():
     """y'' = lam, 0 = y' - cos t: index 2."""
     t = grid("constant", 100)
-    run = daedal.modified_euler(
+    run = daedal.studies.modified_euler(
         lambda t, y, lam: lam, lambda t, y: y[1] - np.cos(t), t, [[np.sin(0.3)], [np.cos(0.3)]], 1
     )
     assert np.max(np.abs(run.lam[0, 2:] + np.sin(t[2:]))) < 0.05
@@ -78,9 +78,11 @@ def test_bad_input_is_named(change, message):
         "n_lambda": 1,
     } | change
     with pytest.raises(daedal.InvalidProblemError, match=message):
-        daedal.modified_euler(**arguments)
+        daedal.studies.modified_euler(**arguments)
 
 
 def test_unsolvable_steps_are_reported():
     with pytest.raises(daedal.IntegrationError, match=r"t = 0\.1"):
-        daedal.modified_euler(lambda t, y, lam: 0.0 * y[0], lambda t, y: y[0] - t, [0.0, 0.1], [[0.0], [1.0]], 1)
+        daedal.studies.modified_euler(
+            lambda t, y, lam: 0.0 * y[0], lambda t, y: y[0] - t, [0.0, 0.1], [[0.0], [1.0]], 1
+        )

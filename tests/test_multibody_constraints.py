@@ -392,7 +392,7 @@ def test_drives_that_fight_are_named_when_the_machine_is_assembled():
     both = r"'motor' \(joint 'A'\) and 'brake' \(joint 'D'\)"
     with pytest.raises(InconsistentInitialError, match=f"cannot be closed.* prescribed by {both}"):
         four_bar(motor, Prescribed("brake", "D", 0.5)).assemble()
-    with pytest.raises(InconsistentInitialError, match=f"no motion follows {both} at t = 0: they fight"):
+    with pytest.raises(InconsistentInitialError, match=f"no motion follows {both} at t = 0: they are incompatible"):
         four_bar(motor, Prescribed("brake", "D", np.pi - 1.0)).assemble()
     start = four_bar(motor, Prescribed("second", "D", lambda t: np.pi - 1.0 - t)).assemble()  # a parallelogram
     assert abs(start.rate("D") + 1.0) < 1e-9
@@ -411,7 +411,7 @@ def test_bad_constraints_are_refused_by_name():
         Model(Cylindrical("A", ground, rod), Prescribed("motor", "A", lambda t: t))
     with pytest.raises(InvalidProblemError, match="have the name 'A'"):
         Model(hinge, Prescribed("A", "A", lambda t: t))
-    with pytest.raises(InvalidProblemError, match="the model has 'motor' besides"):
+    with pytest.raises(InvalidProblemError, match="the model also has 'motor'"):
         accelerations(Model(hinge, Prescribed("motor", "A", lambda t: t)), [0.0], [1.0])
     with pytest.raises(InvalidProblemError, match="the ratio of gear 'gear' must not be zero"):
         Gear("gear", "A", "B", ratio=0.0)

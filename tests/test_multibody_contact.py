@@ -195,7 +195,7 @@ def test_what_cannot_be_combined_is_refused():
     brake = JointFriction("brake", axle, torque=1.0)
     with pytest.raises(InvalidProblemError, match=r"JointFriction\('brake'\), so it has modes; use problem\(\)"):
         Model(axle, brake).system()
-    with pytest.raises(InvalidProblemError, match="prismatic joint in a model of the plane"):
+    with pytest.raises(InvalidProblemError, match="prismatic joint in a planar model"):
         Model(axle, JointFriction("brake", axle, coefficient=0.1)).problem("relative")
     with pytest.raises(InvalidProblemError, match="torque or coefficient"):
         JointFriction("brake", axle)

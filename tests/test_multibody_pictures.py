@@ -63,7 +63,7 @@ def test_files(machine, sol, tmp_path):
         sol.animate(tmp_path / "machine.txt")
     with pytest.raises(daedal.InvalidProblemError, match="start has 1 coordinates"):
         machine.draw(([0.0], [0.0]))
-    with pytest.raises(daedal.InvalidProblemError, match=r"part of the solution, \[0, 2\]"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"interval of the solution, \[0, 2\]"):
         sol.animate(t_span=(1.0, 3.0))
     with pytest.raises(daedal.InvalidProblemError, match="neither a body nor a frame"):
         sol.animate(frames=3, traces=[1.0])
@@ -108,4 +108,4 @@ def test_command_line_writes_a_page(name, tmp_path, monkeypatch):
 def test_command_line_refuses_what_does_not_move(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["run", "robertson", "--t-end", "0.5", "--animate"])
-    assert result.exit_code != 0 and "nothing says how this solution is drawn" in result.output
+    assert result.exit_code != 0 and "no drawing is known for this solution" in result.output

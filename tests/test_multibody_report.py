@@ -109,7 +109,7 @@ def test_a_loop_that_cannot_close_is_named_with_its_gap():
     report = four_bar((1.0, 1.0, 1.0, 9.0), planar=True).report()
     assert report.degrees_of_freedom is None
     assert report.open_joint == "C" and report.configuration.gap == pytest.approx(6.0)
-    assert "joint 'C' cannot be closed, a gap of 6 is left" in str(report)
+    assert "joint 'C' cannot be closed, a gap of 6 remains" in str(report)
 
 
 def test_mobility_that_is_only_infinitesimal_is_told():
@@ -140,7 +140,7 @@ def test_a_report_reads_well():
     text = str(report)
     for line in (
         "model     3 bodies, 4 joints and 1 loop, in the plane",
-        "Gruebler  1 degree of freedom, all conditions taken for independent",
+        "Gruebler  1 degree of freedom, assuming independent conditions",
         "C     Revolute   rod - slider     angle         cut",
         "     4  ground -A- crank -B- rod -C- slider -D- ground",
     ):

@@ -347,7 +347,9 @@ def test_names_that_do_not_exist(pendulum, ask, words):
 def test_other_systems_say_that_they_have_no_bodies():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
     sol = daedal.solve(system, (0.0, 1.0), ([0.0], [0.0]))
-    with pytest.raises(daedal.InvalidProblemError, match=r"not made of bodies and joints.*daedal\.multibody"):
+    with pytest.raises(
+        daedal.InvalidProblemError, match=r"not a multibody model.*no bodies and joints.*daedal\.multibody"
+    ):
         sol.body("ball")
 
 

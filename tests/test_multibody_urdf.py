@@ -106,7 +106,7 @@ def test_friction_is_a_force_where_a_speed_is_given():
     expected = [-0.5e-7, -0.2e-7 - 0.1, 0.0]
     np.testing.assert_allclose(system.force(0.0, np.zeros(6), speeds)[:3], expected, atol=1e-12)
     planar = TEXT.replace('type="revolute"', 'type="planar"', 1)
-    with pytest.raises(daedal.InvalidProblemError, match="'lift' of the URDF is planar; damping and friction"):
+    with pytest.raises(daedal.InvalidProblemError, match="'lift' of the URDF is planar, but damping and friction"):
         from_urdf(planar)
 
 

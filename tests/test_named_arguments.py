@@ -87,7 +87,7 @@ def test_events_in_ensembles_and_compiled_by_numba():
 
 
 def test_guards_and_resets():
-    hit = daedal.Transition(
+    hit = daedal.hybrid.Transition(
         "fall",
         "fall",
         guard=lambda t, y, p: y[0] - p["h"],
@@ -95,12 +95,12 @@ def test_guards_and_resets():
         reset=lambda t, y, p: ([p["h"] + 1.0, 0.0], None),
         name="hit",
     )
-    problem = daedal.HybridProblem({"fall": fall(NAMED)}, [hit])
+    problem = daedal.hybrid.HybridProblem({"fall": fall(NAMED)}, [hit])
     sol = daedal.solve(problem, (0.0, 0.3), ("fall", ([1.0, 0.0], None)), rtol=1e-8)
     assert sol.events[0].t == pytest.approx(FALLEN, rel=1e-6) and sol.y[0, -1] > 1.7
-    mass = daedal.HybridProblem(
+    mass = daedal.hybrid.HybridProblem(
         {"fall": falling_mass()},
-        [daedal.Transition("fall", None, guard=lambda t, q, p: q[0] - p["h"], direction=-1, name="hit")],
+        [daedal.hybrid.Transition("fall", None, guard=lambda t, q, p: q[0] - p["h"], direction=-1, name="hit")],
     )
     sol = daedal.solve(mass, SPAN, ("fall", ([1.0], [0.0])), rtol=1e-8)
     assert sol.t[-1] == pytest.approx(FALLEN, rel=1e-6)

@@ -106,5 +106,5 @@ def test_masses_may_be_negative_only_by_round_off():
 def test_a_method_whose_coefficients_do_not_add_up_does_not_run(changes, message):
     heun = {"a": ((), (1,)), "b": ("1/2", "1/2"), "order": 2}
     with pytest.raises(daedal.InvalidProblemError, match=message):
-        daedal.HalfExplicit(daedal.order_conditions.HalfExplicitTableau("wrong", **(heun | changes)))
-    daedal.HalfExplicit(daedal.order_conditions.HalfExplicitTableau("Heun", **heun))
+        daedal.methods.HalfExplicit(daedal.analysis.order_conditions.HalfExplicitTableau("wrong", **(heun | changes)))
+    daedal.methods.HalfExplicit(daedal.analysis.order_conditions.HalfExplicitTableau("Heun", **heun))

@@ -32,7 +32,9 @@ def test_problems_are_tables():
         daedal.SecondOrderDAE(lambda t, x, xp, xpp: xpp + x, 1),
         daedal.LinearDAE([[0.0]], [[-1.0]], [[1.0]], [[0.0]], [0.0], [0.0], n_x=1, n_y=1),
         daedal.HessenbergDAE([[0.0]], [[1.0]], [[1.0]], [0.0], lambda t: np.zeros(1), n_x=1, n_y=1),
-        daedal.unilateral(pendulum(), daedal.Contact(lambda t, q: q[1] + 0.5, restitution=0.5, name="floor")),
+        daedal.hybrid.UnilateralProblem(
+            pendulum(), daedal.hybrid.Contact(lambda t, q: q[1] + 0.5, restitution=0.5, name="floor")
+        ),
     ]
     for problem in others:
         assert type(problem).__name__ in problem._repr_html_() and "<table" in problem._repr_html_()

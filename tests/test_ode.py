@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import DOPRI5, ODE, InvalidProblemError, library
+from daedal import ODE, InvalidProblemError, library
+from daedal.methods import DOPRI5
 from plain_problems import (
     ARENSTORF_0,
     ARENSTORF_PERIOD,
@@ -236,8 +237,10 @@ def test_hidden_switches_are_followed():
 def test_break_points_and_modes():
     pulse = ODE(lambda t, y: [1.0 if t >= 1.0 else 0.0], 1)
     assert abs(daedal.solve(pulse, (0.0, 2.0), [0.0], breakpoints=[1.0]).y[0, -1] - 1.0) < 1e-12
-    bounce = daedal.Transition("fall", "fall", lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.5 * y[1]])
-    sol = daedal.solve(daedal.HybridProblem({"fall": BALL}, [bounce]), (0.0, 0.8), ("fall", [1.0, 0.0]))
+    bounce = daedal.hybrid.Transition(
+        "fall", "fall", lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.5 * y[1]]
+    )
+    sol = daedal.solve(daedal.hybrid.HybridProblem({"fall": BALL}, [bounce]), (0.0, 0.8), ("fall", [1.0, 0.0]))
     fall = np.sqrt(2.0 / 9.81)
     assert abs(sol.events[0].t - fall) < 1e-9
     rest = 0.8 - fall
@@ -301,7 +304,7 @@ def test_wrong_values_are_refused(f, y0, message, method):
 
 def test_explicit_methods_want_an_ode():
     implicit = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
-    with pytest.raises(InvalidProblemError, match="state the problem as an ODE"):
+    with pytest.raises(InvalidProblemError, match="define the problem as an ODE"):
         daedal.solve(implicit, (0.0, 1.0), ([1.0], None), method="dop853")
 
 

@@ -38,11 +38,11 @@ def falling(**more):
 
 
 def floor():
-    return daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    return daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
 
 
 def test_contacts_take_the_parameters_of_their_system():
-    problem = daedal.unilateral(falling(), floor())
+    problem = daedal.hybrid.UnilateralProblem(falling(), floor())
     for sol in (
         daedal.solve(problem, (0.0, 0.5), ("free", ([1.0], [0.0])), params={"g": 20.0}),
         daedal.solve(problem.with_params({"g": 5.0}).with_params({"g": 20.0}), (0.0, 0.5), ("free", ([1.0], [0.0]))),
@@ -58,8 +58,9 @@ def test_modes_take_those_parameters_that_they_have():
         daedal.ImplicitDAE(lambda t, y, yp, p, name=name: [yp[0] - p[name]], 1, params={name: rate, "level": 1.0})
         for name, rate in (("rise", 1.0), ("fall", -1.0))
     )
-    problem = daedal.HybridProblem(
-        {"up": up, "down": down}, [daedal.Transition("up", "down", lambda t, y, yp, p: y[0] - p["level"], name="full")]
+    problem = daedal.hybrid.HybridProblem(
+        {"up": up, "down": down},
+        [daedal.hybrid.Transition("up", "down", lambda t, y, yp, p: y[0] - p["level"], name="full")],
     )
     assert problem.params == {"rise": 1.0, "fall": -1.0, "level": 1.0}
     sol = daedal.solve(problem, (0.0, 1.0), ("up", [0.0]), params={"rise": 4.0, "level": 2.0, "fall": -2.0})
@@ -70,10 +71,14 @@ def test_modes_take_those_parameters_that_they_have():
 
 def test_an_impact_as_a_reset_takes_them_too():
     system = falling(height=1.0)
-    hit = daedal.impact(system, lambda t, q, p: q[0] - p["height"], restitution=1.0)
-    problem = daedal.HybridProblem(
+    hit = daedal.hybrid.Impact(system, lambda t, q, p: q[0] - p["height"], restitution=1.0)
+    problem = daedal.hybrid.HybridProblem(
         {"flight": system},
-        [daedal.Transition("flight", "flight", lambda t, q, v, p: q[0] - p["height"], -1, reset=hit, name="hit")],
+        [
+            daedal.hybrid.Transition(
+                "flight", "flight", lambda t, q, v, p: q[0] - p["height"], -1, reset=hit, name="hit"
+            )
+        ],
     )
     other = problem.with_params({"height": 2.0})
     assert other.transitions[0].reset.system.params["height"] == 2.0
@@ -82,19 +87,19 @@ def test_an_impact_as_a_reset_takes_them_too():
 
 
 def test_sliding_friction_and_breaking():
-    surface = daedal.Filippov(
+    surface = daedal.hybrid.Filippov(
         lambda t, x, p: [-1.0], lambda t, x, p: [1.0], lambda t, x, p: x[0] - p["s"], 1, params={"s": 1.0}
     )
     assert daedal.solve(surface, (0.0, 2.0), [0.0], params={"s": 0.5}).events.t == pytest.approx([0.5], abs=1e-6)
     block = daedal.MechanicalSystem(2.0, lambda t, q, v, p: [p["push"]], n_q=1, names=["x"], params={"push": 0.0})
-    rough = daedal.Friction(block, [1.0], mu=0.5, normal=2.0 * 9.81)
+    rough = daedal.hybrid.Friction(block, [1.0], mu=0.5, normal=2.0 * 9.81)
     sol = daedal.solve(rough, (0.0, 2.0), ([0.0], [3.0]), params={"push": 9.81 / 2.0}, rtol=1e-8)
     assert sol.events[0].t == pytest.approx(3.0 / (0.25 * 9.81), abs=1e-5)
 
 
 def test_problems_without_parameters_say_so():
     linear = daedal.LinearDAE([[0.0]], [[-1.0]], [[1.0]], [[0.0]], [0.0], [0.0], n_x=1, n_y=1)
-    plain = daedal.HybridProblem({"only": daedal.ImplicitDAE(lambda t, y, yp: [yp[0]], 1)})
+    plain = daedal.hybrid.HybridProblem({"only": daedal.ImplicitDAE(lambda t, y, yp: [yp[0]], 1)})
     for problem in (linear, plain):
         with pytest.raises(daedal.InvalidProblemError, match="params"):
             problem.with_params({"k": 1.0})
@@ -128,8 +133,8 @@ def solved_elsewhere(pickled: bytes) -> bytes:
 def test_problems_of_lambdas_give_the_same_bits_in_another_process():
     problems = [
         (daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 3.0}), [1.0]),
-        (daedal.unilateral(falling(), floor()), ("free", ([1.0], [0.0]))),
-        (daedal.Filippov(lambda t, x: [-1.0], lambda t, x: [1.0], lambda t, x: x[0] - 0.2, 1), [0.0]),
+        (daedal.hybrid.UnilateralProblem(falling(), floor()), ("free", ([1.0], [0.0]))),
+        (daedal.hybrid.Filippov(lambda t, x: [-1.0], lambda t, x: [1.0], lambda t, x: x[0] - 0.2, 1), [0.0]),
     ]
     import pickle
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import ImplicitRungeKutta, RungeKuttaTableau
+from daedal.methods import ImplicitRungeKutta, RungeKuttaTableau
 from daedal.methods.named_formulas import formula_names
 
 END = 0.5
@@ -70,7 +70,7 @@ CLASSES = {
     hessenberg_3: (3, "x1' = f1, x2' = f2(x1, x2), 0 = f3(x2)", {"x1, x2": ([0, 1, 2, 3], 3e-12), "x3": ([4], 3e-9)}),
 }
 PROBLEMS = {residual: daedal.ImplicitDAE(residual, solution(residual, 0.0)[0].size) for residual in CLASSES}
-METHODS = {name: daedal.formula(name) for name in formula_names()}
+METHODS = {name: daedal.methods.coefficients(name) for name in formula_names()}
 SINGULAR = [
     *("explicit_euler", "explicit_midpoint", "heun", "rk4", "dopri5"),
     *(f"lobatto_iiib{s}" for s in range(2, 9)),
@@ -111,7 +111,7 @@ def errors(residual, name, steps, end=END):
 
 @functools.cache
 def analysis(name):
-    return daedal.analyse_method(name)
+    return daedal.analysis.analyse_method(name)
 
 
 def predictions(residual, name):
@@ -166,10 +166,12 @@ def test_gauss_does_not_converge_for_z_of_index_2():
     """|r| = 1: nothing is guaranteed, and z does not converge (midpoint too)."""
     for name in ("gauss2", "implicit_midpoint"):
         coarse, fine = errors(hessenberg_2, name, 16), errors(hessenberg_2, name, 32)
-        assert daedal.analyse_method(name).predicted(2, "z")[0].order is None
+        assert daedal.analysis.analyse_method(name).predicted(2, "z")[0].order is None
         assert fine[2] > 0.9 * coarse[2] > 0.08
 
 
 def test_a_method_without_stage_order_does_not_converge_for_x3_of_index_3():
     coarse, fine = errors(hessenberg_3, "sdirk4", 16), errors(hessenberg_3, "sdirk4", 32)
-    assert daedal.analyse_method("sdirk4").predicted(3, "x3")[0].order is None and fine[4] > 0.9 * coarse[4] > 1.0
+    assert (
+        daedal.analysis.analyse_method("sdirk4").predicted(3, "x3")[0].order is None and fine[4] > 0.9 * coarse[4] > 1.0
+    )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import Collocation, ImplicitDAE, ImplicitRungeKutta, InvalidProblemError, SemiExplicitDAE
+from daedal import ImplicitDAE, InvalidProblemError, SemiExplicitDAE
+from daedal.methods import Collocation, ImplicitRungeKutta
 
 # --- index 2: projection ----------------------------------------------------------------------------------------------
 

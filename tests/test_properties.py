@@ -508,7 +508,7 @@ def test_whatever_a_function_does_ends_in_a_solution_or_in_the_right_error(n, st
         options["events"] = lambda t, y: event(t, y)
     if storage == "gmres":
         solve = spoil("preconditioner", lambda data, r: r / data)
-        preconditioner = daedal.Preconditioner(solve, lambda t, y, yp, cj: cj + p)
+        preconditioner = daedal.linear_solvers.Preconditioner(solve, lambda t, y, yp, cj: cj + p)
         options |= {"linear_solver": "gmres", "preconditioner": preconditioner}
     dae = daedal.ImplicitDAE(spoil("residual", lambda t, y, yp: yp + p * y), n, **problem)
     try:

@@ -1,13 +1,15 @@
 """Radau IIA: coefficients, orders per class of variables, exactness, order reduction, dense output."""
 
+import warnings
 from math import factorial
 
 import numpy as np
 import pytest
 
 import daedal
-from daedal import Radau, library
+from daedal import library
 from daedal.errors import InvalidProblemError
+from daedal.methods import Radau
 from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, collocation_stages
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def test_stages_are_chosen_along_the_run():
     [
         ({"stages": 4}, "stages must be 'auto', 3, 5 or 7, got 4"),
         ({"stages": True}, "stages must be 'auto'"),
-        ({"linear_solver": "gmres"}, "linear_solver of Radau must be one of 'auto', .* GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "linear_solver of Radau must be one of 'auto', .* GMRES requires DASSL"),
         ({"error_test": "filtered"}, "unknown error_test 'filtered'"),
         ({"variable_index": [1, 4]}, "variable_index must hold 1, 2 or 3"),
     ],
@@ -256,3 +258,23 @@ def test_options_go_with_the_name():
     assert set(sol.history.order) == {13}
     with pytest.raises(InvalidProblemError, match="unknown option stage; did you mean 'stages'"):
         daedal.solve(ODE, (0.0, 1.0), ([0.0, 1.0], None), method="radau", stage=7)
+
+
+@pytest.mark.parametrize("h", [0.05, 0.25, 1.0])
+def test_constant_steps_far_longer_than_the_initial_transient(h):
+    """Robertson's reaction: the Jacobian at the start lacks the term that limits the second species."""
+    model = daedal.library.get("robertson")
+    sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method="radau", fixed_step=h)
+    reference = daedal.solve(model.problem, (0.0, 1.0), model.initial, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(sol.y[:, -1], reference.y[:, -1], atol=2e-7)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "radau"}])
+def test_a_tolerance_below_the_round_off_of_the_equations(options):
+    """The transistor amplifier: round-off of its currents moves the last voltage by several tolerances."""
+    model = daedal.library.get("transistor_amplifier")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-11, atol=1e-13, **options)
+    assert sol.success
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, rtol=1e-11, atol=1e-13)

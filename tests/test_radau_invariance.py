@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import Radau
+from daedal.methods import Radau
 
 Y0, YP0 = np.array([1.0, 0.0, 0.0]), np.array([-0.04, 0.04, 0.0])
 ATOL = np.array([1e-9, 1e-13, 1e-9])

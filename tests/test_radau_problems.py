@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import Radau, library
+from daedal import library
+from daedal.methods import Radau
 
 # --- stiff problems of the test set -----------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ def test_q_v_and_multipliers_have_the_order_of_the_composition(references, name,
     (make, start), reference, errors = PROBLEMS[name], references[name], []
     steps = COARSER.get((name, order), steps)
     for n in (steps, 2 * steps):
-        sol = daedal.solve(make(), (0.0, END), start, method=daedal.RATTLE(order), fixed_step=END / n)
+        sol = daedal.solve(make(), (0.0, END), start, method=daedal.methods.RATTLE(order), fixed_step=END / n)
         errors.append([np.abs(a[:, -1] - b[:, -1]).max() for a, b in zip(_parts(sol), _parts(reference))])
     for found in observed(np.array(errors))[0]:
         assert order - 0.3 < found < order + 0.5

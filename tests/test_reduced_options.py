@@ -23,7 +23,9 @@ def solve(**options):
 @pytest.mark.parametrize("given", [[False] * 4 + [True], [-1], ["lam"], [4]])
 @pytest.mark.parametrize("as_object", [False, True])
 def test_masks_have_the_length_of_the_users_unknowns(given, as_object):
-    options = {"method": daedal.DASSL(nonnegative=given)} if as_object else {"method": "dassl", "nonnegative": given}
+    options = (
+        {"method": daedal.methods.DASSL(nonnegative=given)} if as_object else {"method": "dassl", "nonnegative": given}
+    )
     sol, plain = solve(**options), solve(method="dassl")
     assert "Solved by dummy derivatives in 7 unknowns" in sol.message
     np.testing.assert_array_equal(sol.y, plain.y)  # lam is positive

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import daedal
+from test_public_names import SURFACE
 
 FOLDER = Path(__file__).parent.parent / "docs" / "_ext"
 
@@ -23,8 +23,10 @@ def reference():
 def test_every_public_name_stands_in_exactly_one_group(reference):
     grouped = Counter(name for group in reference.GROUPS for name in group.names)
     assert {name for name, count in grouped.items() if count > 1} == set()
-    assert set(daedal.__all__) - set(grouped) == set(), "enter these in docs/_ext/reference_groups.py"
-    assert set(grouped) - set(daedal.__all__) == set()
+    in_groups = {module: names for module, names in SURFACE.items() if module != "linear"}  # which has a page
+    public = {f"{module}.{name}".lstrip(".") for module, names in in_groups.items() for name in names}
+    assert public - set(grouped) == set(), "enter these in docs/_ext/reference_groups.py"
+    assert set(grouped) - public == set()
 
 
 def test_every_module_has_one_page(reference):

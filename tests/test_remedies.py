@@ -204,7 +204,7 @@ def cycled(**options):
     return solve(cyclic, 1.0, y0, -y0, problem={"sparsity": np.ones((31, 31))}, **options).y[:2, -1]
 
 
-NO_PRECONDITIONER = daedal.Preconditioner(solve=lambda data, r: r)
+NO_PRECONDITIONER = daedal.linear_solvers.Preconditioner(solve=lambda data, r: r)
 
 
 def rippled(t, y, yp):
@@ -218,7 +218,7 @@ ROWS = [
     Remedy(
         "values that change from call to call",
         lambda: solve(forgetful(2), 1.0, [1.0], [-1.0]),
-        ("is not a function of its arguments", "take out what changes from call to call"),
+        ("is not a function of its arguments", "remove what changes from call to call"),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0]), [E1]),),
     ),
     Remedy(
@@ -327,7 +327,7 @@ ROWS = [
     Remedy(
         "a wrong Jacobian",
         lambda: solve(stiff, 1.0, [0.0, 1.0], [1.0, 0.0], problem={"jacobian": jacobian_of_stiff(-1.0)}),
-        ("row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000", "or leave it out"),
+        ("row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000", "or omit it"),
         (
             (
                 lambda: solve(stiff, 1.0, [0.0, 1.0], [1.0, 0.0], problem={"jacobian": jacobian_of_stiff(1.0)}),
@@ -339,7 +339,7 @@ ROWS = [
     Remedy(
         "an incomplete structure",
         lambda: solve(coupled, 1.0, [1.0, -1 / 24, 5 / 24], None, problem={"bandwidth": (0, 0)}),
-        ("sparsity or bandwidth is incomplete", "complete sparsity or bandwidth, or leave it out"),
+        ("sparsity or bandwidth is incomplete", "complete sparsity or bandwidth, or omit it"),
         (
             (
                 lambda: solve(coupled, 1.0, [1.0, -1 / 24, 5 / 24], None, problem={"bandwidth": (1, 1)}),
@@ -410,15 +410,16 @@ ROWS = [
     Remedy(
         "a preconditioner that does nothing",
         lambda: cycled(linear_solver="gmres", preconditioner=NO_PRECONDITIONER),
-        ("ILUPreconditioner", "daedal.GMRES(basis_size=31, restarts=10)", 'linear_solver="sparse"'),
+        ("ILUPreconditioner", "daedal.linear_solvers.GMRES(basis_size=31, restarts=10)", 'linear_solver="sparse"'),
         (
             (
-                lambda: cycled(linear_solver="gmres", preconditioner=daedal.ILUPreconditioner()),
+                lambda: cycled(linear_solver="gmres", preconditioner=daedal.linear_solvers.ILUPreconditioner()),
                 [E1, E1 * CYCLE[1]],
             ),
             (
                 lambda: cycled(
-                    linear_solver=daedal.GMRES(basis_size=31, restarts=10), preconditioner=NO_PRECONDITIONER
+                    linear_solver=daedal.linear_solvers.GMRES(basis_size=31, restarts=10),
+                    preconditioner=NO_PRECONDITIONER,
                 ),
                 [E1, E1 * CYCLE[1]],
             ),
@@ -426,7 +427,7 @@ ROWS = [
         ),
     ),
     Remedy(
-        "tolerances tighter than the residual is accurate",
+        "tolerances tighter than the accuracy of the residual",
         lambda: solve(rippled, 1.0, [1.0, 1.0], [-1.0, 0.0], rtol=1e-10, atol=1e-12, max_steps=5000),
         ("tolerances that are too tight", "loosen rtol and atol"),
         ((lambda: solve(rippled, 1.0, [1.0, 1.0], [-1.0, 0.0], rtol=1e-5, atol=1e-5), [E1, math.cos(1.0)]),),
@@ -448,7 +449,10 @@ ROWS = [
     Remedy(
         "index 2 with a nullspace that turns",
         lambda: solve(turning, 2.0, [0.0, -1.0], None, formulation="none"),
-        ("the problem has index 2", "formulation='strangeness_free'; or replace equation 0 by its time derivative"),
+        (
+            "the problem has index 2",
+            "formulation='strangeness_free', which reduces the index; or replace equation 0 by",
+        ),
         (
             (lambda: solve(turning, 2.0, [0.0, -1.0], None, formulation="strangeness_free"), TURNED),
             (lambda: solve(turning_differentiated, 2.0, [0.0, -1.0], None), TURNED),
@@ -461,7 +465,7 @@ ROWS = [
             reactor, 1.0, *REACTOR, error_test="differential", row_scaling=[0, 0, 0], newton_weights=[0, 0, 0]
         ),
         (
-            "is left out of the error test",
+            "is excluded from the error test",
             "row_scaling=[0, 0, 1], newton_weights=[0, 0, 1]",
             "loosen rtol and atol",
             "replace equation 2 by the time derivative",
@@ -575,7 +579,7 @@ ROWS = [
         lambda: solve(
             lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0], problem={"jacobian": lambda t, y, yp, cj: [[math.nan]]}
         ),
-        ("jacobian, not the residual, returned NaN", "or leave it out"),
+        ("jacobian, not the residual, returned NaN", "or omit it"),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0]), [E1]),),
     ),
     Remedy(

@@ -72,7 +72,7 @@ def sliding_spring(t, q, v):
 
 def with_friction():
     """m = 1, k = 1, mu N = 0.5, from x = 1 to the left until x = 0 at t = pi, where it sticks."""
-    problem = daedal.Friction(point(lambda t, q, v: [-q[0]]), [1.0], mu=0.5, normal=1.0)
+    problem = daedal.hybrid.Friction(point(lambda t, q, v: [-q[0]]), [1.0], mu=0.5, normal=1.0)
     sol = daedal.solve(problem, (0.0, 5.0), problem.entry((0.0, 5.0), ([1.0], [0.0])))
     return sol.y[:1, -1]
 
@@ -150,7 +150,7 @@ MECHANISMS = [
     Remedy(
         "a switch in a velocity",
         lambda: solve(point(sliding_spring), 5.0, ([1.0], [0.0]), max_steps=3000, switches="never"),
-        ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.Friction does it"),
+        ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.hybrid.Friction for dry friction"),
         ((with_friction, [0.0]),),
     ),
     Remedy(
@@ -195,7 +195,7 @@ MECHANISMS = [
     Remedy(
         "a derivative that is wrong",
         lambda: solve(system(constraint_jacobian=lambda t, q: [[2.0 * q[0], q[1]]]), initial=([0.6, 0.8], None)),
-        ("correct it, or leave constraint_jacobian out", "system.check(t, q, v)"),
+        ("correct it, or omit constraint_jacobian", "system.check(t, q, v)"),
         (
             (
                 lambda: solve(
@@ -215,7 +215,7 @@ MECHANISMS = [
                 n_constraints=2,
             )
         ),
-        ("sparse systems need independent constraints; leave out those that follow from others",),
+        ("sparse systems need independent constraints; remove those that follow from others",),
         ((lambda: solve(rod()), swing()),),
         rel=1e-3,
     ),
@@ -255,7 +255,7 @@ STARTS = [
     Remedy(
         "a coordinate that cannot be held",
         lambda: daedal.consistent_initial(system(), 0.0, ([2.0, 0.1], None), fixed=[0]),
-        ("with q[0] held", "hold other coordinates, or none"),
+        ("with fixed q[0]", "fix other coordinates, or none"),
         (
             (lambda: daedal.consistent_initial(system(), 0.0, ([2.0, 0.1], None), fixed=[1]).q, [math.sqrt(0.99), 0.1]),
             (lambda: np.linalg.norm(daedal.consistent_initial(system(), 0.0, ([2.0, 0.1], None)).q), 1.0),
@@ -264,7 +264,7 @@ STARTS = [
     Remedy(
         "a velocity that cannot be held",
         lambda: daedal.consistent_initial(system(), 0.0, ([1.0, 0.0], [0.3, 0.2]), fixed=["v[0]"]),
-        ("with v[0] held", "hold other velocities, or none"),
+        ("with fixed v[0]", "fix other velocities, or none"),
         (
             (
                 lambda: daedal.consistent_initial(system(), 0.0, ([1.0, 0.0], [0.3, 0.2]), fixed=["v[1]"]).v,
@@ -289,7 +289,7 @@ STARTS = [
         lambda: solve(
             system(constraint=two(lambda t: t, lambda t: 2.0 * t), n_constraints=2), initial=([1.0, 0.0], None)
         ),
-        ("contradict each other on the velocity level", "check how these constraints depend on time"),
+        ("are contradictory at the velocity level", "check how these constraints depend on time"),
         (
             (
                 lambda: solve(
@@ -304,7 +304,7 @@ STARTS = [
         lambda: solve(
             system(constraint=two(lambda t: t * t, lambda t: 2.0 * t * t), n_constraints=2), initial=([1.0, 0.0], None)
         ),
-        ("contradict each other on the acceleration level", "check how these constraints depend on time"),
+        ("contradict each other at the acceleration level", "check how these constraints depend on time"),
         (
             (
                 lambda: solve(
@@ -318,7 +318,7 @@ STARTS = [
     Remedy(
         "a start in a branching point",
         lambda: solve(system(constraint=lambda t, q: [q[0] * q[1]]), initial=([0.0, 0.0], None)),
-        ("the initial position is a singular configuration", "start beside this position"),
+        ("the initial position is a singular configuration", "start next to this position"),
         (
             (
                 lambda: solve(system(constraint=lambda t, q: [q[0] * q[1]]), initial=([0.0, -1.0], None)),
@@ -352,19 +352,19 @@ STARTS = [
     Remedy(
         "forces that undo the reaction",
         lambda: solve(rubbing(1.0), initial=([0.0, 0.0], None)),
-        ("the forces undo the reaction", "check how forces depend on lam"),
+        ("the forces cancel the reaction", "check how forces depend on lam"),
         ((lambda: solve(rubbing(0.5), initial=([0.0, 0.0], None)).lam[:, -1], [-2.0 * GRAVITY]),),
     ),
     Remedy(
         "algebraic variables that are not determined",
         lambda: square_root(0.0),
-        ("the algebraic equations do not determine w", "give w0 elsewhere"),
+        ("the algebraic equations do not determine w", "use a different w0"),
         ((lambda: square_root(0.5).w[:, -1], [1.0]),),
     ),
     Remedy(
         "algebraic variables that are not found",
         lambda: implicit_spring(100.0),
-        ("Newton's method does not converge", "give w0 nearer to the solution, initial=(q0, v0, None, w0)"),
+        ("Newton's method does not converge", "give w0 closer to the solution, initial=(q0, v0, None, w0)"),
         ((lambda: implicit_spring(1.5), [1.0]),),
     ),
     Remedy(
@@ -486,7 +486,7 @@ def test_remedies_of_second_order_work(remedy):
 
 def flight(restitution, *more, **modes):
     """A ball that is dropped from a height of 1."""
-    bounce = daedal.Transition(
+    bounce = daedal.hybrid.Transition(
         "flight",
         "flight",
         lambda t, q, v: q[0],
@@ -495,7 +495,7 @@ def flight(restitution, *more, **modes):
         name="bounce",
     )
     falling = point(lambda t, q, v: [-GRAVITY])
-    return daedal.HybridProblem({"flight": falling} | modes, [bounce, *more])
+    return daedal.hybrid.HybridProblem({"flight": falling} | modes, [bounce, *more])
 
 
 def dropped(problem, t_end=2.0, **options):
@@ -514,18 +514,18 @@ def relay(width):
         name: daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s], 1) for name, s in (("down", -1.0), ("up", 1.0))
     }
     transitions = [
-        daedal.Transition("down", "up", lambda t, y: y[0] + width, direction=-1),
-        daedal.Transition("up", "down", lambda t, y: y[0] - width, direction=1),
+        daedal.hybrid.Transition("down", "up", lambda t, y: y[0] + width, direction=-1),
+        daedal.hybrid.Transition("up", "down", lambda t, y: y[0] - width, direction=1),
     ]
-    return daedal.HybridProblem(modes, transitions)
+    return daedal.hybrid.HybridProblem(modes, transitions)
 
 
 def falls_onto_a_rail(**changes):
     """From free fall to a bead on the line y = 0, with or without what makes the velocities fit."""
     free = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -GRAVITY], n_q=2)
     rail = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -GRAVITY], lambda t, q: [q[1]], n_q=2, n_constraints=1)
-    lands = daedal.Transition("free", "rail", lambda t, q, v: q[1], direction=-1, name="lands", **changes)
-    problem = daedal.HybridProblem({"free": free, "rail": rail}, [lands])
+    lands = daedal.hybrid.Transition("free", "rail", lambda t, q, v: q[1], direction=-1, name="lands", **changes)
+    problem = daedal.hybrid.HybridProblem({"free": free, "rail": rail}, [lands])
     return daedal.solve(problem, (0.0, 1.0), ("free", ([0.0, 1.0], [1.0, 0.0]))).y[:2, -1]
 
 
@@ -534,7 +534,7 @@ MODES = [
         "bounces that accumulate",
         lambda: dropped(flight(0.5)),
         ("Zeno behaviour", "Transition('flight', ..., guard='zeno')", "a mode at rest"),
-        ((lambda: dropped(flight(0.5, daedal.Transition("flight", "rest", "zeno"), **RESTING)), [0.0]),),
+        ((lambda: dropped(flight(0.5, daedal.hybrid.Transition("flight", "rest", "zeno"), **RESTING)), [0.0]),),
     ),
     Remedy(
         "too many transitions",
@@ -545,11 +545,11 @@ MODES = [
     Remedy(
         "a surface to which both sides lead",
         lambda: daedal.solve(relay(1e-8), (0.0, 3.0), ("down", ([0.5], None)), atol=1e-12, dense_output=False),
-        ("daedal.Filippov", "switch with hysteresis"),
+        ("daedal.hybrid.Filippov", "switch with hysteresis"),
         (
             (
                 lambda: daedal.solve(
-                    sliding := daedal.Filippov(lambda t, y: [-1.0], lambda t, y: [1.0], lambda t, y: y[0], n=1),
+                    sliding := daedal.hybrid.Filippov(lambda t, y: [-1.0], lambda t, y: [1.0], lambda t, y: y[0], n=1),
                     (0.0, 1.0),
                     sliding.entry((0.0, 1.0), [0.5]),
                 ).y[:1, -1],
@@ -577,8 +577,8 @@ MODES = [
 
 
 def bouncing(mode, height):
-    problem = daedal.unilateral(
-        point(lambda t, q, v: [-GRAVITY]), daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    problem = daedal.hybrid.UnilateralProblem(
+        point(lambda t, q, v: [-GRAVITY]), daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
     )
     return daedal.solve(problem, (0.0, 2.0), (mode, ([height], [0.0]))).y[:1, -1]
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import Rosenbrock
 from daedal.analysis.order_conditions.implicit_conditions import defects, index_1_trees
 from daedal.errors import InvalidProblemError
+from daedal.methods import Rosenbrock
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.task import Equations, Task
 
@@ -286,7 +286,7 @@ def test_steps_of_linear_equations_are_those_of_the_formula(n, singular, seed, s
         u[i] = np.linalg.solve((matrix + mass / (h * tableau.gamma)) / scale[:, None], -rest / scale)
     condition = np.linalg.cond((matrix + mass / (h * tableau.gamma)) / scale[:, None])
     for options, accuracy in (({}, 1e-11), (PLAIN, 1e-6)):  # of exact derivatives, and of differences
-        method = daedal.Rosenbrock()
+        method = daedal.methods.Rosenbrock()
         task = Task((t, t + h), y0, np.zeros(n), np.full(n, 1e-6), np.full(n, 1e-6), fixed_step=h)
         stated = problem.compiled(backend="trace") if not options else problem
         end = method.prepare(Equations(n, problem=stated)).integrate(task).y[:, -1]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import DASSL, DOPRI5, RK4, Event, InvalidProblemError, library
+from daedal import Event, InvalidProblemError, library
 from daedal.mechanics.formulations import GGL, Baumgarte, CoordinateProjection, Index1, StateSpace
+from daedal.methods import DASSL, DOPRI5, RK4
 from daedal.methods.explicit.runge_kutta import _DOPRI5 as DORMAND_PRINCE
 from daedal.methods.explicit.runge_kutta import _RK4 as CLASSICAL
 

@@ -142,7 +142,7 @@ WRONG = {
         (lambda: Part("arm", position=ALONG * np.nan), "part 'arm': position is not finite"),
         (lambda: Part("arm", rotation=2.0 * TURNS), "part 'arm': rotation number 0 .* not orthonormal"),
         (lambda: Part("arm", rotation=TURNS[:, :2]), r"part 'arm': rotation must be a matrix \(3, 3\)"),
-        (lambda: Part("arm", color="bluish"), "part 'arm': color='bluish' is not a colour"),
+        (lambda: Part("arm", color="bluish"), "part 'arm': color='bluish' is not a Matplotlib colour"),
         (lambda: SpringLine("s", ALONG, ALONG, coils=0), "spring 's': coils=0 must be a positive integer"),
         (lambda: SpringLine("s", ALONG, ALONG, radius=-1.0), "spring 's': radius=-1.0 must be a positive"),
         (lambda: Line("rope", ALONG), r"line 'rope': points has shape \(3, 41\)"),

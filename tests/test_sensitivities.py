@@ -257,7 +257,7 @@ def test_unknown_parameters_are_named(wanted, says):
 
 def test_without_parameters():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1, names=["x"])
-    with pytest.raises(InvalidProblemError, match="without parameters"):
+    with pytest.raises(InvalidProblemError, match="has no parameters"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], None), sensitivities=True)
     sol = daedal.solve(problem, (0.0, 1.0), ([1.0], None), sensitivities="x(0)", rtol=1e-8)
     assert sol.sensitivity("x(0)")[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-6)
@@ -358,7 +358,7 @@ def test_correctors_take_the_iterations_that_they_should():
 def test_correctors_are_refused_where_there_are_none():
     with pytest.raises(InvalidProblemError, match="no staggered direct method"):
         with_corrector("staggered direct", "radau")
-    with pytest.raises(InvalidProblemError, match="is for 'dassl' and 'radau', not for Rosenbrock"):
+    with pytest.raises(InvalidProblemError, match="applies to 'dassl' and 'radau', not to Rosenbrock"):
         with_corrector("staggered", "rosenbrock")
     with pytest.raises(InvalidProblemError, match="unknown sensitivity_method 'quick'"):
         with_corrector("quick", "dassl")

@@ -16,7 +16,7 @@ def on_a_belt(data):
     block = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [-p["k"] * q[0] - p["c"] * v[0]], n_q=1, params=data, names=["x"]
     )
-    return daedal.Friction(
+    return daedal.hybrid.Friction(
         block,
         [1.0],
         lambda s, p: p["mu"],
@@ -60,7 +60,7 @@ def test_friction_whose_normal_force_is_a_multiplier():
             n_constraints=1,
             params=values,
         )
-        problem = daedal.Friction(bead, direction, lambda s, p: p["mu"], constraint=0)
+        problem = daedal.hybrid.Friction(bead, direction, lambda s, p: p["mu"], constraint=0)
         begin = problem.entry((0.0, 0.3), ([1.0, 1.0], [0.0, 0.0]))
         return daedal.solve(problem, (0.0, 0.3), begin, t_eval=times, **options)
 
@@ -74,7 +74,9 @@ def test_a_ball_of_unilateral_contacts():
     """Impacts, against the closed form: h = 1 - g t^2 / 2, then bounces with 0.8 of the speed."""
     times = np.array([0.3, 0.6, 1.2, 1.7])
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [-p["g"]], n_q=1, params={"g": 9.81}, names=["height"])
-    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], restitution=0.8, name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(
+        ball, daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.8, name="floor")
+    )
     sol = daedal.solve(problem, (0.0, 1.7), ([1.0], [0.0]), sensitivities=["g"], t_eval=times, **USUAL)
 
     def height(g):
@@ -97,8 +99,8 @@ def shaken_puck(data):
     puck = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [p["push"] * np.sin(3.0 * t), -p["g"]], n_q=2, params=data, names=["x", "y"]
     )
-    ice = daedal.Contact(lambda t, q, p: q[1] - p["level"], tangent=[1.0, 0.0], mu=0.3, name="ice")
-    return daedal.unilateral(puck, ice)
+    ice = daedal.hybrid.Contact(lambda t, q, p: q[1] - p["level"], tangent=[1.0, 0.0], mu=0.3, name="ice")
+    return daedal.hybrid.UnilateralProblem(puck, ice)
 
 
 def test_a_puck_that_lands_slips_sticks_and_slips_again():
@@ -117,7 +119,9 @@ def test_a_puck_that_lands_slips_sticks_and_slips_again():
 
 def test_behind_an_accumulation_of_impacts_there_are_no_sensitivities():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [-p["g"]], n_q=1, params={"g": 9.81}, names=["height"])
-    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], restitution=0.2, name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(
+        ball, daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.2, name="floor")
+    )
     with pytest.warns(SensitivityWarning, match="accumulate"):
         sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [0.0]), sensitivities=["g"])
     assert np.isfinite(sol.sensitivity("g", 0.5)).all() and np.isnan(sol.sensitivity("g", 0.95)).all()
@@ -125,5 +129,5 @@ def test_behind_an_accumulation_of_impacts_there_are_no_sensitivities():
 
 def test_a_coefficient_that_takes_parameters_needs_some():
     block = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
-    with pytest.raises(InvalidProblemError, match="stated without params"):
-        daedal.Friction(block, [1.0], lambda s, p: p["mu"], normal=1.0)
+    with pytest.raises(InvalidProblemError, match="has no params"):
+        daedal.hybrid.Friction(block, [1.0], lambda s, p: p["mu"], normal=1.0)

@@ -14,10 +14,10 @@ def bouncing_ball(data):
     ball = daedal.MechanicalSystem(
         lambda t, q, p: [[1.0]], lambda t, q, v, p: [-p["g"]], n_q=1, params=data, names=["height"]
     )
-    reset = daedal.Transition(
+    reset = daedal.hybrid.Transition(
         "free", "free", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v, p: ([0.0], -p["e"] * v), name="bounce"
     )
-    return daedal.HybridProblem({"free": ball}, [reset])
+    return daedal.hybrid.HybridProblem({"free": ball}, [reset])
 
 
 def closed_ball(t, g, e):
@@ -61,7 +61,7 @@ def stick_slip(data):
     def below(t, y, p):
         return np.array([y[1], -p["k"] * y[0] + p["mu"] / (1.0 + (p["v0"] - y[1]))])
 
-    return daedal.Filippov(above, below, lambda t, y, p: y[1] - p["v0"], 2, params=data)
+    return daedal.hybrid.Filippov(above, below, lambda t, y, p: y[1] - p["v0"], 2, params=data)
 
 
 def test_stick_slip():
@@ -115,8 +115,8 @@ def test_grazing_events_are_named():
 
 def test_grazing_transitions_end_the_sensitivities():
     mode = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] - 3.0 * p["c"] * (t - 1.0) ** 2], 1, params={"c": 1.0})
-    touch = daedal.Transition("one", "two", lambda t, y: y[0] + 1e-18, direction=1, name="touch")
-    problem = daedal.HybridProblem({"one": mode, "two": mode}, [touch])
+    touch = daedal.hybrid.Transition("one", "two", lambda t, y: y[0] + 1e-18, direction=1, name="touch")
+    problem = daedal.hybrid.HybridProblem({"one": mode, "two": mode}, [touch])
     with pytest.warns(SensitivityWarning, match="'touch'"):
         sol = daedal.solve(problem, (0.0, 2.0), ("one", ([-1.0], None)), sensitivities=True)
     assert np.isfinite(sol.sensitivity("c", 0.5)).all() and np.isnan(sol.sensitivity("c", 1.9)).all()
@@ -158,7 +158,7 @@ def test_hidden_switches_of_mechanisms_are_said():
     problem = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [-p["k"] * q[0] - (0.5 if q[0] > 0.0 else 0.0)], n_q=1, params={"k": 1.0}
     )
-    with pytest.warns(SensitivityWarning, match="another branch at t = 1"):
+    with pytest.warns(SensitivityWarning, match="change branch at t = 1"):
         daedal.solve(problem, (0.0, 2.0), ([1.0], [0.0]), sensitivities=True)
 
 

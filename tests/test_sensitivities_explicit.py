@@ -221,7 +221,7 @@ def test_units_of_length_do_not_matter(unit, mass):
 
 def test_a_mechanism_without_constraints_is_for_explicit_methods():
     free = daedal.MechanicalSystem(lambda t, q, p: [[1.0]], lambda t, q, v, p: [-p["g"]], n_q=1, params={"g": 9.81})
-    with pytest.raises(InvalidProblemError, match=r"HEM5 is for constraints.*dopri5"):
+    with pytest.raises(InvalidProblemError, match=r"HEM5 is for constrained mechanisms.*dopri5"):
         daedal.solve(free, (0.0, 1.0), ([1.0], [0.0]), sensitivities=["g"], method="hem5")
 
 

@@ -79,7 +79,7 @@ def test_parameters_of_a_second_order_model_are_fitted():
 
 
 def test_methods_of_second_order_are_refused():
-    with pytest.raises(InvalidProblemError, match="leave method out"):
+    with pytest.raises(InvalidProblemError, match="omit method"):
         daedal.solve(oscillator(), (0.0, 1.0), ([1.0], [0.0]), sensitivities=["k"], method="modified_bdf")
 
 

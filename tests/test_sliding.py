@@ -18,7 +18,7 @@ def run(problem, t1, x0, tol=1e-8, **options):
 
 def steady(above, below, surface=lambda t, x: x[0], **options):
     """x' = above or below, constant."""
-    return daedal.Filippov(lambda t, x: np.array([above]), lambda t, x: np.array([below]), surface, 1, **options)
+    return daedal.hybrid.Filippov(lambda t, x: np.array([above]), lambda t, x: np.array([below]), surface, 1, **options)
 
 
 # --- sliding --------------------------------------------------------------------------------------------------------
@@ -31,7 +31,9 @@ def steady(above, below, surface=lambda t, x: x[0], **options):
 )
 def test_relay_slides_as_its_closed_solution(options):
     model = library.relay_control()
-    relay = daedal.Filippov(lambda t, x: [x[1], -1.0], lambda t, x: [x[1], 1.0], lambda t, x: x[0] + x[1], 2, **options)
+    relay = daedal.hybrid.Filippov(
+        lambda t, x: [x[1], -1.0], lambda t, x: [x[1], 1.0], lambda t, x: x[0] + x[1], 2, **options
+    )
     sol = run(relay, 3.0, [0.5, 0.0])
     assert [event.target for event in sol.events] == ["sliding"]
     assert sol.events[0].t == pytest.approx(model.extra["switch"], abs=1e-9)
@@ -68,7 +70,7 @@ def test_oscillator_with_friction_has_the_events_of_its_closed_solution():
 
 def test_control_leaves_at_one_where_the_upper_side_begins_to_pull_away():
     # a1 = t - 1, a2 = 2: nu = 2/(3 - t) reaches 1 at t = 1, then x = (t - 1)^2/2
-    problem = daedal.Filippov(lambda t, x: [t - 1.0], lambda t, x: [2.0], lambda t, x: x[0], 1)
+    problem = daedal.hybrid.Filippov(lambda t, x: [t - 1.0], lambda t, x: [2.0], lambda t, x: x[0], 1)
     sol = run(problem, 2.0, [0.0])
     assert sol.events.rows()[0][1:] == ("nu = 1", "transition", "sliding", "above")
     assert sol.events[0].t == pytest.approx(1.0, abs=1e-9)
@@ -78,7 +80,7 @@ def test_control_leaves_at_one_where_the_upper_side_begins_to_pull_away():
 
 def test_a_moving_surface_is_followed():
     # s = x - sin t: slides as long as |cos t| < 2
-    problem = daedal.Filippov(lambda t, x: [-2.0], lambda t, x: [2.0], lambda t, x: x[0] - np.sin(t), 1)
+    problem = daedal.hybrid.Filippov(lambda t, x: [-2.0], lambda t, x: [2.0], lambda t, x: x[0] - np.sin(t), 1)
     sol = run(problem, 10.0, [3.0])
     assert sol.mode[-1] == "sliding"
     assert sol.y[0, -1] == pytest.approx(math.sin(10.0), abs=1e-7)
@@ -88,7 +90,7 @@ def test_a_moving_surface_is_followed():
 @pytest.mark.parametrize("sliding", ["index2", "closed"])
 def test_sliding_with_algebraic_variables(sliding):
     # 0 = y - x1^2; x2' = -/+ (1 + y) on either side of x2 = 0, x1' = -x1: nu = 1/2 while it slides
-    problem = daedal.Filippov(
+    problem = daedal.hybrid.Filippov(
         lambda t, x, y: [-x[0], -1.0 - y[0]],
         lambda t, x, y: [-x[0], 1.0 + y[0]],
         lambda t, x: x[1],
@@ -111,7 +113,7 @@ def test_sliding_with_algebraic_variables(sliding):
 @pytest.mark.slow
 def test_compiled_functions_give_the_same():
     model = library.relay_control()
-    compiled = daedal.Filippov(
+    compiled = daedal.hybrid.Filippov(
         njit(lambda t, x, p: np.array([x[1], -p[0]])),
         njit(lambda t, x, p: np.array([x[1], p[0]])),
         njit(lambda t, x, p: x[0] + x[1]),
@@ -146,7 +148,7 @@ def test_crossing_is_exact(x0, above, below):
 
 def test_degenerate_crossing_of_the_source():
     # example 7.6: both rates vanish at the triple zero of s
-    problem = daedal.Filippov(
+    problem = daedal.hybrid.Filippov(
         lambda t, x: [3.0 * (t - 3.0) ** 2], lambda t, x: [math.sin(t - 3.0)], lambda t, x: 2.0 - x[0], 1
     )
     sol = run(problem, 4.0, [-25.0])
@@ -164,7 +166,7 @@ def test_a_repelling_surface_is_reported():
 
 def test_a_surface_that_begins_to_repel_ends_the_run_with_what_was_computed():
     # a1 = t - 1 and a2 = 1 - t change their signs together
-    problem = daedal.Filippov(lambda t, x: [t - 1.0], lambda t, x: [1.0 - t], lambda t, x: x[0], 1)
+    problem = daedal.hybrid.Filippov(lambda t, x: [t - 1.0], lambda t, x: [1.0 - t], lambda t, x: x[0], 1)
     with pytest.raises(daedal.DaedalError, match=r"at t = 1(\.0|$| )") as caught:
         run(problem, 2.0, [0.0])
     assert caught.value.solution.t[-1] == pytest.approx(1.0, abs=1e-6)
@@ -196,7 +198,7 @@ def test_several_surfaces_are_refused():
 def test_bad_arguments_are_named(arguments, match):
     given_ = {"surface": lambda t, x: x[0], "n": 1} | arguments
     with pytest.raises(daedal.InvalidProblemError, match=match):
-        daedal.Filippov(lambda t, x: [1.0], lambda t, x: [1.0], **given_)
+        daedal.hybrid.Filippov(lambda t, x: [1.0], lambda t, x: [1.0], **given_)
 
 
 def test_backwards_is_refused():
@@ -223,7 +225,7 @@ def test_exceptions_of_the_user_arrive_unchanged():
     ids=["complex steps", "differences"],
 )
 def test_rates_of_a_surface(surface):
-    problem = daedal.Filippov(lambda t, x: [1.0, 2.0], lambda t, x: [x[1], -x[0]], surface, 2)
+    problem = daedal.hybrid.Filippov(lambda t, x: [1.0, 2.0], lambda t, x: [x[1], -x[0]], surface, 2)
     t, x = 0.7, np.array([1.3, -0.4])
     expected = [2.0 * x[0] * x[1] * f[0] + x[0] ** 2 * f[1] - math.cos(t) for f in ((1.0, 2.0), (x[1], -x[0]))]
     np.testing.assert_allclose(problem.rates(t, x), expected, rtol=1e-8)
@@ -237,10 +239,10 @@ def test_rates_of_a_surface(surface):
 def test_scaling_the_surface_and_reflection_change_nothing(a, b, factor):
     x0 = np.array([a, b])
     plain = run(library.relay_control().problem, 1.0, x0)
-    scaled = daedal.Filippov(
+    scaled = daedal.hybrid.Filippov(
         lambda t, x: [x[1], -1.0], lambda t, x: [x[1], 1.0], lambda t, x: factor * (x[0] + x[1]), 2
     )
-    mirrored = daedal.Filippov(lambda t, x: [x[1], -1.0], lambda t, x: [x[1], 1.0], lambda t, x: x[0] + x[1], 2)
+    mirrored = daedal.hybrid.Filippov(lambda t, x: [x[1], -1.0], lambda t, x: [x[1], 1.0], lambda t, x: x[0] + x[1], 2)
     other = run(scaled, 1.0, x0)
     np.testing.assert_allclose(other.events.t, plain.events.t, atol=1e-9)
     np.testing.assert_allclose(other.y[:2, -1], plain.y[:2, -1], atol=1e-6)
@@ -257,7 +259,7 @@ def test_rates_do_not_depend_on_what_was_asked_before():
         return x[0] ** 3 if x[0].real > 0.0 else float(abs(x[0])) - 2.0 * x[1]
 
     def relay():
-        return daedal.Filippov(lambda t, x: [1.0, 1.0], lambda t, x: [1.0, -1.0], surface, 2)
+        return daedal.hybrid.Filippov(lambda t, x: [1.0, 1.0], lambda t, x: [1.0, -1.0], surface, 2)
 
     points = [np.array(x) for x in ([0.5, 0.2], [-0.5, 0.1], [0.0, 1.0], [2.0, -1.0])]
     alone = [relay().rates(0.0, x) for x in points]

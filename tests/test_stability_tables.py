@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import DASSL, GGL, RK4, Baumgarte, CoordinateProjection, Index2, ProjectedInvariants, StateSpace, library
+from daedal import library
+from daedal.formulations import GGL, Baumgarte, CoordinateProjection, Index2, ProjectedInvariants, StateSpace
+from daedal.methods import DASSL, RK4
 from daedal.studies.reproduce.tables_stability import DIRECTIONS, states
 
 E = math.e

@@ -32,7 +32,7 @@ def reassembled(found):
 
 
 def matrices(name):
-    stages = stages_of(daedal.formula(name))
+    stages = stages_of(daedal.methods.coefficients(name))
     return [stages.of_block(block) for block in stages.blocks]
 
 

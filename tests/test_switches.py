@@ -406,7 +406,7 @@ def test_small_problems_with_switches_are_followed_by_rosenbrock_methods():
         sol = daedal.solve(BOUNCE, (0.0, 4.0), ([1.0, 0.0], None), method=method)
         assert len(sol.events) == len(sharp.events)
         error[sol.method] = np.max(np.abs(sol.y[:, -1] - sharp.y[:, -1]))
-    assert error["Rosenbrock (RODAS5P), order 5"] < 3e-6 < error[daedal.DASSL().title]
+    assert error["Rosenbrock (RODAS5P), order 5"] < 3e-6 < error[daedal.methods.DASSL().title]
 
 
 # --- beside everything else -------------------------------------------------------------------------------------------
@@ -486,10 +486,12 @@ def test_what_cannot_be_evaluated_beyond_its_end_is_solved_as_it_is_written():
 
 def test_switches_of_hybrid_modes_are_listed():
     ball = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + G + 0.5 * abs(y[1]) * y[1]], 2)
-    bounce = daedal.Transition(
+    bounce = daedal.hybrid.Transition(
         "flight", "flight", lambda t, y: y[0], -1, reset=lambda t, y: ([0.0, -0.8 * y[1]], None), name="bounce"
     )
-    sol = daedal.solve(daedal.HybridProblem({"flight": ball}, [bounce]), (0.0, 2.0), ("flight", ([1.0, 0.0], None)))
+    sol = daedal.solve(
+        daedal.hybrid.HybridProblem({"flight": ball}, [bounce]), (0.0, 2.0), ("flight", ([1.0, 0.0], None))
+    )
     assert {event.kind for event in sol.events} == {"transition", "switch"}
     assert {event.name for event in sol.events if event.kind == "transition"} == {"bounce"}
 
@@ -673,7 +675,7 @@ def test_a_staircase_of_the_state_is_followed_to_its_end():
 @pytest.mark.parametrize("key", [lambda t: f"{t:.0f}", lambda t: str(int(t)), lambda t: {5: "5"}.get(round(t, 1))])
 def test_functions_that_jump_and_are_not_traced_are_named(key):
     problem = daedal.ODE(lambda t, y: [100.0 if key(t) == "5" else 0.0], 1)
-    with pytest.warns(daedal.SwitchWarning, match="is not traced: where it jumps is not known"):
+    with pytest.warns(daedal.SwitchWarning, match="is not traced: its jumps cannot be located"):
         daedal.solve(problem, (0.0, 10.0), [0.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error", daedal.SwitchWarning)

@@ -74,5 +74,5 @@ def test_an_expression_deeper_than_pythons_stack():
 @pytest.mark.parametrize("expression", [x + sympy.Symbol("unknown"), sympy.gamma(x), sympy.Function("f")(x)])
 def test_what_is_not_known_is_named(expression):
     graph = Graph()
-    with pytest.raises(InvalidProblemError, match="is not known"):
+    with pytest.raises(InvalidProblemError, match="is neither an unknown nor a parameter"):
         nodes_from_sympy(graph, [expression], {x: graph.argument("q", 0)})

@@ -149,12 +149,12 @@ PROBLEMS = {
         2,
     ),
     "hybrid": (
-        daedal.HybridProblem(
+        daedal.hybrid.HybridProblem(
             {
                 "early": daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - step(t)], 1, names=["y"]),
                 "late": daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - step(t)], 1, names=["y"]),
             },
-            [daedal.Transition("early", "late", lambda t, y: t - 0.7, direction=1)],
+            [daedal.hybrid.Transition("early", "late", lambda t, y: t - 0.7, direction=1)],
         ),
         ("early", ([0.0], [0.0])),
         0,

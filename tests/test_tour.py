@@ -6,16 +6,37 @@ import pytest
 import daedal
 from daedal import library
 from daedal.mechanics.formulations import FORMULATIONS
-from daedal.methods import method_class
 from daedal.methods.base import registered
+from daedal.methods.named_methods import method_class
 
 pytestmark = pytest.mark.quick
 END = 1.0
-METHODS = (daedal.Collocation, daedal.DASSL, daedal.Extrapolation, daedal.HalfExplicit, daedal.HEM3, daedal.HEM4)
-METHODS += (daedal.HEM5, daedal.PHEM56, daedal.HEDOP5, daedal.ImplicitRungeKutta, daedal.MEXX, daedal.ModifiedBDF)
-METHODS += (daedal.Radau, daedal.Multistep, daedal.OneLeg, daedal.RATTLE, daedal.SHAKE, daedal.Rosenbrock)
-METHODS += (daedal.DOPRI5, daedal.DOP853, daedal.RK4)
-NO_MECHANISMS = (daedal.Extrapolation, daedal.Rosenbrock)
+METHODS = (
+    daedal.methods.Collocation,
+    daedal.methods.DASSL,
+    daedal.methods.Extrapolation,
+    daedal.methods.HalfExplicit,
+    daedal.methods.HEM3,
+    daedal.methods.HEM4,
+)
+METHODS += (
+    daedal.methods.HEM5,
+    daedal.methods.PHEM56,
+    daedal.methods.HEDOP5,
+    daedal.methods.ImplicitRungeKutta,
+    daedal.methods.MEXX,
+    daedal.methods.ModifiedBDF,
+)
+METHODS += (
+    daedal.methods.Radau,
+    daedal.methods.Multistep,
+    daedal.methods.OneLeg,
+    daedal.methods.RATTLE,
+    daedal.methods.SHAKE,
+    daedal.methods.Rosenbrock,
+)
+METHODS += (daedal.methods.DOPRI5, daedal.methods.DOP853, daedal.methods.RK4)
+NO_MECHANISMS = (daedal.methods.Extrapolation, daedal.methods.Rosenbrock)
 STEPS = {"multistep": 1e-3, "one_leg": 1e-3, "rattle": 1e-3, "shake": 1e-3, "rk4": 1e-2}
 """Steps of methods that have no error control."""
 LOW_ORDER = {"multistep": 1e-3, "one_leg": 1e-3, "rattle": 1e-5, "shake": 1e-4}
@@ -88,34 +109,36 @@ def decay(t, y):
 
 def ball():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
-    return daedal.unilateral(system, [daedal.Contact(lambda t, q: q[0], restitution=0.5)])
+    return daedal.hybrid.UnilateralProblem(system, [daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5)])
 
 
 def test_results_are_of_the_classes_that_are_public():
     ode, model, times = daedal.ODE(decay, 1), library.planar_pendulum(), np.linspace(0.1, 1.0, 8)
     implicit = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["y"])
     data = {"t": times, "y": np.exp(-2.0 * times)}
-    rubbed = daedal.Friction(daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1), [1.0], mu=0.5, normal=9.81)
+    rubbed = daedal.hybrid.Friction(
+        daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1), [1.0], mu=0.5, normal=9.81
+    )
     semi = daedal.LinearDAE([[-1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [0.0], n_x=1, n_y=1)
     sol = daedal.solve(semi, (0.0, 1.0), ([1.0], [-1.0]))
     line = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - 1.0], 1)
     found = daedal.fit(implicit, data, ["k"], initial=([1.0], None), t_span=(0.0, 1.0))
-    assert isinstance(found, daedal.Fit) and found.params["k"] == pytest.approx(2.0, rel=1e-4)
-    assert isinstance(daedal.analyse(model.problem, (0.0, model.initial)), daedal.Analysis)
-    assert isinstance(daedal.analyse_along(line, lambda t: [t], (0.0, 1.0)), daedal.StructureAlong)
-    assert isinstance(daedal.conditioning(semi, sol), daedal.Conditioning)
+    assert isinstance(found, daedal.sensitivity.Fit) and found.params["k"] == pytest.approx(2.0, rel=1e-4)
+    assert isinstance(daedal.analyse(model.problem, (0.0, model.initial)), daedal.analysis.Analysis)
+    assert isinstance(daedal.analysis.analyse_along(line, lambda t: [t], (0.0, 1.0)), daedal.analysis.StructureAlong)
+    assert isinstance(daedal.analysis.analyse_conditioning(semi, sol), daedal.analysis.Conditioning)
     assert isinstance(daedal.prepare(ode), daedal.Solver)
     assert isinstance(daedal.solve_ivp(decay, (0.0, 1.0), [1.0]), daedal.IVPResult)
     assert isinstance(daedal.solve_many(ode, (0.0, 1.0), [[1.0], [2.0]]), daedal.Ensemble)
-    assert isinstance(rubbed.at(0.0, [0.0], [1.0]), daedal.ContactState)
+    assert isinstance(rubbed.at(0.0, [0.0], [1.0]), daedal.hybrid.ContactState)
     [event] = daedal.solve(ode, (0.0, 1.0), [1.0], events=lambda t, y: y[0] - 0.5).events
     assert isinstance(event, daedal.EventRecord) and event.t == pytest.approx(np.log(2.0), rel=1e-4)
 
 
 def test_a_ball_bounces():
     problem = ball()
-    assert isinstance(problem, daedal.UnilateralProblem)
-    assert isinstance(daedal.impact(problem.system, problem.contacts[0]), daedal.Impact)
+    assert isinstance(problem, daedal.hybrid.UnilateralProblem)
+    assert isinstance(daedal.hybrid.Impact(problem.system, problem.contacts[0]), daedal.hybrid.Impact)
     sol = daedal.solve(problem, (0.0, 0.6), ([1.0], [0.0]))
     [bounce] = sol.events
-    assert isinstance(bounce, daedal.HybridEvent) and bounce.t == pytest.approx(np.sqrt(2.0 / 9.81), rel=1e-6)
+    assert isinstance(bounce, daedal.hybrid.HybridEvent) and bounce.t == pytest.approx(np.sqrt(2.0 / 9.81), rel=1e-6)

@@ -414,10 +414,10 @@ def test_a_trace_has_the_values_of_python(name):
 
 
 REFUSED = {
-    "formatted key": (lambda t, y: [{"0": 1.0, "1": 2.0}.get(f"{math.floor(t)}", 3.0)], "makes a text of"),
-    "parsed text": (lambda t, y: [float(f"{y[0]:.1f}")], "makes a text of|not known"),
-    "text of a value": (lambda t, y: [float(len(str(y[0])))], "makes a text of"),
-    "text of an array": (lambda t, y: [float(len(str(y)))], "makes a text of"),
+    "formatted key": (lambda t, y: [{"0": 1.0, "1": 2.0}.get(f"{math.floor(t)}", 3.0)], "converts .* to text"),
+    "parsed text": (lambda t, y: [float(f"{y[0]:.1f}")], "converts .* to text|not known"),
+    "text of a value": (lambda t, y: [float(len(str(y[0])))], "converts .* to text"),
+    "text of an array": (lambda t, y: [float(len(str(y)))], "converts .* to text"),
     "caught": (lambda t, y: [caught(y)], "catches exceptions"),
     "caught in a helper": (caught_in_a_helper, "catches exceptions"),
     "caught division": (caught_division, "catches exceptions"),

@@ -82,7 +82,7 @@ def test_what_is_not_traced_of_the_library_and_why():
     assert {name for name in library.names() if "compile" in default_model(name).options} == AS_THEY_ARE
     for name in set(library.names()) - AS_THEY_ARE:
         problem = library.get(name).problem
-        tables = problem.functions.values() if isinstance(problem, daedal.HybridProblem) else [problem.functions]
+        tables = problem.functions.values() if isinstance(problem, daedal.hybrid.HybridProblem) else [problem.functions]
         untraced = [words for table in tables for words in table.values() if not words.startswith(("traced", "exact"))]
         for words in untraced:
             reasons[name] = words.partition(": ")[2].split(",")[0]
@@ -339,7 +339,7 @@ def rolling_wheel():
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (rolling_wheel, "belongs to a system with contact coordinates, which are found by an iteration"),
+        (rolling_wheel, "belongs to a system with contact coordinates, which require an iteration"),
         (lambda: library.get("chain_of_pendulums").problem, "belongs to a system with sparse matrices"),
         (
             lambda: daedal.MechanicalSystem(np.ones(501), lambda t, q, v: -q, n_q=501),
@@ -669,7 +669,9 @@ def test_hybrid_runs_are_traced_mode_by_mode():
         "free": daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1),
         "braked": daedal.MechanicalSystem(1.0, counted, n_q=1),
     }
-    ball = daedal.HybridProblem(modes, [daedal.Transition("free", "braked", lambda t, q, v: q[0] - 0.5, direction=-1)])
+    ball = daedal.hybrid.HybridProblem(
+        modes, [daedal.hybrid.Transition("free", "braked", lambda t, q, v: q[0] - 0.5, direction=-1)]
+    )
     assert ball.functions["free"]["force"].startswith("traced")
     sol = daedal.solve(ball, (0.0, 0.5), ("free", ([1.0], [0.0])), rtol=1e-8, atol=1e-10)
     assert sol.functions["free"]["force"] == "traced, 0 operations"

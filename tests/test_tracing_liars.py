@@ -82,7 +82,7 @@ def reshaping(honest):
 
 
 LIES = {
-    counting: "changes 'calls', which lives outside of it",
+    counting: "changes 'calls', which is defined outside it",
     remembering: "attribute",
     storing: "global",
     gambling: "random",

@@ -35,7 +35,7 @@ def test_transistor_amplifier_by_radau_and_bdf():
         model.problem,
         model.t_span,
         model.initial,
-        method=daedal.Multistep("bdf6"),
+        method=daedal.methods.Multistep("bdf6"),
         fixed_step=0.2 / 16000,
         t_eval=[0.2],
         dense_output=False,

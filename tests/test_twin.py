@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
+from daedal.driver.run_points import points_of
 from daedal.driver.traced import TracedPlan
 from daedal.problems.compile import with_numbers
 from twin import ALLOWED, made_twice, wrong_derivatives
@@ -97,4 +98,4 @@ def test_a_matrix_that_is_wrong_by_one_part_in_a_thousand_is_seen(made, initial)
     solution = daedal.solve(right, (0.0, 0.5), initial)
     for error, is_seen in ((0.0, False), (1e-3, True)):
         plan = SimpleNamespace(inner=SimpleNamespace(problem=made(error)), problem=right)
-        assert bool(wrong_derivatives(plan, solution)) == is_seen
+        assert bool(wrong_derivatives(plan, points_of(plan.problem, solution))) == is_seen

@@ -24,12 +24,12 @@ def block(restitution, law="newton", **options):
         [1.0, 1.0, INERTIA], lambda t, q, v: [0.0, -G, 0.0], n_q=3, names=["x", "y", "phi"]
     )
     corners = [
-        daedal.Contact(
+        daedal.hybrid.Contact(
             lambda t, q, s=s: q[1] + s * WIDTH * np.sin(q[2]) - HEIGHT * np.cos(q[2]), restitution, name=name
         )
         for s, name in ((-1.0, "left"), (1.0, "right"))
     ]
-    return daedal.unilateral(system, corners, law=law, **options)
+    return daedal.hybrid.UnilateralProblem(system, corners, law=law, **options)
 
 
 def corners(q):
@@ -83,7 +83,7 @@ def test_a_block_that_falls_flat_hits_with_both_corners_at_once():
 @pytest.mark.parametrize("e", [0.0, 0.5, 0.9])
 def test_a_ball_whose_coordinate_vanishes_with_the_gap(e):
     """At the impact the position is zero up to round-off, and tells nothing about its own size."""
-    problem = daedal.unilateral(point(1), daedal.Contact(lambda t, q: q[0], e, name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(point(1), daedal.hybrid.Contact(lambda t, q: q[0], e, name="floor"))
     sol = daedal.solve(problem, (0.0, 12.0), ("free", ([1.0], [0.0])), rtol=1e-12, atol=1e-14)
     assert sol.events[-1].t == pytest.approx(math.sqrt(2.0 / G) * (1.0 + e) / (1.0 - e), abs=1e-10)
     assert sol.mode[-1] == "floor" and sol.q[0, -1] == 0.0
@@ -93,7 +93,9 @@ def test_a_ball_whose_coordinate_vanishes_with_the_gap(e):
 def test_a_last_bounce_that_closes_the_contact_ends_the_accumulation(e):
     """A ball that moves sideways too: whether a bounce or the limit of them closes the contact, the run goes on."""
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81], n_q=2, names=["x", "y"])
-    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[1], restitution=e, name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(
+        ball, daedal.hybrid.Contact(lambda t, q: q[1], restitution=e, name="floor")
+    )
     sol = daedal.solve(problem, (0.0, 4.0), ("free", ([0.0, 1.0], [1.0, 0.0])))
     assert sol.status == "finished" and sol.mode[-1] == "floor"
     assert sol["x"][-1] == pytest.approx(4.0, abs=1e-5) and abs(sol["y"][-1]) < 1e-8
@@ -101,7 +103,9 @@ def test_a_last_bounce_that_closes_the_contact_ends_the_accumulation(e):
 
 def test_slow_impacts_are_plastic():
     def count(speed):
-        problem = daedal.unilateral(point(1), daedal.Contact(lambda t, q: q[0], 0.9, name="floor"), rest_speed=speed)
+        problem = daedal.hybrid.UnilateralProblem(
+            point(1), daedal.hybrid.Contact(lambda t, q: q[0], 0.9, name="floor"), rest_speed=speed
+        )
         sol = daedal.solve(problem, (0.0, 20.0), ("free", ([1.0], [0.0])), rtol=1e-8)
         assert sol.mode[-1] == "floor"
         return len(sol.events)
@@ -112,11 +116,11 @@ def test_slow_impacts_are_plastic():
 
 
 def test_a_start_in_the_wrong_mode_is_put_right():
-    problem = daedal.unilateral(point(1), daedal.Contact(lambda t, q: q[0], name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(point(1), daedal.hybrid.Contact(lambda t, q: q[0], name="floor"))
     sol = daedal.solve(problem, (0.0, 1.0), ("free", ([0.0], [0.0])))
     assert sol.mode[-1] == "floor" and sol.q[0, -1] == 0.0
     lifted = daedal.MechanicalSystem(1.0, lambda t, q, v: [+1.0], n_q=1)
-    problem = daedal.unilateral(lifted, daedal.Contact(lambda t, q: q[0], name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(lifted, daedal.hybrid.Contact(lambda t, q: q[0], name="floor"))
     sol = daedal.solve(problem, (0.0, 1.0), ("floor", ([0.0], [0.0])), rtol=1e-9)
     assert sol.mode[-1] == "free" and sol.q[0, -1] == pytest.approx(0.5, abs=1e-8)
 
@@ -136,7 +140,9 @@ def test_a_ladder_leaves_the_wall_at_two_thirds_of_its_height(angle):
 def test_a_ball_is_thrown_off_a_vibrating_table():
     """It leaves where the table is accelerated downwards by g: a w^2 sin(w t) = g."""
     a, w = 0.1, 12.0
-    problem = daedal.unilateral(point(1), daedal.Contact(lambda t, q: q[0] - a * np.sin(w * t), name="table"))
+    problem = daedal.hybrid.UnilateralProblem(
+        point(1), daedal.hybrid.Contact(lambda t, q: q[0] - a * np.sin(w * t), name="table")
+    )
     sol = daedal.solve(problem, (0.0, 0.5), ("table", ([0.0], [a * w])), rtol=1e-10, atol=1e-12)
     t = math.asin(G / (a * w**2)) / w
     assert sol.events[0].name == "table opens"
@@ -149,8 +155,8 @@ def test_a_ball_is_thrown_off_a_vibrating_table():
 @pytest.mark.parametrize("e", [0.0, 0.5])
 def test_a_string_goes_slack_and_taut_again(e):
     """v0^2 = 3.5 g: slack at cos = 1/2 above the pivot, then a parabola, taut again where it meets the circle."""
-    string = daedal.Contact(lambda t, q: 1.0 - q[0] ** 2 - q[1] ** 2, restitution=e, name="string")
-    problem = daedal.unilateral(point(), string)
+    string = daedal.hybrid.Contact(lambda t, q: 1.0 - q[0] ** 2 - q[1] ** 2, restitution=e, name="string")
+    problem = daedal.hybrid.UnilateralProblem(point(), string)
     start = ("string", ([0.0, -1.0], [math.sqrt(3.5 * G), 0.0]))
     sol = daedal.solve(problem, (0.0, 4.0), start, rtol=1e-10, atol=1e-12)
     slack, taut = sol.events[:2]
@@ -173,10 +179,12 @@ def test_a_bead_on_a_wire_between_stops_bounces_for_ever():
         1.0, lambda t, q, v: [0.0, 0.0], lambda t, q: [q[1] - q[0]], n_q=2, n_constraints=1, names=["x", "y"]
     )
     stops = [
-        daedal.Contact(lambda t, q: q[0], 1.0, gradient=lambda t, q: [1.0, 0.0], name="lower"),
-        daedal.Contact(lambda t, q: 1.0 - q[0], 1.0, gradient=lambda t, q: [-1.0, 0.0], name="upper"),
+        daedal.hybrid.Contact(lambda t, q: q[0], 1.0, gradient=lambda t, q: [1.0, 0.0], name="lower"),
+        daedal.hybrid.Contact(lambda t, q: 1.0 - q[0], 1.0, gradient=lambda t, q: [-1.0, 0.0], name="upper"),
     ]
-    sol = daedal.solve(daedal.unilateral(bead, stops), (0.0, 10.25), ("free", ([0.5, 0.5], [1.0, 1.0])), rtol=1e-9)
+    sol = daedal.solve(
+        daedal.hybrid.UnilateralProblem(bead, stops), (0.0, 10.25), ("free", ([0.5, 0.5], [1.0, 1.0])), rtol=1e-9
+    )
     np.testing.assert_allclose(sol.events.t, 0.5 + np.arange(10), atol=1e-8)
     np.testing.assert_allclose(sol.v[:, -1], [1.0, 1.0], atol=1e-9)
 
@@ -184,15 +192,17 @@ def test_a_bead_on_a_wire_between_stops_bounces_for_ever():
 def test_three_legs_share_the_load():
     """Closed contacts that depend on each other: a rod on three supports stays at rest."""
     rod = daedal.MechanicalSystem([1.0, 0.1], lambda t, q, v: [-G, 0.0], n_q=2)
-    legs = [daedal.Contact(lambda t, q, s=s: q[0] + s * q[1], name=f"leg {s:g}") for s in (-1.0, 0.0, 1.0)]
-    sol = daedal.solve(daedal.unilateral(rod, legs), (0.0, 2.0), ("free", ([0.5, 0.0], [0.0, 0.0])), rtol=1e-8)
+    legs = [daedal.hybrid.Contact(lambda t, q, s=s: q[0] + s * q[1], name=f"leg {s:g}") for s in (-1.0, 0.0, 1.0)]
+    sol = daedal.solve(
+        daedal.hybrid.UnilateralProblem(rod, legs), (0.0, 2.0), ("free", ([0.5, 0.0], [0.0, 0.0])), rtol=1e-8
+    )
     assert sol.q[0].min() > -1e-9 and abs(sol.q[0, -1]) < 1e-9 and abs(sol.q[1, -1]) < 1e-9
 
 
 def test_parameters_reach_the_gap():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [-p["g"]], n_q=1, params={"g": G, "floor": -1.0})
-    floor = daedal.Contact(lambda t, q, p: q[0] - p["floor"], 0.5, name="floor")
-    sol = daedal.solve(daedal.unilateral(ball, floor), (0.0, 1.0), ("free", ([0.0], [0.0])), rtol=1e-10)
+    floor = daedal.hybrid.Contact(lambda t, q, p: q[0] - p["floor"], 0.5, name="floor")
+    sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 1.0), ("free", ([0.0], [0.0])), rtol=1e-10)
     assert sol.events[0].t == pytest.approx(math.sqrt(2.0 / G), abs=1e-9)
 
 
@@ -206,17 +216,20 @@ def with_states():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: daedal.unilateral(point(), lambda t, q: q[0], creep=0.0), "creep positive"),
-        (lambda: daedal.unilateral(point(), []), "contacts is empty"),
-        (lambda: daedal.unilateral(None, lambda t, q: q[0]), "must be a MechanicalSystem"),
-        (lambda: daedal.unilateral(with_states(), lambda t, q: q[0]), "further states r"),
-        (lambda: daedal.unilateral(point(), daedal.Contact(lambda t, q: q[0], name="free")), "'free' is the name"),
+        (lambda: daedal.hybrid.UnilateralProblem(point(), lambda t, q: q[0], creep=0.0), "creep positive"),
+        (lambda: daedal.hybrid.UnilateralProblem(point(), []), "contacts is empty"),
+        (lambda: daedal.hybrid.UnilateralProblem(None, lambda t, q: q[0]), "must be a MechanicalSystem"),
+        (lambda: daedal.hybrid.UnilateralProblem(with_states(), lambda t, q: q[0]), "further states r"),
         (
-            lambda: daedal.unilateral(point(), [daedal.Contact(lambda t, q: q[0], name="a")] * 2),
+            lambda: daedal.hybrid.UnilateralProblem(point(), daedal.hybrid.Contact(lambda t, q: q[0], name="free")),
+            "'free' is the name",
+        ),
+        (
+            lambda: daedal.hybrid.UnilateralProblem(point(), [daedal.hybrid.Contact(lambda t, q: q[0], name="a")] * 2),
             "'a' is given twice",
         ),
-        (lambda: daedal.unilateral(point(), lambda t, q: q[0], rest_speed=-1.0), "must not be negative"),
-        (lambda: daedal.unilateral(point(), lambda t, q: q[0], law="hertz"), "unknown law"),
+        (lambda: daedal.hybrid.UnilateralProblem(point(), lambda t, q: q[0], rest_speed=-1.0), "must not be negative"),
+        (lambda: daedal.hybrid.UnilateralProblem(point(), lambda t, q: q[0], law="hertz"), "unknown law"),
     ],
     ids=range(8),
 )
@@ -229,7 +242,7 @@ def test_bad_input(call, message):
 def test_a_gap_that_is_zero_at_the_very_end_of_a_step_is_a_contact(step):
     """The gap is 1 - t^2 up to round-off, and steps end at t = 1."""
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-2.0], n_q=1)
-    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], 0.5, name="floor"))
+    problem = daedal.hybrid.UnilateralProblem(ball, daedal.hybrid.Contact(lambda t, q: q[0], 0.5, name="floor"))
     sol = daedal.solve(problem, (0.0, 1.5), ([1.0], [0.0]), first_step=step, max_step=step)
     assert [event.t for event in sol.events] == [pytest.approx(1.0, abs=1e-12)]
     assert sol.y[0, -1] == pytest.approx(0.5 - 0.25, abs=1e-9)

@@ -31,7 +31,7 @@ SAMPLES = {
     5.0: (0.262804415623, 0.212315583226, -1.0),
     12.0: (0.057060129372, -0.256444867199, -1.0),
 }
-STICK_METHODS = {"HEM4": daedal.HEM4(), "PHEM56": daedal.PHEM56(norm="max")}
+STICK_METHODS = {"HEM4": daedal.methods.HEM4(), "PHEM56": daedal.methods.PHEM56(norm="max")}
 
 
 @cache
@@ -87,7 +87,7 @@ def test_functions_compile_unchanged():
 
 def test_slipping_string_is_solved_to_its_reference():
     model = library.violin_slip()
-    sol = daedal.solve(model.problem, model.t_span, model.initial, method=daedal.DOPRI5(), rtol=1e-9, atol=1e-9)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method=daedal.methods.DOPRI5(), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sol.y[:, -1], model.reference.y, atol=1e-7)
     assert model.index == 0 and sol.lam.shape[0] == 0
 

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import daedal
 from daedal.common.tabular import derivative_name, times
 from daedal.index.structure.derivative_array import equation_in_words
+from test_public_names import SURFACE
 
 
 def test_counts_and_derivatives():
@@ -53,8 +55,8 @@ def own_words(source: str) -> list[str]:
 
 def public_docstrings() -> list[tuple[str, str]]:
     found = []
-    for name in daedal.__all__:
-        value = getattr(daedal, name)
+    for name in sorted(f"{module}.{name}".lstrip(".") for module, names in SURFACE.items() for name in names):
+        value = attrgetter(name)(daedal)
         found.append((name, inspect.getdoc(value) or ""))
         if inspect.isclass(value):
             members = inspect.getmembers(value, lambda member: callable(member) or isinstance(member, property))

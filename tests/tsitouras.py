@@ -6,7 +6,7 @@ Appl. 62 (2011) 770-775.
 
 from numpy.polynomial import Polynomial
 
-from daedal import RungeKuttaTableau
+from daedal.methods import RungeKuttaTableau
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, explicit_tableau
 
 A = [

@@ -72,7 +72,8 @@ class Twin:
                 break
             found = min(found, self._gap_at(part, plan, request))
         self.gaps.append(found)
-        self.wrong += wrong_derivatives(plan, compared)
+        points = list(points_of(plan.problem, compared))
+        self.wrong += wrong_derivatives(plan, points[:-1] if end == switch != t1 else points)
         return solution
 
     def _gap_at(self, part: float, plan: TracedPlan, request) -> float:
@@ -117,14 +118,15 @@ def gap(request, plain, traced) -> float:
     return float(np.max(np.abs(a - b), initial=0.0) / tolerance)
 
 
-def wrong_derivatives(plan: TracedPlan, solution) -> list[str]:
+def wrong_derivatives(plan: TracedPlan, points) -> list[str]:
     """Matrices of the traced problem that are not what differences of the functions as they are say, in words.
 
-    In a few random directions at the middle and the end of a run. Newton's method comes to the right solution with a
+    In a few random directions at the middle and the end of a run, unless that is a switch. Newton's method comes to the
+    right solution with a
     matrix that is not quite right, only later.
     """
     found, rng = [], np.random.default_rng(1)
-    for t, point in points_of(plan.problem, solution):
+    for t, point in points:
         if "yp" in point or ("xp" in point and "z" in point):
             found += _wrong_matrix_of_newton(plan, t, point, rng)
         elif "q" in point:

@@ -6,6 +6,7 @@ Both are written to ``docs/_generated`` before the sources are read, so they nev
 import dataclasses
 import importlib
 import inspect
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
@@ -54,19 +55,19 @@ def unknowns(problem) -> str:
         return f"{problem.n}, and {problem.n_y} multiplier{'' if problem.n_y == 1 else 's'}"
     if isinstance(problem, daedal.SecondOrderDAE):
         return f"{problem.n}, of order {', '.join(map(str, problem.order))}"
-    if isinstance(problem, daedal.HybridProblem):
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         return "; ".join(f"{unknowns(mode.problem)} ({name})" for name, mode in problem.modes.items())
     return str(problem.n)
 
 
 def room(name: str) -> str:
-    """The room that defines a public name."""
-    return getattr(daedal, name).__module__.split(".")[1]
+    """The room that defines a public name such as ``methods.DASSL``."""
+    return attrgetter(name)(daedal).__module__.split(".")[1]
 
 
 def entry(name: str) -> str:
     """A public name in the reference."""
-    value = getattr(daedal, name)
+    value = attrgetter(name)(daedal)
     if not callable(value):
         return f".. py:data:: {name}\n   :module: daedal\n   :value: {value!r}\n\n"
     if not inspect.isclass(value):
@@ -83,7 +84,7 @@ def entry(name: str) -> str:
 
 def group_page(group: Group) -> str:
     page = heading(group.title) + group.about + "\n\n.. currentmodule:: daedal\n\n"
-    entries = [entry(name) for name in group.names if not isinstance(getattr(daedal, name), ModuleType)]
+    entries = [entry(name) for name in group.names if not isinstance(attrgetter(name)(daedal), ModuleType)]
     return page + "".join(entries) + "".join(f"See :doc:`module-{name}`.\n\n" for name in group.modules)
 
 
@@ -104,7 +105,7 @@ def module_page(name: str) -> str:
 def overview(group: Group) -> str:
     """What the first page of the reference says of a group: its names with a line each, and its modules."""
     text = heading(group.title, "-") + group.about + "\n\n"
-    names = [name for name in group.names if callable(getattr(daedal, name))]
+    names = [name for name in group.names if callable(attrgetter(name)(daedal))]
     if names:
         text += ".. autosummary::\n   :nosignatures:\n\n" + "".join(f"   ~daedal.{name}\n" for name in names) + "\n"
     modules = "; ".join(f":doc:`{MODULES[name][0]} <module-{name}>`, ``daedal.{name}``" for name in group.modules)

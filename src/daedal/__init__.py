@@ -6,36 +6,46 @@
 True
 """
 
-import re
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from daedal.common.public_names import public_names
 
 __version__ = "0.1.0"
 
-_MODULES: dict[str, str] = dict(
-    (name, module)
-    for module, name in re.findall(
-        r"^from (\S+) import (\w+) as", Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"), re.MULTILINE
-    )
-)
-"""Public names, and the modules that hold them; a module is imported when one of its names is first used."""
-__all__ = sorted([*(name for name in _MODULES if name != "viz"), "__version__"])
+_OLD_NAMES = {
+    **{
+        name: f"{module}.{name}"
+        for module, names in {
+            "daedal.methods": (
+                "Collocation DASSL DOP853 DOPRI5 Extrapolation HEDOP5 HEM3 HEM4 HEM5 HalfExplicit "
+                "ImplicitRungeKutta MEXX ModifiedBDF Multistep MultistepFormula OneLeg PHEM56 RATTLE RK4 "
+                "Radau Rosenbrock RungeKuttaTableau SHAKE extrapolation_table"
+            ),
+            "daedal.linear_solvers": (
+                "BandedPreconditioner BlockDiagonalPreconditioner GMRES ILUPreconditioner Preconditioner"
+            ),
+            "daedal.formulations": (
+                "Baumgarte CoordinateProjection EssentialODE FuehrerLeimkuhler GGL Hanke Index1 Index2 "
+                "Index3 Knorrenschild Loetstedt MinimalExtension Overdetermined ProjectedInvariants "
+                "ReducedProblem StabilisedReduction StateSpace regularise"
+            ),
+            "daedal.hybrid": (
+                "Contact ContactState ElastoPlastic Filippov Friction HybridEvent HybridProblem Impact Mode "
+                "Transition UnilateralProblem"
+            ),
+            "daedal.ensembles": "GPU sample solve_on_gpu",
+            "daedal.sensitivity": "Experiment Fit uncertainty",
+            "daedal.analysis": "Analysis Conditioning StructureAlong analyse_along analyse_method order_conditions",
+            "daedal.studies": "GeneralLinearMethod corrected_multipliers general_linear modified_euler",
+            "daedal.linear": "linear_system",
+        }.items()
+        for name in names.split()
+    },
+    "unilateral": "daedal.hybrid.UnilateralProblem",
+    "impact": "daedal.hybrid.Impact",
+    "elastoplastic": "daedal.hybrid.elastoplastic_contact",
+    "breaking": "daedal.hybrid.breaking_joint",
+    "conditioning": "daedal.analysis.analyse_conditioning",
+    "formula": "daedal.methods.coefficients",
+}
+"""Names that used to be here, and where they are."""
 
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for: a model that is solved needs a small part of the package."""
-    module = _MODULES.get(name, "daedal")
-    if module == "daedal" and (name.startswith("_") or find_spec(f"daedal.{name}") is None):
-        raise AttributeError(f"module 'daedal' has no attribute '{name}'")
-    try:
-        value = import_module(f"daedal.{name}") if module == "daedal" else getattr(import_module(module), name)
-    except AttributeError:
-        value = import_module(f"{module}.{name}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "viz"]
+__getattr__, __dir__, __all__ = public_names(globals(), own=["__version__"], not_starred=["viz"], old_names=_OLD_NAMES)

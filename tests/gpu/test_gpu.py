@@ -32,7 +32,7 @@ def pendulum():
 def test_a_gpu_agrees_with_threads(precision, tolerance):
     g, times = np.random.default_rng(0).uniform(1.0, 10.0, 2000), [0.25, 0.5, 1.0]
     options = {"params": {"g": g}, "t_eval": times, "rtol": 1e-5, "atol": 1e-5}
-    found = daedal.solve_many(pendulum(), (0.0, 1.0), START, on=daedal.GPU(precision), **options)
+    found = daedal.solve_many(pendulum(), (0.0, 1.0), START, on=daedal.ensembles.GPU(precision), **options)
     expected = daedal.solve_many(pendulum(), (0.0, 1.0), START, **options)
     assert found.failed.size == 0
     np.testing.assert_allclose(found.y, expected.y, rtol=tolerance, atol=10 * tolerance)
@@ -61,7 +61,7 @@ def test_stiff_problems_to_1e11():
 
 def test_results_may_stay_on_the_device():
     cupy = importlib.import_module("cupy")
-    found = daedal.solve_on_gpu(pendulum(), (0.0, 1.0), START, params=cupy.linspace(1.0, 10.0, 1000)[:, None])
+    found = daedal.ensembles.solve_on_gpu(pendulum(), (0.0, 1.0), START, params=cupy.linspace(1.0, 10.0, 1000)[:, None])
     assert isinstance(found.y, cupy.ndarray)
     assert found.y.shape == (1000, 4)
     assert int((found.statuses == 2).sum()) == 1000

@@ -22,9 +22,9 @@ KINDS = {
     "bouncing with resets": """g, h, e, count = u(1.0, 20.0), u(0.3, 3.0), u(0.5, 0.95), int(rng.integers(1, 5))
 first, v = math.sqrt(2.0 * h / g), math.sqrt(2.0 * g * h)
 end = first + sum(2.0 * v * e**k / g for k in range(1, count)) + v * e**count / g  # at the top of the last flight
-bounce = daedal.Transition("flight", "flight", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -e * v))
+bounce = daedal.hybrid.Transition("flight", "flight", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -e * v))
 flight = daedal.MechanicalSystem(1.0, lambda t, q, v: [-g], n_q=1)
-run = lambda: daedal.solve(daedal.HybridProblem({"flight": flight}, [bounce]), (0.0, end), ("flight", ([h], [0.0])))
+run = lambda: daedal.solve(daedal.hybrid.HybridProblem({"flight": flight}, [bounce]), (0.0, end), ("flight", ([h], [0.0])))
 read = lambda sol: [sol.q[0, -1], sol.v[0, -1]]
 expected, allowed = [(v * e**count) ** 2 / (2.0 * g), 0.0], 1e-6 * (1.0 + v)
 """,
@@ -82,10 +82,10 @@ expected, allowed = [x], 1e-6 * (1.0 + v) * (1.0 + end / fall) * 3.0
     "thermostat by modes": """low, high, rate = u(0.2, 0.4), u(0.6, 0.9), u(0.5, 2.0)
 off = daedal.ODE(lambda t, y: [-rate * y[0]], 1)
 on = daedal.ODE(lambda t, y: [rate * (1.0 - y[0])], 1)
-changes = [daedal.Transition("off", "on", lambda t, y: y[0] - low), daedal.Transition("on", "off", lambda t, y: y[0] - high)]
+changes = [daedal.hybrid.Transition("off", "on", lambda t, y: y[0] - low), daedal.hybrid.Transition("on", "off", lambda t, y: y[0] - high)]
 down, up = math.log(high / low) / rate, math.log((1.0 - low) / (1.0 - high)) / rate
 cycles = int(rng.integers(1, 6))
-run = lambda: daedal.solve(daedal.HybridProblem({"off": off, "on": on}, changes), (0.0, cycles * (down + up) + 0.5 * down), ("off", [high]))
+run = lambda: daedal.solve(daedal.hybrid.HybridProblem({"off": off, "on": on}, changes), (0.0, cycles * (down + up) + 0.5 * down), ("off", [high]))
 read = lambda sol: sol.y[:, -1]
 expected, allowed = [high * math.exp(-0.5 * rate * down)], 1e-6 * (1.0 + cycles) * 3.0
 """,

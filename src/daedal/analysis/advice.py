@@ -1,4 +1,4 @@
-"""Which formulation and method suit a constrained system: a short trial, measurements along it, a recommendation."""
+"""Recommend a formulation and a method for a constrained system from measurements along a short trial run."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from daedal.analysis.thresholds import STIFF, TURNING
 from daedal.analysis.wording import counted
+from daedal.common.public_names import with_old_keywords
 from daedal.common.tabular import Tabular, plural
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.mechanics.formulations import ProjectedInvariants
@@ -19,26 +20,26 @@ _MOST_STEPS = 2000
 _MOST_WORK = 100_000  # steps times unknowns
 _SAMPLES = 40
 _WORK = 4000  # samples times unknowns
-_START_UP = 10  # steps with which a multistep method finds its order; they say nothing about the solution
+_START_UP = 10  # steps a multistep method needs to find its order; not representative of the solution
 
 _CASES = {
-    1: "nothing is stiff, the constraints turn slowly",
-    2: "nothing is stiff, the constraints turn fast",
+    1: "nothing is stiff, the constraints rotate slowly",
+    2: "nothing is stiff, the constraints rotate rapidly",
     3: "the forces are stiff",
-    4: "the constraint forces turn fast against the constraints",
+    4: "the constraint forces rotate rapidly relative to the constraints",
     "singular": "the constraints are or become dependent",
 }
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What :func:`daedal.advise` found; ``print`` explains it.
+    """The result of :func:`daedal.advise`; ``print`` explains it.
 
     Attributes
     ----------
     formulation, method : object or str
-        The recommendation, for :func:`daedal.solve`; what suits an explicit method gets what the automatic choice
-        takes, for mechanisms whose functions cannot be traced PHEM56.
+        The recommendation, for :func:`daedal.solve`. Where an explicit method suits, this is the automatic choice:
+        PHEM56 for mechanisms whose functions cannot be traced.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
     reasons, forbidden : tuple of str
@@ -46,7 +47,7 @@ class Advice:
     measures : list of daedal.analysis.measures.Measures
         The samples.
     h : numpy.ndarray
-        The step that accuracy alone would allow at each of them.
+        The step size that accuracy alone would allow at each of them.
     verdict : daedal.analysis.decision.Verdict
         The decision with its numbers.
     """
@@ -77,15 +78,15 @@ class Advice:
             decay, vibration, limit = _number(verdict.s), _number(verdict.vibration), f"(limit {STIFF:g})"
             rows += [
                 ("forces", f"in a step h, fast motions decay or grow by {decay} and vibrate by {vibration} {limit}"),
-                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} {limit}"),
-                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit {TURNING:g})"),
+                ("turning", f"constraint forces rotate relative to the constraints by {_number(verdict.v)} {limit}"),
+                ("rotation", f"the constraints themselves rotate by {_number(verdict.w)} rad (limit {TURNING:g})"),
             ]
         mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
         rows.append(("condition", f"of the constraints {kap1:.2g}{mass}"))
         rows.append(("in short", _CASES[self.case]))
         rows.append(("because", "; ".join(self.reasons)))
         if self.case == "singular":
-            rows.append(("do", "look at the mechanism there, remove redundant constraints, or stop before that time"))
+            rows.append(("do", "check the mechanism there, remove redundant constraints, or stop before that time"))
         else:
             rows.append(("use", f"formulation={call(self.formulation)}, method={call(self.method)}"))
         if self.forbidden:
@@ -93,20 +94,21 @@ class Advice:
         return rows
 
 
-def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
-    r"""Recommend a formulation and a method for a constrained system, and say why.
+@with_old_keywords(system="problem")
+def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
+    r"""Recommend a formulation and a method for a constrained system, with reasons.
 
-    A coarse trial is run, and what decides is measured along it: how stiff the frozen part of the equations is
-    (:math:`\sigma_F`), how fast the constraints turn (rot), and how fast the directions of the constraint forces turn
-    against them (:math:`V_B`), all compared with the step that accuracy alone would allow.
+    A coarse trial run measures the quantities that decide: the stiffness of the frozen part of the equations
+    (:math:`\sigma_F`), how fast the constraints rotate (rot), and how fast the directions of the constraint forces
+    rotate relative to them (:math:`V_B`), each compared with the step size that accuracy alone would allow.
 
     Parameters
     ----------
-    system : MechanicalSystem or HessenbergDAE
+    problem : MechanicalSystem or HessenbergDAE
     t_span, initial
         As for :func:`daedal.solve`.
     rtol, atol : float
-        The tolerances of the run that is planned.
+        The tolerances of the planned run.
 
     Returns
     -------
@@ -114,11 +116,11 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
 
     Notes
     -----
-    The step that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T with
-    backward differentiation: the one form whose step is not limited by stability in any of the cases. The trial runs
-    with the tolerance 1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the
-    tolerance asked for by the power 1/(k+1) of the ratio of the tolerances. The first steps, with which a multistep
-    method finds its order, are left out.
+    The step size that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T
+    with backward differentiation, the only form whose step is never limited by stability. The trial runs with tolerance
+    1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the requested tolerance by the
+    ratio of the tolerances to the power 1/(k+1). The first steps, in which a multistep method finds its order, are left
+    out.
 
     References
     ----------
@@ -141,20 +143,20 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     from daedal.analysis.measures import decision, measure
     from daedal.mechanics.sparse.sparse_assembly import is_sparse
 
-    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+    if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
-            "advise is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
-            f"problems of the kind {type(system).__name__} are solved as they stand"
+            "advise needs a MechanicalSystem or a HessenbergDAE, which have several formulations; a "
+            f"problem of type {type(problem).__name__} is solved as given"
         )
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
-    if is_sparse(system, float(t_span[0]), initial):
+    if is_sparse(problem, float(t_span[0]), initial):
         raise InvalidProblemError(
-            "advise measures with dense matrices, and this system has sparse ones; "
-            "sparse systems are best solved with formulation='ggl' and method='dassl', the automatic choice"
+            "advise uses dense matrices, and those of this system are sparse; sparse systems are best solved "
+            "with formulation='ggl' and method='dassl', the automatic choice"
         )
-    sol, ended, stumbled = _trial(system, t_span, initial, rtol, atol)
+    sol, ended, stumbled = _trial(problem, t_span, initial, rtol, atol)
     steps = _accuracy_steps(sol, rtol)
-    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, system.n)]
+    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, problem.n)]
     if ended:
         points.append(_last_point(sol, float(steps[-1])))
     elif stumbled is not None and stumbled.dense is not None:
@@ -166,10 +168,10 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
             if found is not None:
                 samples.append(found)
                 h.append(step)
-        half_explicit = isinstance(system, MechanicalSystem) and system.n_lambda and not assembly.has_straight_line
+        half_explicit = isinstance(problem, MechanicalSystem) and problem.n_lambda and not assembly.has_straight_line
     verdict = decision(samples, np.array(h))
     formulation, method = verdict.formulation, verdict.method
-    if verdict.explicit and half_explicit:  # what suits an explicit method suits this one, which calls less often
+    if verdict.explicit and half_explicit:  # PHEM56 suits where an explicit method does, with fewer function calls
         formulation, method = "auto", "phem56"
     return Advice(
         formulation=formulation,
@@ -180,13 +182,13 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         measures=samples,
         h=np.array(h),
         verdict=verdict,
-        about=_about(system, t_span, rtol),
+        about=_about(problem, t_span, rtol),
         trial=_told(sol, ended, samples, h),
     )
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):
-    """A coarse solution, or as much of it as came out, why it ended early, and what failed before it if it did not."""
+    """A coarse solution (complete or partial), why it ended early, and which failure preceded it if it did not."""
     from daedal.driver.solving import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
@@ -219,14 +221,14 @@ def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
 
 
 def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
-    """Where a failed run ended, which may lie beyond its last step: there the reason shows."""
+    """Where a failed run ended, possibly beyond its last step: the cause is visible there."""
     low, high = sol.dense.interval
     end = high if sol.t[-1] >= sol.t[0] else low
     return end, sol.dense.evaluate(np.array([end]))[0][0], h
 
 
 def _accuracy_steps(sol, rtol: float) -> np.ndarray:
-    """The step that accuracy alone would allow at the points of the trial, one for each."""
+    """The step size that accuracy alone would allow at each point of the trial."""
     h, order = np.abs(sol.history.h), sol.history.order
     scaled = h * (rtol / max(rtol, _COARSE)) ** (1.0 / (order + 1.0))
     settled = _START_UP if scaled.size > 2 * _START_UP else scaled.size - 1
@@ -249,7 +251,7 @@ def _told(sol, ended: str, samples, h) -> str:
     steps = f"{np.median(h):.2g}" if len(h) else "unknown size"
     return (
         f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{ended}, measured at {len(samples)} of them; "
-        f"accuracy alone asks for steps h of about {steps}"
+        f"accuracy alone allows steps h of about {steps}"
     )
 
 
@@ -258,7 +260,7 @@ def _number(value: float) -> str:
 
 
 def call(value: Any) -> str:
-    """A formulation or method as one would write it: its name with the options that are not the default."""
+    """A formulation or method in source form: its name with the options that differ from the defaults."""
     if isinstance(value, str):
         return repr(value)
     changed = [

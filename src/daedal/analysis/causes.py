@@ -1,7 +1,7 @@
-"""Finders of causes: each looks for one reason why a run cannot go on; it returns sentences, or None if that is not it.
+"""Causes of failed runs: each function tests for one cause and returns sentences, or None if it does not apply.
 
-With ``dF/dy'`` and ``dF/dy`` at hand, causes can be told apart that look alike from inside the integrator: inconsistent
-values, a higher index, a discontinuity. Equations and variables are numbered from 0, as in NumPy.
+``dF/dy'`` and ``dF/dy`` distinguish causes that look alike to the integrator: inconsistent values, a higher index, a
+discontinuity. Equations and variables are numbered from 0, as in NumPy.
 """
 
 from functools import cached_property
@@ -48,18 +48,19 @@ _JACOBIAN_REMEDY = (
     "variables."
 )
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
-_LOOSER = (1.0, 1e-3, 1e-6)  # parts of the tolerances with which the index is judged, lest loose ones decide it
-_SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
-_DROWNED = 3e-3  # tolerances by which round-off moves a variable, from which on shorter steps lead nowhere
-_COARSE = 1e-11  # distance of times, in units of the interval, from which on it matters
+# factors of the tolerances at which the index is determined, so that loose tolerances do not affect it
+_LOOSER = (1.0, 1e-3, 1e-6)
+_SINGULARITY = 1e-6  # fraction of the elapsed time in which a variable changes by its own size
+_DROWNED = 3e-3  # displacement by round-off, in tolerances, from which shorter steps do not help
+_COARSE = 1e-11  # spacing of times, relative to the interval, from which it matters
 
 
 class Case:
-    """A failure with what can be computed about it, when asked for."""
+    """A failed run and derived quantities, computed on demand."""
 
     def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None):
-        self.stated = problem if stated is None else stated  # as the user gave it
-        self.taken = taken  # what the user has done already: "correct_initial", "None", "MechanicalSystem"
+        self.stated = problem if stated is None else stated  # as given by the user
+        self.taken = taken  # remedies already applied by the user: "correct_initial", "None", "MechanicalSystem"
         self.probe = Probe(problem)
         self.problem = self.probe.problem
         self.failure = failure
@@ -89,13 +90,13 @@ class Case:
 
     @cached_property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """dF/dy' and dF/dy at the last good point, of a problem that was traced."""
+        """dF/dy' and dF/dy at the last good point, for traced problems."""
         find = getattr(self.problem, "exact_partials", None)
         return None if find is None or self.n > LARGEST_DENSE else find(*self.point)
 
     @cached_property
     def untraced(self) -> str | None:
-        """Why a function of the problem cannot be traced, and its index not be reduced; None if they all can."""
+        """Why a function of the problem cannot be traced, so that its index cannot be reduced; None if all can be."""
         if self.exact is not None:
             return None
         found = (words.partition(": ") for words in getattr(self.stated, "functions", {}).values())
@@ -103,7 +104,7 @@ class Case:
 
     @cached_property
     def partials(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """dF/dy' and dF/dy at the last good point, if they can be had."""
+        """dF/dy' and dF/dy at the last good point, if available."""
         return self._partials_with(self.weights) if self.exact is None else self.exact
 
     def _partials_with(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -115,7 +116,7 @@ class Case:
 
     @cached_property
     def index(self) -> LocalIndex | None:
-        """What most of the increments say; the smallest index where they do not agree."""
+        """The index found with most increments; the smallest one in case of a tie."""
         if self.partials is None:
             return None
         judged = [judge(*self.partials)]
@@ -141,12 +142,12 @@ class Case:
 
     @cached_property
     def roundoff(self) -> np.ndarray:
-        """Values of the equations that are rounding errors of their terms."""
+        """Values of the equations that are within the round-off of their terms."""
         return _ROUNDOFF * self.probe.terms(*self.point)
 
     @property
     def negligible(self) -> np.ndarray:
-        """Changes of the equations that go with negligible changes of the variables, or are rounding errors."""
+        """Changes of the equations caused by negligible changes of the variables or by round-off."""
         if self.partials is not None:
             return np.maximum(1e-3 * np.abs(self.partials[1]) @ self.weights, self.roundoff)
         t, y, yp = self.point
@@ -161,19 +162,21 @@ class Case:
         return variables(self.problem, which)
 
 
-# -------------------------------------------------------------------------------------------- what is not a function
+# -------------------------------------------------------------------------------------------- inconstant functions
 
 
 def inconstant(case: Case) -> list[str] | None:
-    """Equations that have other values when they are evaluated again."""
+    """Equations whose values change when they are evaluated again."""
     varying = case.probe.varies(*case.point)
     if not varying:
         return None
     has = "has" if len(varying) == 1 else "have"
     return [
-        f"Likely cause: the residual is not a function of its arguments: {equations(varying)} {FROM_ZERO} {has} other "
-        "values when it is called again with the same t, y and y'.",
-        "Remedy: take out what changes from call to call: random numbers, counters, values kept from earlier calls.",
+        (
+            f"Likely cause: the residual is not a function of its arguments: {equations(varying)} {FROM_ZERO} {has} "
+            "different values when it is called again with the same t, y and y'."
+        ),
+        "Remedy: remove what changes from call to call: random numbers, counters, values kept from earlier calls.",
     ]
 
 
@@ -181,12 +184,12 @@ def inconstant(case: Case) -> list[str] | None:
 
 
 def singular_pencil(case: Case) -> list[str] | None:
-    """Equations that never determine the solution, however often they are differentiated."""
+    """Equations that cannot determine the solution, however often they are differentiated."""
     found = case.index
     if case.partials is None:
         from daedal.analysis.undetermined import in_words, undetermined
 
-        start = case.failure.start  # later, what is undetermined may have grown beyond all others
+        start = case.failure.start  # at the start; later, undetermined variables may have outgrown all others
         for point in [case.point] if start is None else [start, case.point]:
             left_open = undetermined(case.problem, [point], case.span)
             if left_open is not None:
@@ -206,7 +209,7 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
     if empty:
         parts.append(f"{equations(empty)} {FROM_ZERO} {'contains' if len(empty) == 1 else 'contain'} no unknown here")
     elif len(rows) == 1:
-        parts.append(f"{equations(rows)} {FROM_ZERO} follows from others, or determines nothing here")
+        parts.append(f"{equations(rows)} {FROM_ZERO} follows from others, or determines nothing at this point")
     elif rows:
         parts.append(f"{equations(rows)} {FROM_ZERO} repeat or contradict one another")
     if unused:
@@ -216,8 +219,10 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
     return [
         "Likely cause: the equations do not determine all variables (judged locally, from dF/dy and dF/dy').",
         f"Suspected: {'; '.join(parts)}.",
-        "Remedy: replace the superfluous equation by the missing one. Often a constraint or a boundary condition is "
-        "stated twice, or a variable is fixed nowhere.",
+        (
+            "Remedy: replace the superfluous equation by the missing one. Often a constraint or a boundary condition "
+            "is stated twice, or no equation determines a variable."
+        ),
     ]
 
 
@@ -225,9 +230,9 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
 
 
 def higher_index(case: Case) -> list[str] | None:
-    """An index above 1 that DASSL cannot do: above 2, or 2 with the variables concerned in the error test.
+    """An index that DASSL cannot solve: above 2, or 2 with the affected variables in the error test.
 
-    At the start, also index 2 with a violated hidden constraint.
+    At the start, index 2 with a violated hidden constraint is reported as well.
     """
     found = case.index
     if found is None or found.index is None or found.index < 2:
@@ -255,21 +260,23 @@ def higher_index(case: Case) -> list[str] | None:
         )
         if excluded:
             return lines + [
-                "Remedy: choose initial values that satisfy it as well; daedal.consistent_initial(problem, t0, "
-                "initial, fixed=[...]) finds them when told which variables to keep."
+                (
+                    "Remedy: choose initial values that satisfy it as well; daedal.consistent_initial(problem, t0, "
+                    "initial, fixed=[...]) finds such values; `fixed` lists the variables to keep."
+                )
             ]
     return lines + [_index_remedy(case, found.index, rows, waiting)]
 
 
 def _deepest(found: LocalIndex) -> tuple[list[int], list[int]]:
-    """The constraints to be differentiated most often, and the variables of the highest index."""
+    """The constraints with the most differentiations, and the variables of the highest index."""
     assert found.index is not None
     rows = [i for i, count in found.constraints if count == found.index - 1]
     return rows, [j for j, index in found.higher_index_variables if index == found.index]
 
 
 def _hidden_violation(case: Case) -> float | None:
-    """The derivative of the constraints that have to be differentiated, if it is not zero.
+    """The derivative of the constraints that need differentiation, if nonzero.
 
     Their combination of ``dF/dt = F_t + F_y y' + F_y' y''`` does not contain y''.
     """
@@ -296,13 +303,13 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     if "MechanicalSystem" in case.taken:
         return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
     assert case.partials is not None
-    if index == 2 and np.any(case.partials[0][:, waiting]):  # the directions without derivatives turn
-        reduced = "let the index be reduced, formulation='strangeness_free'; or " if case.exact is not None else ""
+    if index == 2 and np.any(case.partials[0][:, waiting]):  # the directions without derivatives rotate
+        reduced = "use formulation='strangeness_free', which reduces the index; or " if case.exact is not None else ""
         return f"Remedy: {reduced}replace {which} by {own} time derivative (index 1)."
     if index == 2:
-        also = "and state the problem as a SemiExplicitDAE if it is one, for which this is done"
+        also = "and state the problem as a SemiExplicitDAE if possible, for which this is automatic"
         if case.failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_THEN_NEWTON_FAILED):
-            also = f"and scale what short steps make large and small ({_scaling(case, rows, waiting)})"
+            also = f"and scale quantities that become large or small with short steps ({_scaling(case, rows, waiting)})"
         return (
             f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), {also}; or '
             f"replace {which} by {own} time derivative (index 1)."
@@ -312,13 +319,13 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
         if _is_mechanical(case):
             mechanism = f" If it is a mechanism, {_MECHANISM}."
         return (
-            "Remedy: take the residual as it stands for a problem of second order, daedal.SecondOrderDAE(lambda t, x, "
-            f"v, a: residual(t, x, v), {case.n}), with the same initial values.{mechanism} By hand: replace {which} by "
+            "Remedy: pass the residual to a problem of second order, daedal.SecondOrderDAE(lambda t, x, v, a: "
+            f"residual(t, x, v), {case.n}), with the same initial values.{mechanism} By hand: replace {which} by "
             f"{own} second time derivative (index 1)."
         )
     untraced = ""
     if case.untraced is not None:
-        untraced = f"Daedal reduces the index of functions that it can trace; here a function {case.untraced}.\n"
+        untraced = f"Daedal reduces the index of functions that it can trace; but here a function {case.untraced}.\n"
     return (
         f"{untraced}Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} "
         f"with respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
@@ -326,15 +333,15 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
 
 
 def _scaling(case: Case, rows, waiting) -> str:
-    """The options that scale rows and weights by powers of h (BCP section 5.4), as they are written."""
+    """The options that scale rows and weights by powers of h (BCP section 5.4), in source form."""
     return f"row_scaling={powers(rows, case.n)}, newton_weights={powers(waiting, case.n)}"
 
 
-_MECHANISM = "a daedal.MechanicalSystem of mass, forces and constraints is faster still"
+_MECHANISM = "a daedal.MechanicalSystem with mass, forces and constraints is even faster"
 
 
 def _is_mechanical(case: Case) -> bool:
-    """Whether some equations say x' = v, and v' occurs as well."""
+    """Whether some equations are x' = v, and v' occurs as well."""
     assert case.partials is not None
     E, B = (matrix != 0.0 for matrix in case.partials)
     kinematic = (E.sum(axis=1) == 1) & (B.sum(axis=1) == 1) & ~np.any(E & B, axis=1)
@@ -343,21 +350,23 @@ def _is_mechanical(case: Case) -> bool:
 
 
 def masked_index_two(case: Case) -> list[str] | None:
-    """Index 2 with the right error test, which can still be too much for Newton's iteration."""
+    """Index 2 with the appropriate error test, which Newton's iteration can still fail on."""
     found = case.index
     if found is None or found.index != 2:
         return None
     rows, waiting = _deepest(found)
     scaling = (
-        f"scale what short steps make large and small ({_scaling(case, rows, waiting)}); loosen rtol and atol; or "
-        f"replace {equations(rows, len(rows))} by the time derivative (index 1)"
+        f"scale quantities that become large or small with short steps ({_scaling(case, rows, waiting)}); loosen "
+        f"rtol and atol; or replace {equations(rows, len(rows))} by the time derivative (index 1)"
     )
     if "MechanicalSystem" in case.taken:
         scaling = "use formulation='auto' or 'index1', or loosen rtol and atol"
     return [
-        f"Likely cause: the problem has index 2 (judged locally, from dF/dy and dF/dy'). {case.names(waiting)} "
-        f"{'is' if len(waiting) == 1 else 'are'} left out of the error test, but Newton's matrices become "
-        "ill-conditioned for short steps.",
+        (
+            f"Likely cause: the problem has index 2 (judged locally, from dF/dy and dF/dy'). {case.names(waiting)} "
+            f"{'is' if len(waiting) == 1 else 'are'} excluded from the error test, but Newton's matrices become "
+            "ill-conditioned for short steps."
+        ),
         f"Remedy: {scaling}.",
     ]
 
@@ -366,7 +375,7 @@ def masked_index_two(case: Case) -> list[str] | None:
 
 
 def wrong_jacobian(case: Case) -> list[str] | None:
-    """A user's Jacobian or structure that does not fit the residual."""
+    """A user's Jacobian or structure that is inconsistent with the residual."""
     entry = case.wrong_entry
     if entry is None or entry.origin == "differences":
         return None
@@ -375,12 +384,12 @@ def wrong_jacobian(case: Case) -> list[str] | None:
         return [
             "Likely cause: sparsity or bandwidth is incomplete. "
             f"The entry {place} is {number(entry.expected)}, but the given structure has none.",
-            "Remedy: complete sparsity or bandwidth, or leave it out.",
+            "Remedy: complete sparsity or bandwidth, or omit it.",
         ]
     return [
         f"Likely cause: the given jacobian is wrong. The entry {place} is {number(entry.used)}; "
         f"difference quotients give {number(entry.expected)} (cj = {number(case.failure.cj)}).",
-        "Remedy: correct jacobian, which must return dF/dy + cj dF/dy', or leave it out.",
+        "Remedy: correct jacobian, which must return dF/dy + cj dF/dy', or omit it.",
     ]
 
 
@@ -399,7 +408,7 @@ def inaccurate_differences(case: Case) -> list[str] | None:
 
 
 def newton_trouble(case: Case) -> list[str] | None:
-    """Newton failures that outnumber the error-test failures: the matrix does not fit the equations."""
+    """Newton failures that outnumber the error-test failures: the matrix is inaccurate."""
     failure = case.failure
     if failure.newton_failures <= max(failure.error_test_failures, 0.05 * failure.steps):
         return None
@@ -411,24 +420,27 @@ def newton_trouble(case: Case) -> list[str] | None:
     ]
 
 
-# ----------------------------------------------------------------------------------------- what is not smooth, or ends
+# ----------------------------------------------------------------------------------------- nonsmooth or ending
+# solutions
 
 
 def coarse_clock(case: Case) -> list[str] | None:
-    """Times so large that they are far apart: what depends on them is known no better."""
+    """Times so large that their spacing limits the accuracy of functions of time."""
     t0, t1 = case.failure.t_span
     apart, length = float(np.spacing(max(abs(t0), abs(t1)))), abs(t1 - t0)
     if not apart > _COARSE * length:
         return None
     return [
-        f"Likely cause: the times that a computer knows near t = {number(t0)} are {number(apart)} apart, "
-        f"{number(apart / length)} of the interval, and what depends on t is known no better.",
-        f"Remedy: let t begin with 0, t_span=(0, {number(t1 - t0)}), and add {t0!r} where functions need it.",
+        (
+            f"Likely cause: floating-point times near t = {number(t0)} are {number(apart)} apart, "
+            f"{number(apart / length)} of the interval, which limits the accuracy of everything that depends on t."
+        ),
+        f"Remedy: start t at 0, t_span=(0, {number(t1 - t0)}), and add {t0!r} inside the functions that need it.",
     ]
 
 
 def break_in_time(case: Case) -> list[str] | None:
-    """A jump or a kink of an equation at a time, whatever the variables: where a run should begin anew."""
+    """A jump or kink of an equation at a time, independent of the variables: the run should be restarted there."""
     if case.at_start:
         return None
     t, y, yp = case.point
@@ -436,7 +448,7 @@ def break_in_time(case: Case) -> list[str] | None:
 
 
 def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] | None:
-    """The same with these variables; those of a failed run may be too large for a jump to be felt beside them."""
+    """The same for given variables; those of a failed run may be so large that they hide a jump."""
     path, roundoff = in_time(t, y, yp, case.h, case.failure.t_span), _ROUNDOFF * case.probe.terms(t, y, yp)
     jump = find_jump(case.probe, path, roundoff)
     if jump is not None and jump.recurs:
@@ -452,8 +464,10 @@ def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] 
     if kink is None:
         return None
     return [
-        f"Likely cause: a kink. The slope of equation {kink.equation} {FROM_ZERO} jumps at t = {kink.t:.10g}, and what "
-        "is a derivative of it jumps.",
+        (
+            f"Likely cause: a kink. The slope of equation {kink.equation} {FROM_ZERO} jumps at t = {kink.t:.10g}, so "
+            "that its derivatives jump."
+        ),
         _break_remedy(case, f"{kink.t:.10g}"),
     ]
 
@@ -463,11 +477,11 @@ def _break_remedy(case: Case, t: str) -> str:
     if found is not None and found.index is not None and found.index >= 2:
         if np.any(case.included[[j for j, _ in found.higher_index_variables]]):
             test = ', error_test="differential"'
-    return f"Remedy: begin anew there, solve(..., breakpoints=[{t}]{test})."
+    return f"Remedy: restart there, solve(..., breakpoints=[{t}]{test})."
 
 
 def discontinuity(case: Case) -> list[str] | None:
-    """A jump of an equation: along the solution, or in a variable that changed most in the failed step."""
+    """A jump of an equation, along the solution or in a variable that changed most in the failed step."""
     failure = case.failure
     path = flow(*case.point, case.h, failure.t_span)
     jump = find_jump(case.probe, path, case.negligible)
@@ -486,10 +500,12 @@ def discontinuity(case: Case) -> list[str] | None:
 def _jump_in_words(case: Case, jump: Jump, y: np.ndarray, switching: tuple[int, ...], t: float) -> list[str]:
     if jump.recurs:
         return [
-            f"Likely cause: round-off. Equation {jump.equation} {FROM_ZERO} changes in steps of "
-            f"{number(abs(jump.size))}, as differences of large, nearly equal terms do, and is not as accurate as the "
-            "tolerances ask.",
-            "Remedy: rewrite it without such differences, or give jacobian=... and loosen rtol and atol.",
+            (
+                f"Likely cause: round-off. Equation {jump.equation} {FROM_ZERO} changes in steps of "
+                f"{number(abs(jump.size))}, as differences of large, nearly equal terms do, and is less accurate than "
+                "the tolerances require."
+            ),
+            "Remedy: rewrite it to avoid such differences, or give jacobian=... and loosen rtol and atol.",
         ]
     values = np.where(np.abs(y) < case.weights, 0.0, y)
     passed = [f"{case.name(j)} passes {number(values[j])}" for j in switching[:MOST_NAMED]]
@@ -516,7 +532,7 @@ def inconsistent_start(case: Case) -> list[str] | None:
 
 
 def drowned(case: Case) -> list[str] | None:
-    """Round-off of the equations that moves variables by a tolerance, at steps such as the run has taken."""
+    """Round-off of the equations that moves variables by a tolerance in steps of the size used in this run."""
     if case.at_start or case.partials is None or not case.elapsed > 0.0:
         return None
     h = case.elapsed / case.failure.steps
@@ -531,16 +547,18 @@ def drowned(case: Case) -> list[str] | None:
         return None
     factor = 10.0 ** np.ceil(np.log10(10.0 * max(moved[j], 1.0)))
     return [
-        f"Likely cause: round-off. That of the equations moves {case.name(j)} by {number(moved[j])} tolerances in "
-        f"a step of {number(h)}, the mean of this run, and by more in a shorter one.",
-        f"Remedy: multiply rtol and atol by {number(factor)}, or take a method with longer steps (method='radau').",
+        (
+            f"Likely cause: round-off. Round-off of the equations moves {case.name(j)} by {number(moved[j])} "
+            f"tolerances in a step of {number(h)}, the mean of this run, and by more in a shorter one."
+        ),
+        f"Remedy: multiply rtol and atol by {number(factor)}, or use a method with longer steps (method='radau').",
     ]
 
 
 def singularity(case: Case) -> list[str] | None:
     """A variable or a slope that grows without bound."""
     failure = case.failure
-    size = np.maximum(np.abs(failure.y), 1e6 * case.weights)  # a variable that passes through zero is not meant
+    size = np.maximum(np.abs(failure.y), 1e6 * case.weights)  # excluding variables that pass through zero
     rate = np.nan_to_num(np.abs(failure.yp) / size, posinf=1e300)
     j = int(np.argmax(rate))
     if case.at_start or rate[j] * case.elapsed * _SINGULARITY < 1.0:

@@ -1,4 +1,4 @@
-"""Formulations and methods side by side: every pair run on one problem, its error, drift and cost in a table."""
+"""Comparison of formulations and methods: run every pair on one problem and tabulate error, drift and cost."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.advice import call
+from daedal.common.public_names import with_old_keywords
 from daedal.common.tabular import Tabular
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.mechanics.formulations import ProjectedInvariants, named_formulation
@@ -26,20 +27,20 @@ class ComparedRun:
     ----------
     formulation, method : str
     rtol : float or None
-        None with constant steps.
+        None for constant steps.
     error_q, error_v, error_lam : float
         Largest error over the compared times, relative to the largest value of the reference; nan if unknown.
     drift_position, drift_velocity : float
-        Largest residuals of the constraints and of their derivatives in what was integrated, before any projection of
+        Largest residuals of the constraints and their derivatives in the integrated values, before any projection of
         the output.
     steps, rejected, evaluations : int
     seconds : float
     status : str
         ``"finished"``, ``"failed"`` or ``"impossible"``.
     message : str
-        How it ended.
+        The message of the run.
     t, error : tuple of float
-        Times, and the largest relative error of q and v at each.
+        Times, and the largest relative error of q and v at each of them.
     """
 
     formulation: str
@@ -67,15 +68,15 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`daedal.compare` found: `rows`, one :class:`ComparedRun` each; ``print`` shows a table.
+    """The result of :func:`daedal.compare`: `rows`, one :class:`ComparedRun` each; ``print`` shows a table.
 
     Attributes
     ----------
     rows : tuple of ComparedRun
     reference : str
-        What the errors are measured against.
+        Name of the reference for the errors.
     title : str
-        What was compared.
+        Title of the comparison.
     """
 
     rows: tuple[ComparedRun, ...]
@@ -92,13 +93,13 @@ class Comparison:
         return str(Markup("<div><p>{}</p>{}{}</div>").format(self.title, self._table(), remarks))
 
     def _remarks(self) -> list[str]:
-        """What the errors are measured against; why runs failed or were impossible, each reason once."""
+        """The reference of the errors, and the reasons why runs failed or were impossible, each reason once."""
         reasons: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
             if not row.success:
                 reasons.setdefault((row.status, row.message), []).append(f"{row.formulation} + {row.method}")
         return [
-            f"Errors are relative, against {self.reference}.",
+            f"Errors are relative to {self.reference}.",
             *(
                 f"{status.capitalize()}: {', '.join(dict.fromkeys(who))}. {why}"
                 for (status, why), who in reasons.items()
@@ -125,7 +126,7 @@ class Comparison:
         return Tabular("ll" + "r" * (len(header) - 2), lines, header)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Everything as JSON text, written to `path` if one is given; unknown numbers are null."""
+        """The comparison as JSON text, written to `path` if given; unknown numbers are null."""
         import json
 
         data = {
@@ -151,7 +152,7 @@ def _short(value: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """A value representable in JSON."""
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -159,21 +160,22 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# --- formulations and methods side by side: every pair run on one problem, its error, drift and cost in a table -------
+# --- running every pair on one problem --------------------------------------------------------------------------------
 
 FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
 METHODS = ("dopri5", "dassl")
-DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that take a mechanism as it stands
-_FINER = 1e-3  # tolerance of the reference, relative to the smallest compared
+DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that accept a mechanism directly
+_FINER = 1e-3  # tolerance of the reference, relative to the smallest one compared
 _FINEST = 1e-13
 _REFERENCE_STEPS = 300_000
 _POINTS = 101
-_SHORT = 0.2  # seconds below which a run is repeated, and the shortest time taken
+_SHORT = 0.2  # seconds below which a run is repeated
 _REPETITIONS = 2
 
 
+@with_old_keywords(system="problem")
 def compare(
-    system,
+    problem,
     t_span,
     initial,
     *,
@@ -187,17 +189,17 @@ def compare(
     max_steps: int = 100_000,
     title: str = "",
 ) -> Comparison:
-    r"""Solve one constrained system with many formulations and methods, and compare errors, drift and cost.
+    r"""Solve one constrained system with many formulations and methods and compare errors, drift and cost.
 
     Parameters
     ----------
-    system : MechanicalSystem or HessenbergDAE
+    problem : MechanicalSystem or HessenbergDAE
     t_span, initial
         As for :func:`daedal.solve`.
     formulations, methods : sequence
         Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs
-        are run; a pair that makes no sense is a row that says so, and so is a run that fails. Without either, methods
-        that take a mechanism as it stands are run as well: PHEM56, modified BDF and collocation.
+        are run; invalid pairs and failed runs are marked in their rows. Without either argument, methods that accept a
+        mechanism directly are run as well: PHEM56, modified BDF and collocation.
     rtol : float or sequence of float
         Tolerances; several of them give a work-precision diagram.
     atol : float, optional
@@ -205,14 +207,14 @@ def compare(
     fixed_step : float, optional
         Constant steps instead of tolerances.
     reference : callable, Solution or Reference, optional
-        What is right: a function of t that gives (q, v) or (q, v, lam) as one vector, a solution, or a point as models
-        of the library have it. By default a run with a tolerance a thousand times smaller.
+        The exact solution: a function of t that returns (q, v) or (q, v, lam) as one vector, a solution, or a point as
+        in models of the library. By default a run with a tolerance 1000 times smaller.
     t_eval : array, optional
         Times at which errors are measured; 101 by default, or the ends of the steps if these are constant.
     max_steps : int
-        Give up a run after so many steps.
+        Stop a run after this many steps.
     title : str
-        A heading.
+        Title of the table.
 
     Returns
     -------
@@ -220,9 +222,9 @@ def compare(
 
     Notes
     -----
-    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done
-    three times and the shortest time is taken. The default reference is the automatic choice of formulation and method;
-    a run with projected invariants and DASSL checks it, and the table says how far they are apart.
+    Times exclude compilation, which is done first; runs shorter than 0.2 s are repeated three times and the shortest
+    time counts. The default reference is the automatic choice of formulation and method, checked by a run with
+    projected invariants and DASSL; the table states their difference.
 
     Examples
     --------
@@ -240,12 +242,12 @@ def compare(
     >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
     True
     """
-    from daedal.methods import named_method
+    from daedal.methods.named_methods import named_method
 
-    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+    if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
-            "compare is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
-            f"problems of the kind {type(system).__name__} are solved as they stand"
+            "compare needs a MechanicalSystem or a HessenbergDAE, which have several formulations; a "
+            f"problem of type {type(problem).__name__} is solved as given"
         )
     tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
     forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
@@ -254,20 +256,20 @@ def compare(
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")
-    exact, told, times = _reference(system, span, initial, reference, times, tolerances[-1], atol)
+    exact, told, times = _reference(problem, span, initial, reference, times, tolerances[-1], atol)
     levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
     if fixed_step is not None:
         levels = [{"fixed_step": fixed_step}]
     pairs = [(form, kind) for form in forms for kind in kinds]
-    if formulations is FORMULATIONS and methods is METHODS and isinstance(system, MechanicalSystem):
+    if formulations is FORMULATIONS and methods is METHODS and isinstance(problem, MechanicalSystem):
         pairs += [(("auto", "auto"), (name, named_method(name, {}))) for name in DIRECT]
     rows = []
     for (form_label, form), (kind_label, kind) in pairs:
         choice = {"formulation": form, "method": kind, "max_steps": max_steps}
-        _warm_up(system, span, initial, choice, levels[0])
+        _warm_up(problem, span, initial, choice, levels[0])
         for level in levels:
             row = ComparedRun(form_label, kind_label, level.get("rtol"))
-            rows.append(_run(system, span, initial, choice | level, times, exact, row))
+            rows.append(_run(problem, span, initial, choice | level, times, exact, row))
             if rows[-1].status == "impossible":
                 break
     settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
@@ -299,7 +301,7 @@ def _run(system, span, initial, options, times, exact, row: ComparedRun) -> Comp
         return _counted(system, error.solution, replace(row, status="failed", message=_first(str(error))))
     except InvalidProblemError as error:
         return replace(row, status="impossible", message=_first(str(error)))
-    except Exception as error:  # a run that leaves the domain of the user's functions may end with any exception
+    except Exception as error:  # leaving the domain of the user's functions can raise any exception
         return replace(row, status="failed", message=_first(f"{type(error).__name__}: {error}"))
     row = _counted(system, sol, replace(row, message=sol.message))
     values = _values(sol, times, system)
@@ -338,7 +340,7 @@ def _counted(system, sol, row: ComparedRun) -> ComparedRun:
 
 
 def _drift(system, sol) -> tuple[float, float]:
-    """Residuals of the constraints and of their derivatives, before the output was projected."""
+    """Residuals of the constraints and their derivatives, before the output was projected."""
     drift = sol.drift or {}
     position, velocity = (
         drift.get(f"{level} before projection", drift.get(level, math.nan)) for level in ("position", "velocity")
@@ -349,7 +351,7 @@ def _drift(system, sol) -> tuple[float, float]:
 
 
 def _warm_up(system, span, initial, choice, level):
-    """Compile or load what the run needs, so that its time is that of the integration."""
+    """Compile or load the code for the run, so that its time is that of the integration alone."""
     from daedal.driver.solving import solve
 
     end = span[0] + 1e-3 * (span[1] - span[0])
@@ -357,15 +359,15 @@ def _warm_up(system, span, initial, choice, level):
         end = span[0] + math.copysign(level["fixed_step"], span[1] - span[0])
     try:
         solve(system, (span[0], end), initial, **(choice | {"max_steps": 20}), **level, dense_output=True)
-    except Exception:  # the run itself will say what is wrong
+    except Exception:  # the run itself reports the error
         return
 
 
-# --- what is right ---
+# --- the reference ---
 
 
 def _reference(system, span, initial, reference, times, rtol, atol):
-    """(q, v, lam) at the times of comparison, what it is called, and these times."""
+    """(q, v, lam) at the times of comparison, a name for it, and these times."""
     if reference is None:
         values, told = _refined(system, span, initial, times, rtol, atol)
         return values, told, times
@@ -387,7 +389,7 @@ def _reference(system, span, initial, reference, times, rtol, atol):
 
 
 def _refined(system, span, initial, times, rtol, atol):
-    """A run with a much smaller tolerance, checked by another one."""
+    """A run with a much smaller tolerance, checked by a second one."""
     fine = max(rtol * _FINER, _FINEST)
     options = {"rtol": fine, "atol": _absolute(fine, atol and atol * _FINER), "max_steps": _REFERENCE_STEPS}
     found = _tried(system, span, initial, times, options)
@@ -403,12 +405,12 @@ def _refined(system, span, initial, times, rtol, atol):
             float(np.max(np.abs(a - b), initial=0.0)) / (float(np.max(np.abs(a), initial=0.0)) or 1.0)
             for a, b in zip(found[:2], check[:2], strict=True)
         )
-        told += f" (from which projected invariants with DASSL differ by {apart:.1e})"
+        told += f" (projected invariants with DASSL differ by {apart:.1e})"
     return found, told
 
 
 def _tried(system, span, initial, times, options):
-    """q, v and lam at the times, or why there are none."""
+    """q, v and lam at the times, or why they are not available."""
     from daedal.driver.solving import solve
 
     try:
@@ -429,7 +431,7 @@ def _values(sol, times, system) -> list[np.ndarray]:
 
 
 def _split(values: np.ndarray, system) -> list[np.ndarray | None]:
-    """A vector (q, v) or (q, v, lam) at every time, in its parts."""
+    """Split a vector (q, v) or (q, v, lam) at every time."""
     if isinstance(system, HessenbergDAE):
         first, state, multipliers = system.n_x, system.n, system.n_y
     else:
@@ -442,7 +444,7 @@ def _split(values: np.ndarray, system) -> list[np.ndarray | None]:
     return parts
 
 
-# --- small things ---
+# --- helpers ---
 
 
 def _absolute(rtol: float, atol: float | None) -> float:

@@ -1,13 +1,14 @@
-r"""From measurements to a formulation and a method.
+r"""Choice of a formulation and a method from measurements.
 
-With h the step that accuracy alone would allow, three products decide: :math:`s = h |\sigma_F|`, the frozen stiffness;
-:math:`v = m h V_B`, the turning of the constraint forces against the constraints, which every form that imposes the
-constraints along these forces treats explicitly; and :math:`w = h\,\mathrm{rot}`, the turning of the constraints.
+With h the step size that accuracy alone would allow, three products decide: :math:`s = h |\sigma_F|`, the frozen
+stiffness; :math:`v = m h V_B`, the rotation of the constraint forces relative to the constraints, which every form that
+imposes the constraints along these forces treats explicitly; and :math:`w = h\,\mathrm{rot}`, the rotation of the
+constraints.
 
 References
 ----------
 U. M. Ascher, L. R. Petzold: Stability of computational methods for constrained dynamics systems, SIAM J. Sci. Comput.
-14 (1993), section 4.2 for the four cases. The thresholds stand in :mod:`daedal.analysis.thresholds`.
+14 (1993), section 4.2 for the four cases. The thresholds are in :mod:`daedal.analysis.thresholds`.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ _STILL = "an explicit method is still stable with such steps, and more accurate"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the measurements ask for.
+    """The recommendation from the measurements.
 
     Attributes
     ----------
     case : int or str
-        1: nothing is stiff, the constraints turn slowly. 2: nothing is stiff, the constraints turn fast. 3: the forces
-        are stiff. 4: the directions of the constraint forces turn so fast that forms which impose the constraint along
-        them behave like explicit methods. Or ``"singular"``.
+        1: nothing is stiff, the constraints rotate slowly. 2: nothing is stiff, the constraints rotate rapidly. 3: the
+        forces are stiff. 4: the directions of the constraint forces rotate so fast that forms which impose the
+        constraint along them behave like explicit methods. Or ``"singular"``.
     formulation, method : object
         For :func:`daedal.solve`.
     forbidden : tuple of str
-        What would fail or need far smaller steps.
+        Choices that would fail or need far smaller steps.
     reasons : tuple of str
-        Why, in words.
+        Reasons, in words.
     s, v, w, vibration : float
         The largest h sigF, m h V_B, h rot and h omegaF over the samples.
     """
@@ -76,21 +77,21 @@ class Verdict:
 
 
 def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdict:
-    r"""Formulation and method from the measurements along a trajectory.
+    r"""Choose a formulation and a method from the measurements along a trajectory.
 
-    The largest products over the samples decide: v of 1 and more is case 4 (projected invariants along C^T with a
-    stiff method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation on Radau nodes
-    where vibrations are faster than what decays), else w of 0.3 and more is case 2,
-    else case 1 (an explicit method with projection). Vibrations of the frozen part with h omega above 1 are
-    passed over by such a step, so they count as stiff. Where v, s and h omega stay below 2 and w below 1, explicit
-    methods of order four and five are stable with the step h, and are taken whatever the case.
+    The largest products over the samples decide: v of 1 and more is case 4 (projected invariants along C^T with a stiff
+    method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation at Radau nodes where
+    vibrations are faster than decay), else w of 0.3 and more is case 2, else case 1 (an explicit method with
+    projection). Steps with h omega above 1 do not resolve vibrations of the frozen part, so these count as stiff. Where
+    v, s and h omega stay below 2 and w below 1, explicit methods of order four and five are stable with step h and are
+    recommended in every case.
 
     Parameters
     ----------
     measures : sequence of Measures
         Samples.
     h_acc : float or array
-        The step that accuracy alone would allow, for all samples or for each.
+        The step size that accuracy alone would allow, for all samples or for each.
     m : int, optional
         Order of the problem; that of the samples by default.
 
@@ -106,8 +107,8 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
     worst = max(samples, key=lambda one: np.inf if np.isnan(one.kap1) else one.kap1)
     if not worst.kap1 < DEPENDENT:
         reason = (
-            f"near t = {worst.t:.4g} the constraints depend on each other (||(C B)^-1|| = {worst.kap1:.2g}): the "
-            "mechanism passes a singular position, or a constraint is redundant there"
+            f"near t = {worst.t:.4g} the constraints are linearly dependent (||(C B)^-1|| = {worst.kap1:.2g}): "
+            "the mechanism passes through a singular configuration, or a constraint is redundant there"
         )
         return Verdict("singular", "auto", "auto", (), (reason,))
     h = np.abs(np.broadcast_to(np.asarray(h_acc, dtype=float), (len(samples),)))
@@ -119,8 +120,8 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
     if found.w >= TURNING:
         return _turning_constraints(found)
     reasons = (
-        "all of them stay below their limits: an explicit method is stable, and cheapest",
-        "projection (or baumgarte with gamma about 1) keeps the constraints",
+        "all products stay below their limits: an explicit method is stable, and cheapest",
+        "projection (or baumgarte with gamma about 1) preserves the constraints",
     )
     return found.explicit(1, (), reasons)
 
@@ -137,13 +138,13 @@ class _Products:
         self.stable = max(self.v, self.s, self.vibration) < EXPLICIT_LIMIT / SAFETY and self.w < RESOLVED
 
     def _largest(self, factors: np.ndarray, values) -> tuple[float, Measures]:
-        """The largest product and its sample; what could not be measured is left out."""
+        """The largest product and its sample; missing measurements are skipped."""
         products = np.nan_to_num(factors * np.asarray(values), nan=0.0)
         where = int(np.argmax(products))
         return float(products[where]), self.samples[where]
 
     def total_turn(self) -> float:
-        """The integral of the rate at which the constraints turn."""
+        """The integral of the rotation rate of the constraints."""
         rot, t = np.nan_to_num([one.rot for one in self.samples]), np.array([one.t for one in self.samples])
         return float(abs(np.sum(0.5 * (rot[1:] + rot[:-1]) * np.diff(t))))
 
@@ -166,15 +167,17 @@ class _Products:
 
 def _turning_forces(found: _Products) -> Verdict:
     reasons = [
-        f"a form that imposes the constraints along their forces treats the turning (m h V_B = {found.v:.2g} at "
-        f"t = {found.at_v.t:.4g}) like an explicit method"
+        (
+            f"a form that imposes the constraints along their forces treats the rotation (m h V_B = {found.v:.2g} at "
+            f"t = {found.at_v.t:.4g}) like an explicit method"
+        )
     ]
     if found.stable:
         return found.explicit(4, _ALONG_B, [*reasons, _STILL], weight="I")
-    reasons.append("imposed along C^T they leave a stiff method stiff (V = 0)")
+    reasons.append("constraints imposed along C^T keep a stiff method stiff (V = 0)")
     turn = found.total_turn()
     if turn < 1.0:
-        reasons.append(f"as the constraints turn by {turn:.2g} rad in all, state_space with dassl is as good")
+        reasons.append(f"since the constraints rotate by {turn:.2g} rad in total, state_space with dassl is as good")
     return found.stiff(4, ProjectedInvariants(projection="CT"), _ALONG_B, reasons)
 
 
@@ -184,23 +187,23 @@ def _stiff_forces(found: _Products) -> Verdict:
         reason = f"h times the fastest rate of {kind} is {found.s:.2g} at t = {found.at_s.t:.4g}: the forces are stiff"
     else:
         where = f"h omega = {found.vibration:.2g} at t = {found.at_vibration.t:.4g}"
-        reason = f"the steps pass over fast vibrations ({where}), which an explicit method would have to follow"
+        reason = f"the steps do not resolve fast vibrations ({where}), which an explicit method would have to follow"
     if found.stable:
         return found.explicit(3, (), [reason, _STILL])
     if found.vibration > found.s and found.at_vibration.unknowns:
         from daedal.methods.implicit_rk.collocation import LARGEST, Collocation
 
         if found.at_vibration.unknowns <= LARGEST:
-            remedy = "collocation on Radau nodes is stable on the imaginary axis, BDF of order 3 and more is not"
+            remedy = "collocation at Radau nodes is stable on the imaginary axis, BDF of order 3 and more is not"
             return found.verdict(3, Index3(), Collocation(), _EXPLICIT_METHODS, [reason, remedy])
     remedy = "a stiff method on the stabilised index-2 form needs no further derivatives of the constraints"
     return found.stiff(3, GGL(), (), [reason, remedy])
 
 
 def _turning_constraints(found: _Products) -> Verdict:
-    reason = f"the constraints turn by {found.w:.2g} rad in a step, most at t = {found.at_w.t:.4g}"
+    reason = f"the constraints rotate by {found.w:.2g} rad in a step, most at t = {found.at_w.t:.4g}"
     if found.stable:
-        follows = "nothing is stiff, and steps that follow the turning suit an explicit method"
+        follows = "nothing is stiff, and steps that follow the rotation suit an explicit method"
         return found.explicit(2, _UNSUITED_TO_TURNING, [reason, follows])
-    solved = "accuracy does not ask to follow this: the constraints are better solved for in every step"
+    solved = "accuracy does not require following this: the constraints should be solved for in every step"
     return found.stiff(2, GGL(), _UNSUITED_TO_TURNING, [reason, solved])

@@ -1,4 +1,4 @@
-r"""Dependent constraints: which depend on which, permanently or in singular configurations alone."""
+r"""Dependent constraints: which rows depend on which, permanently or only in singular configurations."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ RANK_TOLERANCE = 1e-8
 """A row of norm 1 counts as dependent if less than this of it is independent of the other rows."""
 
 UNSYMMETRIC = 1e-6
-"""Differences of opposite entries of M, beside its largest one, that are plainly wrong, not just inaccurate."""
+"""Differences of opposite entries of M, relative to its largest one, that are clearly errors, not inaccuracy."""
 
-_PIVOT = 0.1  # the first row with this part of the largest remainder is taken, so that the later rows are left over
-_VANISHING = 1e-7  # a row this much smaller than in the neighbourhood is zero
+# the first row with at least this fraction of the largest remainder is the pivot, so that later rows remain
+_PIVOT = 0.1
+_VANISHING = 1e-7  # a row smaller than its neighbourhood by this factor counts as zero
 _SINGULAR_MASS = 1e-13
 _CLEARLY_DEFINITE = 1e-11
-_NEGATIVE_MASS = 1e-10  # beyond the round-off of a mass that is computed
+_NEGATIVE_MASS = 1e-10  # beyond the round-off of a computed mass
 
 Dependency = tuple[int, dict[int, float]]
 
-_FLOOR = 1e-3  # a coordinate that is zero counts as this part of the largest
+_FLOOR = 1e-3  # a zero coordinate counts as this fraction of the largest
 _ROUNDOFF = float(np.finfo(float).eps)
 
 
@@ -38,7 +39,7 @@ def sizes(x: np.ndarray, empty: float = 1.0) -> np.ndarray:
 def position_terms(
     G: np.ndarray, q: np.ndarray, partial_t: np.ndarray, t: float, lengths: np.ndarray | None = None
 ) -> np.ndarray:
-    """The size of the terms whose sum g(t, q) is: what its residuals are small beside.
+    """The size of the terms whose sum is g(t, q), as a scale for its residuals.
 
     `lengths` are the sizes of the coordinates, by default those of q.
     """
@@ -46,12 +47,12 @@ def position_terms(
 
 
 def velocity_terms(K: np.ndarray, v: np.ndarray, at_rest: np.ndarray) -> np.ndarray:
-    """The size of the terms whose sum K v + k is; `at_rest` is k."""
+    """The size of the terms whose sum is K v + k; `at_rest` is k."""
     return np.abs(K) @ sizes(v, 0.0) + np.abs(at_rest)
 
 
 def velocity_noise(terms: np.ndarray, time_increment: float, n_lambda: int) -> np.ndarray:
-    """Rounding errors of K v + k where g_t comes from differences; `terms` are those of the position constraints."""
+    """Rounding errors of K v + k if g_t is a finite difference; `terms` are those of the position constraints."""
     noise = np.zeros(n_lambda)
     noise[: terms.size] = 4.0 * _ROUNDOFF * terms / time_increment
     return noise
@@ -60,10 +61,10 @@ def velocity_noise(terms: np.ndarray, time_increment: float, n_lambda: int) -> n
 def independent_rows(
     K: np.ndarray, n_g: int, tolerance: float = RANK_TOLERANCE, typical: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[Dependency]]:
-    """A largest set of independent rows of K, and the others as combinations of them.
+    """A maximal set of independent rows of K, and the others as combinations of them.
 
     A QR factorisation with pivoting of the rows, scaled to norm 1. Earlier rows are preferred; the first `n_g` rows,
-    position constraints, are never expressed by velocity constraints, which say nothing about positions.
+    position constraints, are never expressed by velocity constraints, which do not determine positions.
 
     Parameters
     ----------
@@ -71,9 +72,9 @@ def independent_rows(
     n_g : int
         Number of position constraints.
     tolerance : float
-        What is left of a dependent row.
+        Remainder below which a row is dependent.
     typical : numpy.ndarray, optional
-        Norms that the rows have in the neighbourhood, to tell rows that vanish here.
+        Norms of the rows in the neighbourhood, to identify rows that vanish here.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def independent_rows(
 
 
 def _smallest_pivot(rows: np.ndarray) -> float:
-    """What is left of the last row in a QR factorisation with column pivoting; 1 without rows."""
+    """The remainder of the last row in a QR factorisation with column pivoting; 1 without rows."""
     from scipy.linalg import qr
 
     count, n = rows.shape
@@ -127,7 +128,7 @@ def _combination(scaled, norms, rows, i, n_g) -> dict[int, float]:
 
 
 def _rounded(value: float) -> float:
-    """A coefficient that is a whole number up to rounding errors, as that number."""
+    """A coefficient rounded to an integer if it is one up to rounding errors."""
     near = round(value)
     return float(near) if near and abs(value - near) <= 1e-9 * abs(value) else value
 
@@ -144,8 +145,8 @@ def dependency_in_words(dependency: Dependency, label: Callable[[int], str]) -> 
 
 
 def least_norm(lam: np.ndarray, rows, redundant: Sequence[Dependency], n_lambda: int) -> np.ndarray:
-    r"""All multipliers from those of the independent `rows`: of all :math:`\lambda` with the same
-    :math:`K^T \lambda`, those of smallest norm.
+    r"""All multipliers from those of the independent `rows`: the minimum-norm :math:`\lambda` with the same :math:`K^T
+    \lambda`.
 
     `lam` may be a matrix with one column for each time.
     """
@@ -165,7 +166,7 @@ def least_norm(lam: np.ndarray, rows, redundant: Sequence[Dependency], n_lambda:
 def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
     """The smallest eigenvalue of M on the kernel of K, with coordinates scaled by their masses, and its direction.
 
-    The value lies between -1 and 1 for a mass matrix of any units; the direction is in the coordinates themselves.
+    The value lies between -1 and 1 for a mass matrix in any units; the direction refers to the original coordinates.
     """
     basis, scale = _kernel_in_scaled_coordinates(M, K)
     if basis.shape[1] == 0:
@@ -176,7 +177,7 @@ def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def mass_fault(M: np.ndarray, K: np.ndarray, label: Callable[[int], str]) -> str | None:
-    """Why M is not that of a kinetic energy: not symmetric, or negative where the constraints leave freedom."""
+    """Why M is not the matrix of a kinetic energy: not symmetric, or negative in a free direction."""
     difference = np.abs(M - M.T)
     if np.max(difference, initial=0.0) > UNSYMMETRIC * np.max(np.abs(M), initial=0.0):
         i, j = sorted(int(k) for k in np.unravel_index(int(np.argmax(difference)), M.shape))
@@ -189,13 +190,13 @@ def mass_fault(M: np.ndarray, K: np.ndarray, label: Callable[[int], str]) -> str
     which = leading(direction)
     named = listing((label(j) for j in which[:MOST_NAMED]), len(which))
     return (
-        f"mass is negative in a direction that the constraints leave free, mainly {named}. Remedy: check the signs of "
-        "mass; a kinetic energy v^T M v / 2 is never negative"
+        f"mass is negative in a direction that the constraints leave free, mainly {named}. Remedy: check the "
+        "signs of mass; a kinetic energy v^T M v / 2 is never negative"
     )
 
 
 def unsymmetric_mass(M, i: int, j: int, label: Callable[[int], str]) -> str:
-    """What to say of the entries (i, j) and (j, i), which differ."""
+    """Message for the unequal entries (i, j) and (j, i)."""
     return (
         f"mass is not symmetric: the entry of {label(i)} and {label(j)} is M[{i}, {j}] = {M[i, j]:.6g}, but "
         f"M[{j}, {i}] = {M[j, i]:.6g}. Remedy: correct one of them; a kinetic energy v^T M v / 2 has a symmetric M"
@@ -203,7 +204,7 @@ def unsymmetric_mass(M, i: int, j: int, label: Callable[[int], str]) -> str:
 
 
 def free_of_mass(M: np.ndarray, K: np.ndarray) -> np.ndarray | None:
-    """A direction that the constraints leave free and that has no mass, or None."""
+    """A massless direction that the constraints leave free, or None."""
     if _is_definite(M):
         return None
     basis, scale = _kernel_in_scaled_coordinates(M, K)
@@ -214,7 +215,7 @@ def free_of_mass(M: np.ndarray, K: np.ndarray) -> np.ndarray | None:
 
 
 def _is_definite(M: np.ndarray) -> bool:
-    """Whether M is clearly positive definite, whatever the constraints."""
+    """Whether M is clearly positive definite, regardless of the constraints."""
     diagonal = np.diag(M)
     if not np.all(diagonal > 0.0):
         return False
@@ -248,17 +249,17 @@ def _kernel_in_scaled_coordinates(M, K):
 
 
 def leading(direction: np.ndarray) -> list[int]:
-    """The coordinates that move most in a direction."""
+    """The coordinates with the largest components in a direction."""
     sizes = np.abs(direction)
     return [int(j) for j in np.argsort(-sizes, kind="stable") if sizes[j] > 0.1 * sizes.max(initial=0.0)]
 
 
 def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-    r"""The combination of multipliers that the augmented system leaves open, or None: the index test.
+    r"""The combination of multipliers that the augmented system leaves undetermined, or None: the index test.
 
     With :math:`B = G^T - f_\lambda + f_w d_w^{-1} d_\lambda` the index is 3 where :math:`G M^{-1} B` is nonsingular
-    (Wunderlich, lemma 4.1.1); the augmented matrix :math:`\begin{pmatrix} M & B \\ G & 0 \end{pmatrix}` says the same
-    and needs no inverse of M.
+    (Wunderlich, lemma 4.1.1); the augmented matrix :math:`\begin{pmatrix} M & B \\ G & 0 \end{pmatrix}` gives the same
+    result without the inverse of M.
     """
     n, k = M.shape[0], K.shape[0]
     _, scale = _kernel_in_scaled_coordinates(M, K)
@@ -271,19 +272,19 @@ def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.
     return None if values[-1] > RANK_TOLERANCE * values[0] else vectors[-1, n:] / norms
 
 
-# --- Singular configurations: where constraints that are independent elsewhere become dependent ----------------------
+# --- Singular configurations: independent constraints become dependent ------------------------------------------------
 
 
 _SAMPLES = 40
 _NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely
-_INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5  # points of a step; part of a cut corner; cosine between velocities
+_INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5  # points in a step; fraction of a cut corner; cosine between velocities
 _SHOWN = 3  # times in a note
-_DEPENDENT = 0.05  # part of the largest coefficient from which a constraint is named
+_DEPENDENT = 0.05  # fraction of the largest coefficient from which a constraint is named
 
 
 @dataclass(frozen=True)
 class SingularPoint:
-    """Where the constraints lose rank: the time, the state (z, r), and the combination of rows that vanishes."""
+    """A loss of rank of the constraints: the time, the state (z, r), and the combination of rows that vanishes."""
 
     t: float
     state: np.ndarray
@@ -292,13 +293,13 @@ class SingularPoint:
 
 
 def scaled_rows(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> np.ndarray | None:
-    """The rows of K divided by their usual norms, so that a row that vanishes here is seen."""
+    """The rows of K divided by their usual norms, so that a row that vanishes here is detected."""
     gradients = assembly.gradients(t, state)
     return None if gradients is None else gradients / norms[:, None]
 
 
 def usual_norms(assembly, points) -> np.ndarray:
-    """The largest norms that the rows of K have at some points (t, state)."""
+    """The largest norms of the rows of K at some points (t, state)."""
     ones = np.ones(assembly.n_c)
     norms = [
         np.linalg.norm(rows, axis=1)
@@ -310,7 +311,7 @@ def usual_norms(assembly, points) -> np.ndarray:
 
 
 def smallest_singular_value(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> tuple[float, np.ndarray]:
-    """The smallest singular value of the scaled rows, and the combination of rows that belongs to it."""
+    """The smallest singular value of the scaled rows, and the corresponding combination of rows."""
     rows = scaled_rows(assembly, t, state, norms)
     if rows is None:
         return np.inf, np.zeros(assembly.n_c)
@@ -319,10 +320,10 @@ def smallest_singular_value(assembly, t: float, state: np.ndarray, norms: np.nda
 
 
 def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | None:
-    """The singular configuration that ``path(t) -> (z, r)`` passes between t0 and t1, or None.
+    """The singular configuration passed by ``path(t) -> (z, r)`` between t0 and t1, or None.
 
-    Along a path that is sampled finely the basis of the row space turns little from one sample to the next, so that a
-    change of sign of det(K_i Q_{i-1}^T) means that K has lost rank in between.
+    On a finely sampled path the basis of the row space rotates little between samples, so that a sign change of det(K_i
+    Q_{i-1}^T) means that K has lost rank in between.
     """
     times = np.linspace(t0, t1, _SAMPLES + 1)
     norms = usual_norms(assembly, [(float(t), path(float(t))) for t in times[:: _SAMPLES // 4]])
@@ -346,11 +347,12 @@ def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | N
 
 
 def is_passed_smoothly(assembly, path: Any, t0: float, t1: float) -> bool:
-    r"""Whether the motion has gone on through a singular configuration on the branch on which it came.
+    r"""Whether the motion has passed a singular configuration on the branch on which it approached.
 
-    Branches cross there; forces are finite, so the velocities go on as they were. If they do, a polynomial through both
-    ends of the step satisfies the constraints. From one branch to another it would cut the corner: near a crossing the
-    constraints are products of the distances from the branches, of the size :math:`|q_1 - q_0|^2`.
+    Branches cross there; forces are finite, so velocities are continuous. If the motion stays on its branch, a
+    polynomial through both ends of the step satisfies the constraints. Between different branches it would cut the
+    corner: near a crossing the constraints are products of the distances from the branches, of size :math:`|q_1 -
+    q_0|^2`.
     """
     n, ends = assembly.nx, (path(t0), path(t1))
     before, after = (state[n : 2 * n] for state in ends)
@@ -371,9 +373,9 @@ def in_passing(assembly, points: list[SingularPoint]) -> str:
     shown = [f"{point.t:.8g}" for point in points[:_SHOWN]]
     times = ", ".join(shown) + (f" and {len(points) - _SHOWN} times later" if len(points) > _SHOWN else "")
     return (
-        f"At t = {times} the mechanism passed a singular configuration, in which {_dependence(assembly, points[0])}; "
-        "it went on with the velocities that it had, on the branch on which it came. Reaction forces are not defined "
-        "there."
+        f"At t = {times} the mechanism passed a singular configuration, in which "
+        f"{_dependence(assembly, points[0])}; it continued with the same velocities on the branch on which it "
+        "approached. Reaction forces are not defined there."
     )
 
 
@@ -403,10 +405,10 @@ def _refine(assembly, path, t0: float, t1: float, norms: np.ndarray) -> Singular
 def describe(assembly, point: SingularPoint) -> str:
     """The message for a run that ends in a singular configuration."""
     reason = (
-        f"the mechanism reaches a singular configuration, in which {_dependence(assembly, point)} "
-        f"(smallest singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
-        "determine how the motion goes on, and reaction forces are not defined. Remedy: stop before it (a terminal "
-        "event), change the geometry or the tolerances, so that a step leads over it, or describe the joint by other "
-        "constraints. Everything computed until then is in the solution."
+        f"the mechanism reaches a singular configuration, in which {_dependence(assembly, point)} (smallest "
+        f"singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
+        "determine the motion, and reaction forces are not defined. Remedy: stop before it (a terminal event), "
+        "change the geometry or the tolerances, so that a step passes over it, or describe the joint by other "
+        "constraints. The solution holds everything computed up to this time."
     )
     return stopped(point.t, reason, digits=8)

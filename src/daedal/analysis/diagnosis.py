@@ -1,4 +1,4 @@
-"""Why an integration stopped, in words: the troubleshooting guide of Brenan, Campbell and Petzold, section 5.3.2."""
+"""Explain why an integration stopped: the troubleshooting guide of Brenan, Campbell and Petzold, section 5.3.2."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,16 +34,16 @@ _OFTEN = 0.3  # failures for each step taken
 
 
 def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None) -> str:
-    """Say what happened, where, which variables are concerned, the likely cause and what to do.
+    """Describe the failure: what happened, where, the variables concerned, the likely cause and remedies.
 
     Parameters
     ----------
     problem : ImplicitDAE or SemiExplicitDAE
         Its residual is evaluated near the point of failure; an exception raised there is not passed on.
     failure : Failure
-        What the integrator knows.
+        The state of the integrator at the failure.
     taken : frozenset of str
-        Remedies that the user has taken and need not be told: "correct_initial", "None".
+        Remedies already applied by the user, which are not suggested again: "correct_initial", "None".
     stated : ImplicitDAE or SemiExplicitDAE, optional
         The problem as the user gave it, if `problem` was made from it.
 
@@ -68,11 +68,11 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
 
 
 def _guarded(speak: Callable[[Case], list[str]], case: Case) -> list[str]:
-    """What there is to say, whatever happens while it is found out: nothing may lose the run, which is over."""
+    """The output of `speak`; errors in the search are reported, since they must not lose the completed run."""
     try:
         return speak(case)
     except Exception as error:
-        return [f"The cause was looked for, but the search failed ({type(error).__name__}: {error})."]
+        return [f"The search for the cause failed ({type(error).__name__}: {error})."]
 
 
 def _what_happened(case: Case) -> str:
@@ -118,14 +118,16 @@ def _no_progress(case: Case) -> list[str]:
         return found
     if case.at_start and not case.taken:
         found = [
-            "Likely cause: initial values that do not fit together, or equations that change abruptly at the start.",
+            "Likely cause: inconsistent initial values, or equations that change abruptly at the start.",
             "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial).",
         ]
     else:
         found = [
-            "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than the "
-            "residual is accurate.",
-            "Remedy: loosen rtol and atol; look at what was computed (error.solution).",
+            (
+                "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than "
+                "the accuracy of the residual."
+            ),
+            "Remedy: loosen rtol and atol; inspect what was computed (error.solution).",
         ]
     return _not_analysed(case) + found
 
@@ -133,7 +135,9 @@ def _no_progress(case: Case) -> list[str]:
 def _not_analysed(case: Case) -> list[str]:
     if case.n <= LARGEST_DENSE:
         return []
-    return [f"The index was not examined: this is done for up to {LARGEST_DENSE} unknowns, and there are {case.n}."]
+    return [
+        f"The index was not examined: this is done for up to {LARGEST_DENSE} unknowns, and this problem has {case.n}."
+    ]
 
 
 def _step_limit(case: Case) -> list[str]:
@@ -141,8 +145,10 @@ def _step_limit(case: Case) -> list[str]:
     t0, t1 = failure.t_span
     rest = steps_left(failure, failure.t_span)
     lines = [
-        f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; "
-        f"at the last step size the rest takes about {measured(np.ceil(rest), 'step')} more."
+        (
+            f"The run covered {number(100.0 * case.elapsed / case.span)} % of the interval from {number(t0)} to "
+            f"{number(t1)}; at the last step size the rest needs about {measured(np.ceil(rest), 'step')} more."
+        )
     ]
     crawling = crawls(failure, rest)
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
@@ -157,8 +163,10 @@ def _step_limit(case: Case) -> list[str]:
         + [
             "Likely cause: the steps are far too short for this interval: a fast oscillation, a singularity, or "
             "tolerances that are too tight.",
-            "Remedy: look at what was computed (error.solution); loosen rtol and atol, or set atol by the size of "
-            "each variable.",
+            (
+                "Remedy: inspect what was computed (error.solution); loosen rtol and atol, or set atol by the size "
+                "of each variable."
+            ),
         ]
     )
 
@@ -182,8 +190,10 @@ def _zero_weight(case: Case) -> list[str]:
     name, which = (case.name(j), f"atol[{j}]") if 0 <= j < case.n else ("a variable", "atol")
     return [
         f"Likely cause: atol is zero for {name}, and {name} is zero here, so that no error at all would be allowed.",
-        f"Remedy: make {which} positive: the size below which {name} does not matter. atol may be an array with one "
-        "entry for each variable.",
+        (
+            f"Remedy: make {which} positive: the size below which {name} is negligible. atol may be an array with one "
+            "entry per variable."
+        ),
     ]
 
 
@@ -200,7 +210,8 @@ def _krylov(case: Case) -> list[str]:
     return _first_found(case, singular_pencil, higher_index) or [
         "Likely cause: the preconditioner is too far from dF/dy + cj dF/dy' for GMRES to reach its tolerance.",
         "Remedy: give a better preconditioner (ILUPreconditioner, BandedPreconditioner, BlockDiagonalPreconditioner "
-        f"or your own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size={min(case.n, 40)}, "
+        "or your own Preconditioner), allow more iterations "
+        f"(linear_solver=daedal.linear_solvers.GMRES(basis_size={min(case.n, 40)}, "
         'restarts=10)), or use a direct solver (linear_solver="sparse").',
     ]
 
@@ -209,7 +220,7 @@ def _not_evaluable(case: Case) -> list[str]:
     if case.failure.jacobian_unevaluable:
         return [
             "Likely cause: jacobian, not the residual, returned NaN or an infinity, or raised daedal.Unevaluable.",
-            "Remedy: check jacobian near this point, or leave it out: differences are then used.",
+            "Remedy: check jacobian near this point, or omit it: finite differences are then used.",
         ]
     found = inconstant(case)
     if found:
@@ -247,14 +258,16 @@ def _not_evaluable(case: Case) -> list[str]:
             what = f"{equations(edge.equations)} {FROM_ZERO} {verb} NaN or infinity"
         return [f"Likely cause: beyond {listing(passed)}, {what}.", _domain_remedy(case, guilty, y, t)]
     return [
-        "Likely cause: not found. The equations can be evaluated at the last good point, along the solution beyond it "
-        "and on the way to the failed step.",
+        (
+            "Cause not found. The equations can be evaluated at the last good point, along the solution beyond it "
+            "and on the way to the failed step."
+        ),
         "Remedy: evaluate the residual near this point by hand; error.solution holds the values.",
     ]
 
 
 def _below_zero(case: Case) -> list[int]:
-    """Variables that are negative by a small amount, and without which the equations can be evaluated."""
+    """Slightly negative variables with which the equations cannot be evaluated, but can be at zero."""
     t, y, yp = case.point
     below = (y < 0.0) & (np.abs(y) <= 100.0 * case.weights)
     clipped = np.where(below, 0.0, y)
@@ -262,7 +275,7 @@ def _below_zero(case: Case) -> list[int]:
 
 
 def _paths_ahead(case: Case) -> list[Path]:
-    """Along the solution, and towards the values of the failed step."""
+    """Paths along the solution, and towards the values of the failed step."""
     failure = case.failure
     paths = [flow(*case.point, case.h, failure.t_span)]
     step = failure.tried_y - failure.y
@@ -274,7 +287,7 @@ def _paths_ahead(case: Case) -> list[Path]:
 def _domain_remedy(case: Case, guilty, y, t) -> str:
     if not guilty:
         return (
-            f"Remedy: end t_span before t = {number(t)}, or define the residual beyond it; look for roots, "
+            f"Remedy: end t_span before t = {number(t)}, or define the residual beyond it; check roots, "
             "logarithms and divisions that contain t."
         )
     vanishing = [j for j in guilty if abs(y[j]) <= 100.0 * case.weights[j]]
@@ -285,6 +298,6 @@ def _domain_remedy(case: Case, guilty, y, t) -> str:
             f"nonnegative=[{listed}]; if the model ends here, stop with a terminal event (events=...)."
         )
     return (
-        "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise look for roots, "
-        "logarithms and divisions in the residual, or for the place that raises."
+        "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise check roots, "
+        "logarithms and divisions in the residual, or the statement that raises."
     )

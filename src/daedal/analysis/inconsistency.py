@@ -1,4 +1,4 @@
-"""Which equations given values violate, and what would have to change."""
+"""Report which equations given values violate, and how to correct the values."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from daedal.analysis.index import judge, partials
 from daedal.analysis.probe import LARGEST_DENSE, Probe
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number, ordinal, variable
 
-_NEGLIGIBLE = 1e-3  # part of the worst violation
-NEEDED = "What would have to change"
+_NEGLIGIBLE = 1e-3  # fraction of the worst violation
+NEEDED = "Required changes"
 
 
 def describe_inconsistency(
@@ -22,7 +22,7 @@ def describe_inconsistency(
     weights: np.ndarray,
     taken: frozenset[str] = frozenset(),
 ) -> tuple[str, tuple[int, ...]]:
-    """Words for values that do not satisfy ``F(t, y, y') = 0``.
+    """Description of values that do not satisfy ``F(t, y, y') = 0``.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ def describe_inconsistency(
     residual : numpy.ndarray
         F at these values.
     correction : numpy.ndarray
-        A change of `y` that would reduce the residual, of either sign; named where nothing better can be computed.
+        A change of `y`, of either sign, that would reduce the residual; used if nothing better can be computed.
     weights : numpy.ndarray
-        Changes of `y` that do not matter, ``rtol |y| + atol``.
+        Negligible changes of `y`, ``rtol |y| + atol``.
     taken : frozenset of str
-        Remedies that the user has taken: "correct_initial", and "None" for values that were to be found.
+        Remedies already applied by the user: "correct_initial", and "None" for values to be computed.
 
     Returns
     -------
@@ -48,10 +48,12 @@ def describe_inconsistency(
     with np.errstate(all="ignore"):
         try:
             return _describe(probe, t, y, yp, residual, correction, weights, taken)
-        except Exception as error:  # the refusal stands, and is worth more than the details
+        except Exception as error:  # the error itself matters more than its details
             return (
-                f"The initial values do not satisfy the equations at t = {number(t)}. Which of them do not was looked "
-                f"for, but the search failed ({type(error).__name__}: {error}).",
+                (
+                    f"The initial values do not satisfy the equations at t = {number(t)}. The search for the violated "
+                    f"equations failed ({type(error).__name__}: {error})."
+                ),
                 (),
             )
 
@@ -79,7 +81,7 @@ def _describe(probe, t, y, yp, residual, correction, weights, taken):
 
 
 def _hidden(E, B) -> list[str]:
-    """A warning that a higher index asks for more than F = 0."""
+    """A warning that a higher index requires more than F = 0."""
     found = None if E is None else judge(E, B)
     if found is None or found.index is None or found.index < 2:
         return []
@@ -96,9 +98,9 @@ def _hidden(E, B) -> list[str]:
 def _remedy(stuck: bool, taken: frozenset[str]) -> str:
     if stuck or "correct_initial" in taken:
         return (
-            "Remedy: correct y0 itself; neither derivatives nor algebraic variables can make up for it. "
-            "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values when told which variables to "
-            "keep."
+            "Remedy: correct y0 itself; neither derivatives nor algebraic variables can compensate for it. "
+            "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values; `fixed` lists the "
+            "variables to keep."
         )
     computed = "" if "None" in taken else " None as the second part of initial (yp0 or z0) has it computed;"
     return (
@@ -115,9 +117,9 @@ def _partials(probe, t, y, yp, weights):
 
 
 def _needed_changes(problem, y, yp, residual, weights, E, B) -> tuple[list[str], bool]:
-    """Changes of algebraic variables and derivatives that satisfy the equations, or, if none do, changes of y.
+    """Changes of algebraic variables and derivatives that satisfy the equations, or, if there are none, changes of y.
 
-    Returns the changes in words and whether the differential variables themselves have to move.
+    Returns the changes in words and whether the differential variables themselves must change.
     """
     if E is None or not np.all(np.isfinite(residual)):
         return [], False
@@ -137,7 +139,7 @@ def _needed_changes(problem, y, yp, residual, weights, E, B) -> tuple[list[str],
 
 
 def _least_squares(matrix, right):
-    """The smallest solution, and which rows it leaves unsatisfied."""
+    """The least-norm solution, and the rows it leaves unsatisfied."""
     if right.size == 0:
         return np.zeros(matrix.shape[1]), np.zeros(0, dtype=bool)
     if not np.all(np.isfinite(matrix)):

@@ -1,11 +1,11 @@
 """The local index of ``F(t, y, y') = 0``: the index of ``E y' + B y`` with ``E = dF/dy'``, ``B = dF/dy`` at one point.
 
-The index says how often equations have to be differentiated until they determine all derivatives ``y'``. A row of ``E``
+The index is the number of differentiations after which the equations determine all derivatives ``y'``. A row of ``E``
 that is zero, or becomes zero in a combination of rows, is a constraint: an equation without derivatives. Constraints
-and as many unknowns are removed; if the rest has constraints again, those were hidden, and appear only when the first
-ones are differentiated. The number of rounds is the index. Only orthogonal transformations are used (the staircase form
-of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a pencil), so that rounding
-errors and errors of difference quotients do not grow.
+and as many unknowns are removed; if the remaining system has constraints again, these were hidden and appear only when
+the first ones are differentiated. The number of rounds is the index. Only orthogonal transformations are used (the
+staircase form of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a pencil), so
+that rounding errors and errors of difference quotients are not amplified.
 
 For nonlinear equations the linearisation at one point can mislead (Brenan, Campbell and Petzold, sections 2.4 and 7.2):
 the result is a strong hint, not a proof.
@@ -22,8 +22,8 @@ from daedal.index.linear.canonical_forms import staircase
 from daedal.index.linear.rank import scale_pencil
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
-_CLEARLY = 1e-4  # part of the largest singular value that no rounding error has made
-_DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this part of the largest
+_CLEARLY = 1e-4  # fraction of the largest singular value that is clearly not round-off
+_DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this fraction of the largest
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
 _INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
 _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
@@ -31,14 +31,14 @@ _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
 
 @dataclass(frozen=True)
 class Level:
-    """Constraints that have to be differentiated so often or more, and the variables that wait for it.
+    """Constraints that need at least this many differentiations, and the variables determined by them.
 
     Attributes
     ----------
     differentiations : int
-        0 for the constraints that stand in the equations, 1 for those among them that hide another one, and so on.
+        0 for the constraints among the equations, 1 for those of them that imply a hidden one, and so on.
     equations, variables : tuple of int
-        Rows and columns that dominate, largest coefficient first.
+        Dominant rows and columns, largest coefficient first.
     combinations : numpy.ndarray, shape (m, n)
         The constraints as combinations of the equations.
     """
@@ -51,19 +51,19 @@ class Level:
 
 @dataclass(frozen=True)
 class LocalIndex:
-    """What the linearised equations say at one point. Equations and variables are numbered from 0.
+    """Structure of the linearised equations at one point. Equations and variables are numbered from 0.
 
     Attributes
     ----------
     index : int or None
-        None if the equations do not determine the solution, however often they are differentiated (a singular pencil).
+        None if no number of differentiations determines the solution (a singular pencil).
     levels : tuple of Level
-        ``levels[0]`` are the constraints, ``levels[k]`` those which have to be differentiated k times or more;
-        as many levels as the index.
+        ``levels[0]`` are the constraints, ``levels[k]`` those that need k or more differentiations; as many levels as
+        the index.
     redundant_equations : tuple of int
-        For a singular pencil: equations of which one follows from the others, or contradicts them.
+        For a singular pencil: equations one of which follows from, or contradicts, the others.
     undetermined_variables : tuple of int
-        For a singular pencil: variables which the equations leave undetermined.
+        For a singular pencil: variables that the equations do not determine.
     """
 
     index: int | None
@@ -73,7 +73,7 @@ class LocalIndex:
 
     @property
     def constraints(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (equation, how often to differentiate it to reach index 1), for index 2 and above."""
+        """Pairs (equation, number of differentiations to reach index 1), for index 2 and above."""
         return self._deepest("equations")
 
     @property
@@ -100,18 +100,18 @@ def partials(
 ) -> tuple[np.ndarray, np.ndarray]:
     """``E = dF/dy'`` and ``B = dF/dy`` by central differences.
 
-    Several increments are tried for each variable, and for each entry the most consistent result is taken.
+    Several increments are tried for each variable; for each entry the most consistent result is used.
 
     Parameters
     ----------
     residual : callable
         ``residual(t, y, yp) -> array (n,)``; NaN where it cannot be evaluated.
     t, y, yp : float, numpy.ndarray, numpy.ndarray
-        Where to differentiate.
+        The point of differentiation.
     weights : numpy.ndarray, optional
-        Changes of `y` that do not matter, ``rtol |y| + atol``. They set the increment where `y` is near zero.
+        Negligible changes of `y`, ``rtol |y| + atol``. They set the increment where `y` is near zero.
     time_scale : float
-        A time in which the solution changes. It sets the increment of derivatives that are near zero.
+        A time scale of the solution. It sets the increment of derivatives that are near zero.
 
     Returns
     -------
@@ -131,14 +131,15 @@ def _difference_quotients(changed, sizes, increments):
     n = sizes.size
     result = np.empty((n, n))
     change = np.zeros(n)
-    with np.errstate(over="ignore"):  # near the end of the range of floats
+    with np.errstate(over="ignore"):  # near the floating-point range limit
         steps = np.outer(sizes, increments)
     for j in range(n):
         quotients = np.array([_central(changed, change, j, step) for step in steps[j]])
-        # Rounding errors fall with the increment, truncation errors grow: trust the increment after the least change.
+        # Rounding errors decrease with the increment, truncation errors grow: choose the increment after the smallest
+        # change.
         changes = np.abs(np.diff(quotients, axis=0))
         changes[np.isnan(changes)] = np.inf
-        # Increments too small to be felt give 0 again and again; that says nothing if larger ones are felt.
+        # Too small increments give 0 repeatedly; this is ignored if larger ones have an effect.
         zero = quotients == 0.0
         changes[zero[1:] & zero[:-1] & ~zero.all(axis=0)] = np.inf
         best = len(changes) - 1 - np.argmin(changes[::-1], axis=0)
@@ -166,7 +167,7 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
     problem : ImplicitDAE or SemiExplicitDAE
         For a semi-explicit problem `y` is the stacked vector of differential and algebraic variables.
     t, y, yp : float, array_like, array_like
-        The point. It should satisfy the equations.
+        The point, which should satisfy the equations.
     tolerance : float
         See :func:`pencil_index`.
 
@@ -176,7 +177,8 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
 
     Notes
     -----
-    The linearisation at one point can have another index than the nonlinear problem; take the result as a strong hint.
+    The linearisation at one point can have another index than the nonlinear problem; the result is a strong hint, not a
+    proof.
 
     Examples
     --------
@@ -200,7 +202,7 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     ----------
     E, B : array_like, shape (n, n)
     tolerance : float
-        Singular values below it count as zero, after rows and columns have been scaled to entries of size 1.
+        Singular values below it count as zero, after scaling rows and columns to entries of size 1.
 
     Examples
     --------
@@ -230,13 +232,13 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
 
 
 def structural_classes(in_E: np.ndarray, in_B: np.ndarray) -> np.ndarray:
-    """The index class of each variable of ``E y' + B y = f(t)`` from the places of the entries of E and B alone.
+    """The index class of each variable of ``E y' + B y = f(t)`` from the sparsity patterns of E and B alone.
 
-    It is 1 + the power of s with which its row of (B + s E)^-1 grows. With s = 1/h that is the power of 1/h with which
-    a perturbation of the equations reaches the variable in a step of length h (the perturbation index, Hairer, Lubich
-    and Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods, 1989, section 1). By
-    Cramer's rule it is a difference of degrees of determinants, which are, unless terms cancel, values of assignments.
-    All classes are 1 where the pencil is structurally singular.
+    It is 1 plus the growth of its row of (B + s E)^-1 as a power of s. With s = 1/h that is the power of 1/h by which a
+    perturbation of the equations affects the variable in a step of length h (the perturbation index, Hairer, Lubich and
+    Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods, 1989, section 1). By
+    Cramer's rule it is a difference of degrees of determinants, which are values of assignments unless terms cancel.
+    All classes are 1 if the pencil is structurally singular.
 
     Examples
     --------
@@ -270,10 +272,10 @@ def _highest_assignment(degrees):
 
 
 def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
-    """Whether ``E y' + B y = f(t)`` has index 1 or less beyond doubt: the quick answer for most problems.
+    """Whether ``E y' + B y = f(t)`` clearly has index 1 or less: a quick test that suffices for most problems.
 
-    With the left and right kernels of E, W and V, that is the case where W^T B V is regular. The last answers are kept:
-    runs from the same start ask again and again.
+    With the left and right kernels W and V of E, this means that W^T B V is regular. The latest results are cached,
+    because runs from the same start repeat the question.
     """
     return _is_clearly_index_1(len(E), np.asarray(E, float).tobytes(), np.asarray(B, float).tobytes())
 
@@ -285,10 +287,10 @@ def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix is clearly regular, by its inverse: a tenth of the price of singular values.
+    """Whether a matrix is clearly regular, by its inverse: a tenth of the cost of singular values.
 
-    With the columns of E that are not zero, and those of B in the place of the others, it is regular if the index is 1
-    and the derivatives of some unknowns do not occur.
+    Composed of the nonzero columns of E and the columns of B elsewhere, it is regular if the index is 1 and the
+    derivatives of some unknowns do not occur.
     """
     rows = np.abs(matrix).max(axis=1)
     if not (rows > 0.0).all():
@@ -311,7 +313,7 @@ def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The same by singular values."""
+    """The same using singular values."""
     clear, n = np.zeros(len(E), dtype=bool), E.shape[-1]
     try:
         E, B, *_ = scale_pencil(E, B)
@@ -333,7 +335,7 @@ def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
-    """:func:`pencil_index`, or None where the matrices are beyond the arithmetic."""
+    """:func:`pencil_index`, or None if the matrices exceed the floating-point range."""
     try:
         return pencil_index(E, B)
     except np.linalg.LinAlgError:
@@ -342,21 +344,21 @@ def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
 
 @dataclass
 class _Levels:
-    levels: list[np.ndarray]  # orthonormal rows: which rows of the pencil are differentiated so often
+    levels: list[np.ndarray]  # orthonormal rows: combinations of equations with at least this many differentiations
     dependent: np.ndarray | None = None  # rows that vanish in some combination: the pencil is singular
 
 
 def _constraint_levels(E, B, tolerance):
     """The constraints of the pencil level by level, from the staircase of the transposed pencil."""
     remaining = np.eye(len(E))  # the remaining equations as combinations of the original ones
-    reduced = remaining  # the same, with the unknowns already removed eliminated by means of the constraints
+    reduced = remaining  # the same after eliminating the removed unknowns by means of the constraints
     result = _Levels([])
-    source = link = None  # of the level before: the equations its constraints come from, and how E depends on them
+    source = link = None  # from the previous level: the equations of its constraints, and how E depends on them
     for step in staircase(E.T, B.T, tolerance).steps:
-        k, m = step.columns, step.rows  # constraints, and unknowns that they determine
+        k, m = step.columns, step.rows  # constraints, and unknowns determined by them
         U2, U1 = step.right[:, :k], step.right[:, k:]
         members = U2.T @ remaining
-        # U2^T E is a combination of the constraints of the level before: this level needs their derivatives.
+        # U2^T E is a combination of the constraints of the previous level: this level needs their derivatives.
         source = members if link is None else U2.T @ link @ source
         source = source / np.linalg.norm(source)
         result.levels.append(_orthonormal_rows(source))

@@ -1,12 +1,12 @@
-r"""What decides between formulations, measured at one point of a trajectory.
+r"""Measurements at one point of a trajectory for the choice between formulations.
 
 The linearised system along the trajectory is, Ascher and Petzold (2.3),
 
 .. math:: x^{(m)} = \sum_j A_j\, x^{(j-1)} + B y + q, \qquad 0 = C x + r,
 
-for a mechanism with m = 2, :math:`C = G`, :math:`B = M^{-1} G^T`. A stiff method treats the frozen part
-:math:`(R A_j S)_j` implicitly whatever the formulation, but the turning of the constraints only if they are imposed
-along a suitable direction D: with :math:`S_o` an orthonormal basis of ker C the part
+for a mechanism, m = 2, :math:`C = G`, :math:`B = M^{-1} G^T`. A stiff method treats the frozen part :math:`(R A_j S)_j`
+implicitly whatever the formulation, but the turning of the constraints only if they are imposed along a suitable
+direction D: with :math:`S_o` an orthonormal basis of ker C the part
 
 .. math:: V_D = S_o^T D (C D)^{-1} C' S_o
 
@@ -28,7 +28,7 @@ from daedal.mechanics.increments import typical_size
 
 __all__ = ["Geometry", "Measures", "Verdict", "amplification", "decision", "measure"]
 
-_DIRECTIONAL = 0.1  # share of the assembly's increments for differences of G, which is a difference itself at times
+_DIRECTIONAL = 0.1  # fraction of the assembly's increments for differences of G, which may be a difference itself
 _FORCE_INCREMENT = 1e-5
 
 
@@ -56,20 +56,21 @@ class Measures:
     kapC : float
         :math:`\|(C C^T)^{-1}\|` with rows of C scaled to 1.
     rot : float
-        :math:`\|C^+ C' S_o\|`, the rate at which ker C turns.
+        :math:`\|C^+ C' S_o\|`, the rate at which ker C rotates.
     sigF : float
         Real part, with its sign, of the eigenvalue of the frozen part :math:`u^{(m)} = \sum R A_j S u^{(j-1)}` whose
         real part is largest in absolute value: stiffness if negative, growth if positive.
     omegaF : float
         Largest imaginary part of these eigenvalues.
     fc : float
-        :math:`\|F C'\|`, :math:`F = B (C B)^{-1}`: a bound of V_B; a large value alone proves nothing.
+        :math:`\|F C'\|`, :math:`F = B (C B)^{-1}`: a bound on V_B; a large value alone is not conclusive.
     V_B, V_CT, V_unit : float
         :math:`\|V_D\|` for D = B, :math:`C^T` and unit vectors.
     condM : float
-        Condition of the mass matrix; for information, no decision rests on it.
+        Condition number of the mass matrix; for information only.
     unknowns : int
-        Of the equations of motion in second-order form, multipliers included; 0 if there is no such form.
+        Number of unknowns of the equations of motion in second-order form, including multipliers; 0 if there is no such
+        form.
     """
 
     t: float
@@ -96,12 +97,12 @@ def measure(assembly, t: float, state) -> Measures | None:
     assembly : Assembly or HessenbergAssembly
     t : float
     state : array
-        (z, r): positions, velocities and first-order states. The multipliers are those that belong to it.
+        (z, r): positions, velocities and first-order states. The multipliers are computed from it.
 
     Returns
     -------
     Measures or None
-        None where a function of the system cannot be evaluated.
+        None if a function of the system cannot be evaluated.
 
     Examples
     --------
@@ -122,13 +123,13 @@ def measure(assembly, t: float, state) -> Measures | None:
 def amplification(before: Measures, now: Measures, direction: str = "B") -> float:
     r"""The one-step indicator :math:`a_D = \|H_D(t_n) S_o(t_{n-1})\|`, :math:`H_D = I - D (C D)^{-1} C`.
 
-    Above 1 for several steps it says that a method which imposes the constraint along D acts as an explicit one. For
-    D = C^T it never exceeds 1.
+    A value above 1 for several steps means that a method imposing the constraint along D behaves like an explicit one.
+    For D = C^T it never exceeds 1.
 
     Parameters
     ----------
     before, now : Measures
-        At the ends of a step.
+        Measures at the ends of a step.
     direction : {"B", "CT", "unit"}
     """
     if before.geometry is None or now.geometry is None:
@@ -186,7 +187,7 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
     M, C = values["mass"], values["jacobian"]
     condM = float(np.linalg.cond(M))
     if not condM < ILL_CONDITIONED_MASS:
-        # On ker C this is the same mass, and D (C D)^-1 for D = M^-1 C^T does not change
+        # On ker C this is the same mass, and D (C D)^-1 for D = M^-1 C^T is unchanged
         M = M + np.trace(M) / max(float(np.sum(C * C)), 1e-300) * (C.T @ C)
     S, upper = _kernel(C)
     columns = point.columns(values, S)
@@ -205,7 +206,7 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
 
 
 class _Point:
-    """A mechanical system about one point, for differences."""
+    """A mechanical system near one point, for finite differences."""
 
     def __init__(self, assembly, t, z, r, w, lam, a):
         self.assembly, self.t = assembly, t
@@ -241,7 +242,7 @@ class _Point:
         return (ahead["jacobian"] - behind["jacobian"]) / (2.0 * s)
 
     def influence(self, values) -> np.ndarray:
-        """How multipliers enter the forces: C^T, less what friction adds."""
+        """How multipliers enter the forces: C^T minus the contribution of friction."""
         from daedal.mechanics.constrained import FORCE
 
         C = values["jacobian"]
@@ -258,7 +259,7 @@ class _Point:
     def columns(self, values, S: np.ndarray) -> np.ndarray:
         r"""Derivatives of :math:`(f - C^T \lambda - M a,\; f_d)` along S in q, along S in v, and in r.
 
-        a and the multipliers are held; algebraic variables w follow their equation.
+        a and the multipliers are fixed; algebraic variables w follow their equation.
         """
         from daedal.mechanics.constrained import ALGEBRAIC, DYNAMICS, FORCE, RATE
 
@@ -311,7 +312,7 @@ def _companion(accelerations: np.ndarray, rates: np.ndarray, k: int, assembly) -
     return np.vstack([first, accelerations, rates])
 
 
-# --- common ---
+# --- helpers ---
 
 
 def _measures(t, order, kap1, geometry: Geometry, upper, companion, condM=np.nan, unknowns=0) -> Measures:
@@ -380,7 +381,7 @@ def _norm(matrix: np.ndarray) -> float:
 
 
 def _inverse_norm(matrix: np.ndarray) -> float:
-    """The norm of the inverse, infinite for a singular matrix; 1 if there is none."""
+    """The norm of the inverse, infinite for a singular matrix; 1 for an empty one."""
     if matrix.size == 0:
         return 1.0
     smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])

@@ -1,4 +1,4 @@
-"""A mechanical system looked over at one point: derivatives, rank, mass, consistency."""
+"""Check a mechanical system at one point: derivatives, rank, mass, consistency."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_WRONG = 1e-6  # relative error of a derivative that is not due to differences
+_WRONG = 1e-6  # relative error of a derivative that exceeds finite-difference errors
 _CONSISTENT = 1e-8
 _ASYMMETRY = 1e-10
 _DEFINITE = 1e-10
@@ -38,17 +38,17 @@ class DerivativeCheck:
     Attributes
     ----------
     name : str
-        Of the argument of MechanicalSystem.
+        The argument of MechanicalSystem.
     given : bool
         Whether the user supplied it; otherwise Daedal computes it.
     error : float
-        Largest difference from independent differences, relative to the terms of the constraint.
+        Largest deviation from independent finite differences, relative to the terms of the constraint.
     where : str
-        The constraint and the coordinate.
+        The constraint and the coordinate concerned.
     value, expected : float
-        There.
+        Its value, and the expected one.
     ok : bool
-        Whether the error is no more than the differences can tell.
+        Whether the error is within the accuracy of the finite differences.
     """
 
     name: str
@@ -62,29 +62,29 @@ class DerivativeCheck:
 
 @dataclass(frozen=True, eq=False)
 class CheckReport:
-    r"""What :meth:`daedal.MechanicalSystem.check` found; ``print`` shows it.
+    r"""The result of :meth:`daedal.MechanicalSystem.check`; ``print`` shows it.
 
     Attributes
     ----------
     t : float
     derivatives : tuple of DerivativeCheck
     n_constraints, rank : int
-        Rows of K, and how many of them are independent.
+        Rows of K, and the number of independent ones.
     redundant : list of (row, {row: coefficient})
-        The others.
+        The dependent rows.
     asymmetry : float
         Largest :math:`|M - M^T|`, relative to M.
     mass_eigenvalue : float
         Smallest eigenvalue of M on the kernel of K, with coordinates scaled by their masses; 1 for a diagonal M.
     condition : float
-        Condition of :math:`K M^{-1} K^T`, independent rows scaled to norm 1; nan if M is singular.
+        Condition number of :math:`K M^{-1} K^T`, independent rows scaled to norm 1; nan if M is singular.
     position, velocity : float
         Largest residual of the constraints, relative to their terms.
     index : int or None
-        3 with position constraints, 2 with velocity constraints only, 1 with algebraic variables only, else 0; None
-        where it is not determined.
+        3 with position constraints, 2 with velocity constraints only, 1 with algebraic variables only, else 0; None if
+        undetermined.
     problems, warnings : list of str
-        What is wrong, and what may be.
+        Errors, and possible errors.
     """
 
     t: float
@@ -103,7 +103,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong; redundant constraints are not."""
+        """Whether there are no errors; redundant constraints do not count as errors."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -129,14 +129,14 @@ class CheckReport:
 def check_system(system: MechanicalSystem, t: float, q, v=None) -> CheckReport:
     r"""Check derivatives, rank, definiteness and consistency of a mechanical system at a point.
 
-    Derivatives are compared with differences of `constraint` and `velocity_constraint` that do not use the user's
-    other functions. The bias is compared at a velocity without zeros, because it says nothing at rest.
+    Derivatives are compared with finite differences of `constraint` and `velocity_constraint` that do not use the
+    user's other functions. The bias is compared at a velocity without zeros, because it vanishes at rest.
 
     Parameters
     ----------
     system : MechanicalSystem
     t, q, v : float, array, array
-        The point; v is zero if it is None.
+        The point; None means v = 0.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def check_system(system: MechanicalSystem, t: float, q, v=None) -> CheckReport:
     rows, redundant = independent_rows(K, n_g)
     if redundant:
         words = "; ".join(dependency_in_words(found, system.constraint_label) for found in redundant[:MOST_NAMED])
-        warnings.append(f"dependent constraints here: {words}")
+        warnings.append(f"dependent constraints at this point: {words}")
     size = float(np.max(np.abs(M), initial=0.0))
     asymmetry = float(np.max(np.abs(M - M.T), initial=0.0)) / (size or 1.0)
     if asymmetry > _ASYMMETRY:
@@ -228,7 +228,7 @@ def _condition(M: np.ndarray, K: np.ndarray) -> float:
 
 
 def _residuals(system, assembly, values, t, q, v, problems) -> tuple[float, float]:
-    """The largest residuals of both levels, relative to their terms; those that matter are named."""
+    """The largest residuals of both levels, relative to their terms; significant ones are named."""
     if not system.n_lambda:
         return 0.0, 0.0
     n_g, K = system.n_constraints, values["jacobian"]
@@ -265,7 +265,7 @@ def _nonzero(x: np.ndarray) -> np.ndarray:
 def _check_derivatives(
     system: MechanicalSystem, reduced: MechanicalSystem, assembly, t, q, v, moving, probe
 ) -> tuple[list[DerivativeCheck], list[str]]:
-    """Each derivative, as given or computed, against differences of the constraints alone."""
+    """Compare each derivative, given or computed, with finite differences of the constraints."""
     found: list[DerivativeCheck] = []
     problems: list[str] = []
     n_g, n_q = system.n_constraints, system.n_q
@@ -311,7 +311,7 @@ def _check_derivatives(
 
 
 def _compare(system, name, symbol, given, values, columns, scale, labels, first):
-    """The worst entry of `values` against `columns`, pairs of differences and their errors."""
+    """The worst entry of `values` compared with `columns`, pairs of finite differences and their errors."""
     worst = (-1.0, 0, 0, True)
     for j, (expected, uncertain) in enumerate(columns):
         size = np.maximum(scale, np.abs(expected))
@@ -338,7 +338,7 @@ def _vector_function(system: MechanicalSystem, name: str):
 
 
 def _time_scale(v: np.ndarray, sizes: np.ndarray) -> float:
-    """How long a coordinate takes to change by its size, at most 1."""
+    """The time in which a coordinate changes by its size, at most 1."""
     fastest = float(np.max(np.abs(v) / sizes))
     return min(1.0, 1.0 / fastest) if fastest > 0.0 else 1.0
 
@@ -363,12 +363,12 @@ def _curvature(function, scale: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _settled(quotient, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """The value of a quotient at the increment where it changes least, entry by entry."""
+    """The value of a quotient at the increment with the smallest change, entry by entry."""
     best, error, before = None, None, None
     for h in scale * _SHARES:
         try:
             value = quotient(h)
-        except Exception:  # beyond the domain of the user's function anything may be raised
+        except Exception:  # outside its domain, the user's function may raise anything
             continue
         if before is not None and np.all(np.isfinite(value)):
             change = np.abs(value - before)

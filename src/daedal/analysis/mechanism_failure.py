@@ -1,4 +1,4 @@
-"""Why the integration of a constrained system could not go on, in words, with dense or sparse matrices."""
+"""Explain why the integration of a constrained system stopped, with dense or sparse matrices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 _NEARLY_SINGULAR = 1e-3
-_TORN = 1e-9  # jumps of constraints, beside the coordinates
-_FELT = 1e-6  # jumps of accelerations, beside the largest of them
-_NO_VALUE = 1e-6  # values that are zero beside others of the state
+_TORN = 1e-9  # jumps of constraints, relative to the coordinates
+_FELT = 1e-6  # jumps of accelerations, relative to the largest one
+_NO_VALUE = 1e-6  # values that are zero relative to others of the state
 
 
 def explain(request, assembly, segments) -> str:
-    """The message for a run that failed: the geometry first, then what the method says."""
+    """The message for a failed run: first the geometry, then the method's own reason."""
     segment = segments[-1]
     failure = segment.outcome.failure
     state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
@@ -50,30 +50,34 @@ def _in_words(request, assembly, segment, failure) -> str:
     if fixed is not None and failure.code == Ending.NEWTON_FAILED:
         return fixed_step_failed(failure, fixed)
     what = {
-        Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
+        Ending.ZERO_WEIGHT: "a variable and its atol are zero: no error at all would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",
         Ending.STALLED: Ending.STALLED.meaning,
-        Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",
-        Ending.NEWTON_FAILED: "Newton's method did not converge, however short the step",
+        Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance for arbitrarily short steps",
+        Ending.NEWTON_FAILED: "Newton's method did not converge for arbitrarily short steps",
         Ending.MATRIX_SINGULAR: "the iteration matrix is singular",
-        Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
+        Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, for arbitrarily short steps",
     }.get(failure.code, f"the method gave up (code {failure.code})")
     hint = {
-        Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which "
-        "a variable does not matter; it may be an array with an entry for each",
+        Ending.ZERO_WEIGHT: (
+            f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which a variable is "
+            "negligible; it may be an array with one entry per variable"
+        ),
         Ending.MAX_STEPS: more_steps(failure, request.span),
         Ending.STALLED: "loosen rtol and atol, use method='dassl' if the system is stiff, or give max_steps",
-        Ending.ERROR_TEST_FAILED: "look for a blow-up near this time, and stop before it with a terminal event "
-        "(events=...)",
+        Ending.ERROR_TEST_FAILED: (
+            "check for a blow-up near this time, and stop before it with a terminal event (events=...)"
+        ),
         Ending.NEWTON_FAILED: "use formulation='ggl' with method='dassl'",
-        Ending.MATRIX_SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use "
-        "method='dassl'",
-        Ending.UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
+        Ending.MATRIX_SINGULAR: (
+            "check for constraints that become dependent and for coordinates without mass; or use method='dassl'"
+        ),
+        Ending.UNEVALUABLE: "check square roots, logarithms and quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
     if segment.method.works_on("second_order") and failure.code in (Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):
         hint += (
-            ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances "
-            "below about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"
+            ". This method differentiates positions numerically to obtain velocities, with round-off that grows "
+            "like 1/h: tolerances below about 1e-9 need method='auto', or formulation='ggl' with method='dassl'"
         )
     if failure.code in (Ending.MAX_STEPS, Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):
         cause = _discontinuity(assembly, segment, failure)
@@ -83,7 +87,7 @@ def _in_words(request, assembly, segment, failure) -> str:
 
 
 class _Motion:
-    """The equations of motion of a constrained system as F = y' - (slope of (z, r)), for a close look."""
+    """The equations of motion of a constrained system as F = y' - (slope of (z, r)), for the search for jumps."""
 
     def __init__(self, assembly):
         self._assembly, self.n, self.names = assembly, assembly.n_state, assembly.state_names()
@@ -97,7 +101,7 @@ class _Motion:
 
 
 def _discontinuity(assembly, segment, failure) -> list[str] | None:
-    """A jump of the accelerations close to where the run stopped: at a time, or where a variable passes a value."""
+    """A jump of the accelerations near the end of the run: at a time, or where a variable crosses a value."""
     motion = _Motion(assembly)
     probe = Probe(motion)
     state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
@@ -113,13 +117,15 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
         torn = _torn_constraints(assembly, float(np.nextafter(t, failure.t_span[0])), t, state)
         if torn:
             return [
-                f"Likely cause: {torn} at t = {t:.10g}, and no motion follows a constraint that jumps.",
-                "Remedy: make the constraint a continuous function of time, or let modes with a reset follow each "
-                "other (daedal.HybridProblem).",
+                f"Likely cause: {torn} at t = {t:.10g}, and no motion can follow a constraint that jumps.",
+                (
+                    "Remedy: make the constraint a continuous function of time, or use modes with a reset "
+                    "(daedal.hybrid.HybridProblem)."
+                ),
             ]
         return [
             f"Likely cause: a discontinuity. {_jumps(motion, jump)} at t = {t:.10g}.",
-            f"Remedy: begin anew there, solve(..., breakpoints=[{t!r}]).",
+            f"Remedy: restart there, solve(..., breakpoints=[{t!r}]).",
         ]
     path = flow(*point, failure.h, failure.t_span)
     jump = find_jump(probe, path, _FELT * size)
@@ -129,7 +135,7 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
 
 
 def _torn_constraints(assembly, before: float, behind: float, state: np.ndarray) -> str | None:
-    """The position constraint that is another one float later."""
+    """The position constraint that jumps between adjacent floating-point times."""
     from daedal.mechanics.constrained import POSITION
 
     z = state[: assembly.m * assembly.nx]
@@ -155,8 +161,11 @@ def _switch_in_words(probe: Probe, motion: _Motion, path: Path, jump: Jump) -> l
     where = f" where {listing(passed)}" if passed else ""
     return [
         f"Likely cause: a discontinuity. {_jumps(motion, jump)}{where}, at t = {number(t)}.",
-        "Remedy: do not switch inside the functions of the model. State the two sides as modes (daedal.HybridProblem); "
-        "for dry friction daedal.Friction does it, for contacts daedal.unilateral.",
+        (
+            "Remedy: do not switch inside the functions of the model. Define both sides as modes "
+            "(daedal.hybrid.HybridProblem), with daedal.hybrid.Friction for dry friction and "
+            "daedal.hybrid.UnilateralProblem for contacts."
+        ),
     ]
 
 
@@ -190,18 +199,17 @@ def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str 
             where = "at" if distance == 0.0 else "beyond"
             named = zip(assembly.state_names()[:MOST_NAMED], state, strict=False)
             values = listing((f"{name} = {number(x)}" for name, x in named), n)
-            what = "the equations could not be evaluated at the next step, however short"
+            what = "the equations could not be evaluated at the next step, for arbitrarily short steps"
             return (
-                f"{_stopped(request, segment, failure, what)}\n"
-                f"Likely cause: {where} t = {failure.t:.10g}, {values}, {found}.\n"
-                "Remedy: if the model ends here, end t_span before or stop with a terminal event (events=...); else "
-                f"look for roots, logarithms and quotients in {found.split()[0]}."
+                f"{_stopped(request, segment, failure, what)}\nLikely cause: {where} t = {failure.t:.10g}, "
+                f"{values}, {found}.\nRemedy: if the model ends here, end t_span before or stop with a terminal "
+                f"event (events=...); else check roots, logarithms and quotients in {found.split()[0]}."
             )
     return None
 
 
 def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
-    """A remark if the mass matrix does not determine the motions that the constraints leave free."""
+    """A note if the mass matrix does not determine the motions that the constraints leave free."""
     if assembly.linear:
         return []
     from daedal.mechanics.constrained import JACOBIAN, MASS
@@ -224,11 +232,11 @@ def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
     ]
 
 
-# --- Why the integration of a system with sparse matrices could not go on, in words ----------------------------------
+# --- systems with sparse matrices ------------------------------------------------------------------------------------
 
 
 def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
-    """Why a run failed: dependent constraints where it stopped, or what the method says."""
+    """Why a run failed: dependent constraints where it stopped, or the method's own reason."""
     t, nx = float(failure.t), assembly.nx
     if failure.code in (Ending.MAX_STEPS, Ending.STALLED):
         limit = f"the limit of {counted(failure.steps, 'step')} was reached"
@@ -245,10 +253,10 @@ def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
 
 
 def describe_dependence(system: MechanicalSystem, t: float, null: np.ndarray) -> str:
-    """What makes the augmented matrix singular, from the vector that it annihilates."""
+    """The cause of a singular augmented matrix, from its null vector."""
     n = system.n_q
     free, dependent = np.abs(null[:n]), np.abs(null[n:])
-    reason = "constraints are dependent, or directions that they leave free have no mass"
+    reason = "constraints are dependent, or free directions have no mass"
     largest = float(np.max(np.abs(null), initial=0.0))
     if np.isfinite(largest) and largest > 0.0:
         rows = np.flatnonzero(dependent > 0.1 * np.max(dependent, initial=0.0))
@@ -260,6 +268,6 @@ def describe_dependence(system: MechanicalSystem, t: float, null: np.ndarray) ->
             named = listing((system.label(int(i)) for i in columns[:MOST_NAMED]), columns.size)
             reason = f"the mass matrix is singular in a direction that the constraints leave free: {named}"
     return (
-        f"accelerations and multipliers are not determined at t = {t:g}: {reason}. "
-        "Remedy: sparse systems need independent constraints; leave out those that follow from others."
+        f"accelerations and multipliers are not determined at t = {t:g}: {reason}. Remedy: sparse systems need "
+        "independent constraints; remove those that follow from others."
     )

@@ -1,4 +1,4 @@
-"""A close look at a problem near the point where a run stopped: is it defined, does it jump, is its matrix right?"""
+"""Examine a problem near the point where a run stopped: domain, jumps, correctness of its matrix."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ import numpy as np
 LARGEST_DENSE = 500
 _GRID = np.linspace(-1.0, 1.0, 17)
 _BISECTIONS = 30
-_CLOSE = 2.0**-20  # to a jump, as part of a path
-_FLOW_FRACTION = 1e-6  # of the interval of integration: how far to look ahead along the solution
+_CLOSE = 2.0**-20  # distance to a jump, as a fraction of a path
+_FLOW_FRACTION = 1e-6  # of the interval of integration: length of the path ahead along the solution
 _WRONG_ENTRY = 0.05
-# Of rounding errors: longer ways, places on them, the part of a jump that is left, and on how many of them.
+# For rounding errors: longer paths, positions on them, the remaining fraction of a jump, and on how many of them.
 _WIDER = 4.0 ** np.arange(1, 8)
 _SCATTERED = 2.0 * np.modf(0.618034 * np.arange(1, 41))[0] - 1.0
 _LEAST_REST, _RECURRENCES = 0.1, 3
 _ROUNDOFF = float(np.finfo(float).eps)
-_REPEATED = 29  # calls with the same arguments; a prime, so that no period of the function hides behind it
-# Of kinks: second differences in units of round-off that are felt, how often the distance is halved, how many of these
-# must be felt, and the part of the first estimate of the jump that must stay.
+_REPEATED = 29  # calls with the same arguments; a prime, so that it is no multiple of a period of the function
+# For kinks: detectable second differences in units of round-off, number of halvings of the distance, how many must be
+# detectable, and the fraction of the first estimate of the jump that must remain.
 _FELT, _HALVINGS, _FEWEST_HALVINGS, _STAYS = 20.0, 10, 4, 0.4
 
 Path = Callable[[float], tuple[float, np.ndarray, np.ndarray]]
 
 
 class Probe:
-    """The functions of a problem as functions that never raise.
+    """The functions of a problem, wrapped so that they never raise.
 
-    Where a function raises, or returns what it must not, the result is NaN and `complaint` keeps the reason.
+    If a function raises or returns an invalid value, the result is NaN and `complaint` stores the reason.
     """
 
     def __init__(self, problem: Any):
@@ -42,18 +42,18 @@ class Probe:
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
     def sample(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The same from machine code, if there is some: for many points."""
+        """The same using machine code if available, for many points."""
         result = self._guarded(self.problem.sample, t, y, yp)
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
     def varies(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[int, ...]:
-        """The equations that have other values when they are evaluated again with the same arguments."""
+        """The equations whose values differ when evaluated again with the same arguments."""
         values = np.array([self.residual(t, y, yp) for _ in range(_REPEATED)])
         same = np.all((values == values[0]) | (np.isnan(values) & np.isnan(values[0])), axis=0)
         return tuple(int(i) for i in np.flatnonzero(~same))
 
     def terms(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The size of the terms whose sum each equation is, from the response to small relative changes."""
+        """The size of the terms that each equation sums, from its response to small relative changes."""
         small, base = np.sqrt(_ROUNDOFF), self.residual(t, y, yp)
         size = np.abs(base)
         for signs in (1.0, np.where(np.arange(self.n) % 2, -1.0, 1.0)):
@@ -88,7 +88,7 @@ class Probe:
                 result = function(*arguments)
             result = result.toarray() if hasattr(result, "toarray") else result
             return np.asarray(result, dtype=float)
-        except Exception as error:  # whatever the user's function raises: the diagnosis goes on without this value
+        except Exception as error:  # the user's function may raise anything: the diagnosis continues without this value
             self.complaint = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             return None
 
@@ -102,7 +102,7 @@ def _from_band(band, ml, mu):
 
 
 def flow(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float, float]) -> Path:
-    """A short way along the solution: s from -1 (behind) to 1 (ahead), within the interval of integration."""
+    """A short path along the solution: s from -1 (backward) to 1 (forward), within the interval of integration."""
     reach = max(_FLOW_FRACTION * abs(t_span[1] - t_span[0]), 1e3 * abs(h))
     low, high = min(t_span), max(t_span)
     sign = 1.0 if t_span[1] >= t_span[0] else -1.0
@@ -115,7 +115,7 @@ def flow(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float,
 
 
 def in_time(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float, float]) -> Path:
-    """The same way through time alone: y and y' stay; evenly from its first to its last time."""
+    """The same path in time only: y and y' are constant; evenly from its first to its last time."""
     ahead = flow(t, y, yp, h, t_span)
     first, last = ahead(-1.0)[0], ahead(1.0)[0]
     return lambda s: (first + 0.5 * (s + 1.0) * (last - first), y, yp)
@@ -128,7 +128,7 @@ def along(t: float, y: np.ndarray, yp: np.ndarray, change: np.ndarray) -> Path:
 
 @dataclass(frozen=True)
 class Jump:
-    """Equation `equation` changes by `size` at the place `s` of a path; `recurs` if it does so all over again."""
+    """Equation `equation` jumps by `size` at position `s` of a path; `recurs` if it jumps repeatedly."""
 
     equation: int
     size: float
@@ -154,7 +154,7 @@ def find_jump(probe: Probe, path: Path, negligible: np.ndarray) -> Jump | None:
 
 
 def _steepest(probe: Probe, path: Path, equation: int, low: float, high: float) -> tuple[float, float]:
-    """The change of an equation in the shortest interval that bisection towards larger changes finds, and where."""
+    """The change of an equation over the last interval of a bisection towards larger changes, and its position."""
     at_low, at_high = (probe.residual(*path(s))[equation] for s in (low, high))
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
@@ -167,9 +167,9 @@ def _steepest(probe: Probe, path: Path, equation: int, low: float, high: float) 
 
 
 def _recurs(probe: Probe, path: Path, equation: int, size: float, place: float) -> bool:
-    """Whether an equation jumps all over again, as rounding errors do, and does not switch.
+    """Whether an equation jumps repeatedly, as rounding errors do, rather than switching once.
 
-    What is left of it beside a cubic and one jump is then as large as the jump, and no larger on longer ways; of a
+    The remainder after fitting a cubic and one jump is then as large as the jump, and no larger on longer paths; for a
     smooth function it would grow with a power of their length.
     """
     found = 0
@@ -192,9 +192,9 @@ class Kink:
 
 
 def find_kink(probe: Probe, path: Path, negligible: np.ndarray) -> Kink | None:
-    """A kink of an equation on a path through time: a second difference that shrinks with the distance, not its square.
+    """A kink of an equation on a path in time: a second difference proportional to the distance, not its square.
 
-    Divided by the distance, it tends to the jump of the slope; that of a smooth function tends to zero.
+    Divided by the distance it tends to the jump of the slope; for a smooth function it tends to zero.
     """
     values = np.array([probe.residual(*path(s)) for s in _GRID])
     if not np.all(np.isfinite(values)):
@@ -228,7 +228,7 @@ def find_kink(probe: Probe, path: Path, negligible: np.ndarray) -> Kink | None:
 
 
 def _where_lines_meet(path: Path, value, centre: float, h: float, width: float) -> float:
-    """The time at which the lines on both sides of a kink within h of `centre` meet."""
+    """The time at which the lines on both sides of a kink within h of `centre` intersect."""
     lines = []
     for sign in (-1.0, 1.0):
         s = np.array([centre + sign * h, centre + sign * (h + width)])
@@ -241,7 +241,7 @@ def _where_lines_meet(path: Path, value, centre: float, h: float, width: float) 
 
 
 def first_time_behind(probe: Probe, path: Path, jump: Jump) -> float:
-    """The first float behind a jump in time, in the direction of the path."""
+    """The first floating-point number after a jump in time, in the direction of the path."""
     (before, y, yp), (behind, _, _) = path(jump.s - _CLOSE), path(jump.s + _CLOSE)
     old = probe.residual(before, y, yp)[jump.equation]
     while True:
@@ -255,7 +255,7 @@ def first_time_behind(probe: Probe, path: Path, jump: Jump) -> float:
 
 
 def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
-    """The variables each of which makes the jump when it alone moves across it; none if time does."""
+    """The variables each of which causes the jump when it alone crosses it; none if time does."""
     t, y, yp = path(jump.s - _CLOSE)
     later, beyond, _ = path(jump.s + _CLOSE)
     before = probe.residual(t, y, yp)[jump.equation]
@@ -272,7 +272,7 @@ def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where the residual stops being defined: last good and first bad place on a path, the equations, or why."""
+    """Boundary of the residual's domain: last good and first bad position on a path, the equations, or why."""
 
     good: float
     bad: float
@@ -302,7 +302,7 @@ def find_edge(probe: Probe, path: Path) -> Edge | None:
 
 
 def bad_equations(probe: Probe, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[tuple[int, ...], str | None]:
-    """The equations that are NaN or infinite, and what the residual raised, if it did."""
+    """The equations that are NaN or infinite, and the exception of the residual, if any."""
     probe.complaint = None
     values = probe.residual(t, y, yp)
     return tuple(int(i) for i in np.flatnonzero(~np.isfinite(values))), probe.complaint
@@ -323,7 +323,7 @@ def culprits(probe: Probe, path: Path, edge: Edge) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class WrongEntry:
-    """An entry of the iteration matrix that disagrees with careful differences.
+    """An entry of the iteration matrix that disagrees with accurate differences.
 
     `origin` is "jacobian" (the user's function), "structure" (outside `sparsity` or `bandwidth`) or "differences".
     """
@@ -336,7 +336,7 @@ class WrongEntry:
 
 
 def find_wrong_entry(probe: Probe, E, B, t, y, yp, cj, h, weights) -> WrongEntry | None:
-    """Compare the matrix that DASSL uses, the user's or its own difference quotients, with ``cj E + B``."""
+    """Compare the matrix used by DASSL, given by the user or from difference quotients, with ``cj E + B``."""
     expected = cj * E + B
     outside = np.where(_structure(probe.problem), 0.0, expected)
     used = probe.jacobian(t, y, yp, cj)
@@ -347,7 +347,7 @@ def find_wrong_entry(probe: Probe, E, B, t, y, yp, cj, h, weights) -> WrongEntry
         used = _dassl_differences(probe, t, y, yp, cj, h, weights)
     if not np.all(np.isfinite(used)):
         return None
-    # An error matters if it moves its equation as much as the largest entries do.
+    # An error matters if it changes its equation as much as the largest entries do.
     effect = np.abs(used - expected) * weights
     size = (np.maximum(np.abs(expected), np.abs(used)) * weights).max(axis=1, keepdims=True)
     share = effect / np.where(size > 0.0, size, 1.0)
@@ -358,7 +358,7 @@ def find_wrong_entry(probe: Probe, E, B, t, y, yp, cj, h, weights) -> WrongEntry
 
 
 def _structure(problem) -> np.ndarray:
-    """Where the problem says that the iteration matrix has entries."""
+    """The structure of the iteration matrix declared by the problem."""
     n = problem.n
     pattern, bandwidth = getattr(problem, "sparsity", None), getattr(problem, "bandwidth", None)
     if pattern is not None:

@@ -1,9 +1,9 @@
 """Variables that the equations leave undetermined, for problems of any size, from factors of the iteration matrix.
 
 If ``dF/dy + c dF/dy'`` is singular for every c, the equations do not determine the solution, however often they are
-differentiated. Round-off hides it: the factors of such a matrix exist, with a pivot that is a rounding error. Solving
-with them amplifies what cannot be determined above all else (inverse iteration), and the transposed factors give the
-combination of equations that is empty.
+differentiated. Round-off hides this: such a matrix can still be factorised, with a pivot that is a rounding error.
+Solving with the factors amplifies the undetermined directions (inverse iteration), and the transposed factors give the
+vanishing combination of equations.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import numpy as np
 from daedal.analysis.probe import Probe
 from daedal.index.structure.equilibration import equilibrate, scaled
 
-_LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are found by differences
+_LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are computed by finite differences
 _FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T
 _INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # of difference quotients; most equations are linear in y'
-_FIRST, _MOST = 4, 64  # directions that are followed at once
-_AMPLIFIED = 1e11  # by a matrix that may be singular, in units in which its entries are about 1
-_SURELY = 1e14  # amplified by a matrix that is singular to working precision
-_DISAGREE = 0.05  # part by which solutions differ if a pivot is a rounding error
-_SMALLEST = 4.0 * float(np.finfo(float).eps)  # takes the place of a pivot that vanishes
-_SHARE = 1e-3  # of a variable in what is undetermined, beside the largest
-_BESIDE = 1e-2  # how far off the solution a singular matrix has to be singular as well
-_BY_DIFFERENCES = 1e6  # amplified by a matrix of difference quotients that may be singular
-_CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9  # along a direction that is undetermined F stays as it is
+_FIRST, _MOST = 4, 64  # directions that are followed simultaneously
+_AMPLIFIED = 1e11  # amplification by a possibly singular matrix, scaled to entries of about 1
+_SURELY = 1e14  # amplification by a matrix that is singular to working precision
+_DISAGREE = 0.05  # relative difference of solutions if a pivot is a rounding error
+_SMALLEST = 4.0 * float(np.finfo(float).eps)  # replaces a vanishing pivot
+_SHARE = 1e-3  # component of a variable in an undetermined direction, relative to the largest
+_BESIDE = 1e-2  # distance from the solution at which a singular matrix must be singular as well
+_BY_DIFFERENCES = 1e6  # amplification by a possibly singular matrix of difference quotients
+_CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9  # F must be constant along an undetermined direction
 
 
 @dataclass(frozen=True)
 class Undetermined:
-    """Variables that the equations do not determine, and the equations of which some follow from others.
+    """Variables that the equations do not determine, and the dependent equations.
 
     Attributes
     ----------
     variables, equations : tuple of int
     freedom : int
-        How many more equations it takes.
+        The number of missing equations.
     """
 
     variables: tuple[int, ...]
@@ -48,19 +48,19 @@ class Undetermined:
 
 
 def undetermined(problem: Any, points: Iterable[tuple[float, np.ndarray, np.ndarray]], time: float):
-    """What the equations leave undetermined at all of some points, and beside them; None if they determine everything.
+    """Variables undetermined at all given points and in their neighbourhood; None if all are determined.
 
     Parameters
     ----------
     problem : ImplicitDAE or SemiExplicitDAE
     points : iterable of (t, y, y')
     time : float
-        A time in which the solution changes.
+        A time scale of the solution.
 
     Returns
     -------
     Undetermined or None
-        None as well where no derivatives can be had.
+        None also if no derivatives are available.
     """
     probe = Probe(problem)
     rng, found = np.random.default_rng(0), None
@@ -69,7 +69,7 @@ def undetermined(problem: Any, points: Iterable[tuple[float, np.ndarray, np.ndar
             for point in ((t, y, yp), (t, _beside(rng, y), _beside(rng, yp))):
                 pencil = _pencil(probe, *point, time)
                 if pencil is None and found is not None:
-                    continue  # beside the solution the equations need not be defined
+                    continue  # away from the solution the equations may be undefined
                 for c in np.divide(_FACTORS, time):
                     found = None if pencil is None else pencil(c)
                     if found is None:
@@ -82,7 +82,7 @@ def _beside(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _pencil(probe: Probe, t, y, yp, time: float) -> Callable[[float], Undetermined | None] | None:
-    """Of a factor c, what dF/dy + c dF/dy' leaves undetermined at a point; None if there are no derivatives."""
+    """A function of c: the null spaces of dF/dy + c dF/dy' at a point; None if there are no derivatives."""
     problem = probe.problem
     if getattr(problem, "exact_matrix", None) is not None and problem.exact_matrix(t, y, yp) is not None:
         return lambda c: _null_spaces(problem.exact_matrix(t, y, yp, c))
@@ -91,7 +91,7 @@ def _pencil(probe: Probe, t, y, yp, time: float) -> Callable[[float], Undetermin
     E, B = _differences(probe, t, y, yp, time)
 
     def stays(c: float, directions: np.ndarray, units: np.ndarray) -> bool:
-        felt = (abs(B) + c * abs(E)) @ units  # if all unknowns changed by their units
+        felt = (abs(B) + c * abs(E)) @ units  # effect of changing all unknowns by their units
         for v in directions.T:
             size = max(float(np.max(np.abs(y))), 1.0) / np.max(np.abs(units * v))
             steps = [size * d for d in _CHANGES]
@@ -124,10 +124,10 @@ def _differences(probe: Probe, t, y, yp, time: float) -> tuple[Any, Any]:
 
 
 def _null_spaces(matrix: Any, confirmed: Callable[[np.ndarray, np.ndarray], bool] | None = None) -> Undetermined | None:
-    """The null spaces of a square matrix, dense or sparse, that is singular up to round-off; None if it is not.
+    """The null spaces of a square matrix, dense or sparse, that is singular up to round-off; None if it is regular.
 
-    `confirmed` decides about a matrix whose entries are known less well: by changes of the unknowns that it hardly
-    feels, and their units.
+    `confirmed` decides for a matrix with less accurate entries, from changes of the unknowns that it nearly
+    annihilates, and their units.
     """
     n = matrix.shape[0]
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
@@ -143,7 +143,7 @@ def _null_spaces(matrix: Any, confirmed: Callable[[np.ndarray, np.ndarray], bool
     if not np.max(np.abs(amplified)) > limit:
         return None
     if confirmed is None and not factors.repaired and not np.max(np.abs(amplified)) > _SURELY:
-        # Another rounding of the same matrix: a condition that is merely large leaves the solution as it is.
+        # Another rounding of the same matrix: merely bad conditioning leaves the solution nearly unchanged.
         stretch = rng.uniform(0.5, 2.0, (2, n))
         other = _Factors(scaled(matrix, *stretch))
         again = stretch[1][:, None] * other.solve(stretch[0][:, None] * first)
@@ -176,7 +176,7 @@ def _members(basis: np.ndarray) -> tuple[int, ...]:
 
 
 class _Factors:
-    """LU factors of a matrix with entries of size 1; pivots that vanish are repaired."""
+    """LU factors of a matrix with entries of size 1; vanishing pivots are replaced."""
 
     def __init__(self, matrix: Any):
         if isinstance(matrix, np.ndarray):
@@ -195,26 +195,26 @@ class _Factors:
         self.repaired, matrix = False, matrix.tocsc()
         try:
             factors = splu(matrix)
-        except RuntimeError:  # SuperLU's word for a pivot that vanishes
+        except RuntimeError:  # SuperLU's error for a vanishing pivot
             self.repaired = True
             factors = splu((matrix + _SMALLEST * sp.eye_array(matrix.shape[0])).tocsc())
         self._solve = lambda b, transposed: factors.solve(b, trans="T" if transposed else "N")
 
     def solve(self, b: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """The inverse, or its transpose, times b; what is beyond the range of floats is large."""
+        """The inverse, or its transpose, times b; overflow gives large values."""
         return np.nan_to_num(self._solve(b, transposed), nan=1e300, posinf=1e300, neginf=-1e300)
 
 
 def in_words(problem: Any, found: Undetermined) -> str:
-    """Which variables are left undetermined, and which equations depend on each other."""
+    """The undetermined variables and the dependent equations, in words."""
     from daedal.analysis.wording import FROM_ZERO, equations, variables
 
     which, several = equations(found.equations), len(found.equations) > 1
     verb = "repeat or contradict one another" if several else "follows from others, or contradicts them"
     together = ": they can change together" if len(found.variables) > 1 else ""
-    replaced = f"{found.freedom} of these equations by as many that fix some"
+    replaced = f"{found.freedom} of these equations by as many that determine some"
     if found.freedom == 1:
-        replaced = "one of these equations by one that fixes one"
+        replaced = "one of these equations by one that determines one"
     return (
         f"the equations leave {variables(problem, found.variables)} undetermined{together}; "
         f"{which} {FROM_ZERO} {verb}. Remedy: replace {replaced} of these variables"

@@ -1,4 +1,4 @@
-"""How messages name variables, equations and numbers."""
+"""Names of variables, equations and numbers in messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _LONGEST_VECTOR = 20
 
 
 def number(x: float) -> str:
-    """Four digits are enough for a sentence."""
+    """A number with four digits, enough for a sentence."""
     return f"{x:.4g}"
 
 
@@ -33,7 +33,7 @@ def equations(which: Sequence[int], most: int = MOST_NAMED) -> str:
 
 
 def powers(which: Sequence[int], n: int) -> str:
-    """A vector of n entries, 1 for those of `which` and 0 for all others, as it is written in a call."""
+    """A vector of n entries, 1 for those of `which` and 0 for all others, in source form."""
     if n <= _LONGEST_VECTOR:
         return f"[{', '.join('1' if i in which else '0' for i in range(n))}]"
     return f"np.isin(np.arange({n}), {sorted(which)}).astype(float)"
@@ -56,7 +56,7 @@ def ordinal(count: int) -> str:
 
 
 def largest(values: np.ndarray) -> list[int]:
-    """The places of the few largest finite values that are not negligible beside the largest one, largest first."""
+    """Indices of the few largest finite values that are not negligible compared with the largest one, largest first."""
     sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
     order = np.argsort(-sizes, kind="stable")[:MOST_NAMED]
     return [int(i) for i in order if sizes[i] > 1e-3 * sizes[order[0]]]

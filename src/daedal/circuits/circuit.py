@@ -1,4 +1,4 @@
-"""Circuits: elements between nodes, as equations, at rest, and in time."""
+"""Circuits: elements between nodes, their equations, operating points and simulation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
 class Circuit:
     """A circuit.
 
-    Made by :func:`daedal.circuits.parse` or :func:`daedal.circuits.read`.
+    Created by :func:`daedal.circuits.parse` or :func:`daedal.circuits.read`.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Circuit:
     t_span : tuple or None
         The interval of ``.tran``.
     ignored : tuple of str
-        Cards of the netlist that do not belong to a circuit.
+        Cards of the netlist that are ignored.
 
     Examples
     --------
@@ -62,11 +62,11 @@ class Circuit:
     ignored: tuple[str, ...] = ()
 
     def __post_init__(self):
-        check = self.topology  # refuses what cannot be solved
+        check = self.topology  # raises for circuits that cannot be solved
         assert check is not None
         for node in self.held:
             if node not in self.nodes:
-                raise daedal.InvalidProblemError(f".ic names the node {node}, to which no element is connected")
+                raise daedal.InvalidProblemError(f".ic names the node {node}, but no element is connected to it")
 
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -90,12 +90,12 @@ class Circuit:
 
     @cached_property
     def topology(self) -> Topology:
-        """Loops and cutsets, and the index that they tell."""
+        """Loops and cutsets, and the resulting index."""
         for element in self.elements:
             for node in element.control if element.kind in "EG" else ():
                 if node != GROUND and node not in self.nodes:
                     raise daedal.InvalidProblemError(
-                        f"{element.name} is controlled by the voltage of node {node}, to which no element is connected"
+                        f"{element.name} is controlled by the voltage of node {node}, but no element is connected to it"
                     )
         return topology(self.branches, self.nodes)
 
@@ -116,14 +116,14 @@ class Circuit:
         Parameters
         ----------
         form : {"nodal", "charge", "tableau"}
-            Modified nodal analysis; the same with all charges and fluxes as unknowns; voltages and currents of all
-            branches.
+            Modified nodal analysis; the same with all charges and fluxes as unknowns; or with voltages and currents of
+            all branches.
 
         Returns
         -------
         daedal.ImplicitDAE
-            Its unknowns are ``v(node)``, ``i(L1)``, ``q(C1)``, ``phi(L1)``, and in the tableau ``u(R1)`` and
-            ``i(R1)`` of all branches. The equation with the number of ``v(node)`` is Kirchhoff's current law there.
+            Unknowns are ``v(node)``, ``i(L1)``, ``q(C1)``, ``phi(L1)``, and in the tableau ``u(R1)`` and ``i(R1)`` of
+            all branches. The equation with the index of ``v(node)`` is Kirchhoff's current law at that node.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class Circuit:
         )
 
     def operating_point(self, t: float = 0.0, form: str = "nodal") -> OperatingPoint:
-        """The state at rest, with the sources of time `t`: capacitors carry no current, inductors no voltage.
+        """The DC operating point, with the sources at time `t`: capacitors carry no current, inductors no voltage.
 
         Raises
         ------
@@ -168,12 +168,12 @@ class Circuit:
         t0 : float
         form : {"nodal", "charge", "tableau"}
         given : mapping, optional
-            Voltages of capacitors, currents of inductors and voltages of nodes at the start, such as
-            ``{"C1": 5.0, "L1": 0.1, "v(out)": 1.0}``. They count before ``ic=`` and ``.ic`` of the netlist. All that is
-            not given is at its operating point.
+            Initial voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
+            0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. Everything else is at
+            its operating point.
         empty : bool
-            Capacitors and inductors of which nothing is given are empty instead, as with ``uic`` in SPICE, but for
-            those whose voltage or current follows from sources and other ones.
+            Whether capacitors and inductors without given values are empty instead, as with ``uic`` in SPICE, except
+            those whose voltage or current is determined by sources and other elements.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class Circuit:
         return replace(self, elements=tuple(element.with_values(values) for element in self.elements))
 
     def breakpoints(self, t0: float, t1: float) -> np.ndarray:
-        """The times between t0 and t1 at which sources have kinks or jumps."""
+        """Times between t0 and t1 at which sources have kinks or jumps."""
         corners = [element.signal.corners(t0, t1) for element in self.elements if element.signal is not None]
         return np.array(sorted({corner for found in corners for corner in found}))
 
@@ -227,17 +227,17 @@ class Circuit:
         Parameters
         ----------
         t_span : (float, float), optional
-            That of ``.tran`` if it is not given.
+            By default that of ``.tran``.
         form, given, empty
             As for :meth:`start`.
         **options
-            Of :func:`daedal.solve`; `params` are other values by name, as for :meth:`with_values`. Kinks of sources are
-            break points unless others are given; absolute tolerances are those of :meth:`tolerances`.
+            For :func:`daedal.solve`; `params` are other values by name, as for :meth:`with_values`. Kinks of sources
+            are break points unless others are given; absolute tolerances are those of :meth:`tolerances`.
 
         Returns
         -------
         daedal.Solution
-            A :class:`daedal.HybridSolution` where sources have kinks in the interval.
+            A :class:`daedal.HybridSolution` if sources have kinks in the interval.
         """
         if t_span is None and self.t_span is None:
             raise daedal.InvalidProblemError("t_span is missing: the netlist has no .tran card")
@@ -257,13 +257,13 @@ class Circuit:
         return self._as_code("nodal")
 
     def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
-        """What :func:`daedal.solve` solves where it is given the circuit: the nodal equations, the same each time."""
+        """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, the same object every time."""
         return self._stated
 
     def as_initial(self, initial: Any, t0: float, params: Mapping[str, float] | None = None) -> Any:
         """Initial values of :meth:`as_problem`, from voltages and currents by name as in :meth:`start`.
 
-        None is the operating point; a pair of values and derivatives is returned as it is.
+        None is the operating point; a pair of values and derivatives is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -271,7 +271,7 @@ class Circuit:
         return circuit._start(circuit._as_code("nodal"), t0, "nodal", circuit._levels(initial or {}, False))
 
     def as_breakpoints(self, t0: float, t1: float, params: Mapping[str, float] | None = None) -> np.ndarray | None:
-        """The times at which sources have kinks or jumps; None if there are none."""
+        """Times at which sources have kinks or jumps; None if there are none."""
         corners = (self.with_values(params) if params else self).breakpoints(min(t0, t1), max(t0, t1))
         return corners if corners.size else None
 
@@ -281,7 +281,7 @@ class Circuit:
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
 
     def _as_code(self, form: str) -> daedal.ImplicitDAE:
-        """The problem; a large one as machine code, which start and run share."""
+        """The problem; a large one as machine code, shared by start and run."""
         problem = self.problem(form)
         return problem.compiled(backend="trace") if problem.n > LARGEST else problem
 
@@ -295,13 +295,13 @@ class Circuit:
         return daedal.consistent_initial(problem, t0, (x, None), atol=self.tolerances(form))
 
     def _levels(self, given: Mapping[str, float], empty: bool) -> dict[str, float]:
-        """Voltages and currents that are held at the start, by name of the element or of the node's voltage."""
+        """Voltages and currents fixed at the start, by name of the element or of the node's voltage."""
         states = {element.name: element.initial for element in self.elements if element.kind in "CL"}
         potentials = [f"v({node})" for node in self.nodes]
         for name in given:
             if name not in states and name not in potentials:
                 known = listing([*states, *potentials][:20])
-                raise daedal.InvalidProblemError(f"given: {name!r} is no capacitor, inductor or node of {known}")
+                raise daedal.InvalidProblemError(f"given: {name!r} is not a capacitor, inductor or node of {known}")
         levels = {name: initial for name, initial in states.items() if initial is not None}
         levels |= {f"v({node})": level for node, level in self.held.items()}
         levels |= {name: float(level) for name, level in given.items()}
@@ -316,13 +316,13 @@ def parse(text: str) -> Circuit:
     Parameters
     ----------
     text : str
-        One element in a line, as in SPICE; see the user guide on circuits for all of them.
+        One element per line, as in SPICE; see the user guide on circuits for all of them.
 
     Raises
     ------
     daedal.InvalidProblemError
-        With the line and what is wrong with it; or with the names of floating nodes, loops of voltage sources and
-        cutsets of current sources.
+        With the line and the error; or with the names of floating nodes, loops of voltage sources and cutsets of
+        current sources.
 
     Examples
     --------
@@ -339,14 +339,14 @@ def parse(text: str) -> Circuit:
     """
     if not isinstance(text, str):
         raise daedal.InvalidProblemError(
-            f"a netlist is a text, not {type(text).__name__}; files are read by read(path)"
+            f"a netlist must be a string, not {type(text).__name__}; read files with read(path)"
         )
     found = contents(text)
     return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored))
 
 
 def read(path: str | Path) -> Circuit:
-    """A circuit from a netlist file of SPICE, whose first line is always a title; see :func:`parse`."""
+    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`."""
     text = Path(path).read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
     return parse(f"* {title}\n{rest}") if title.strip() else parse(text)

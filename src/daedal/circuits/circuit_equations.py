@@ -1,10 +1,10 @@
 """The equations of a circuit in three forms, :math:`F(t, x, x') = 0`.
 
-* ``nodal``, modified nodal analysis: Kirchhoff's current law at each node, and the laws of those branches whose current
-  no voltage gives; unknowns are the voltages ``v(node)`` of the nodes and these currents ``i(L1)``. Charges of
-  semiconductors are unknowns ``q(D1.c)``, so that what is differentiated is a charge and none is lost.
+* ``nodal``, modified nodal analysis: Kirchhoff's current law at each node, and the laws of branches whose current is
+  not a function of voltages; unknowns are the voltages ``v(node)`` of the nodes and these currents ``i(L1)``. Charges
+  of semiconductors are unknowns ``q(D1.c)``, so that charges are differentiated, which conserves them.
 * ``charge``, the charge- and flux-oriented form: the charges of all capacitors and the fluxes ``phi(L1)`` of all
-  inductors are unknowns.
+  inductors are additional unknowns.
 * ``tableau``, the sparse tableau (Brenan, Campbell and Petzold (6.4.2)): voltage ``u(R1)`` and current ``i(R1)`` of
   every branch, and the voltages of the nodes; the laws of the branches and Kirchhoff's two laws.
 """
@@ -26,10 +26,10 @@ LARGEST_DENSE = 60  # unknowns up to which matrices are dense
 
 
 class CircuitState:
-    """A circuit at one time, as laws see it: voltages, currents, parameters.
+    """A circuit at one time, as used by branch laws: voltages, currents, parameters.
 
-    `gmin` is a conductance beside every junction and `scale` a factor of all independent sources; an operating point is
-    looked for with these.
+    `gmin` is a conductance parallel to every junction and `scale` a factor of all independent sources; the search for
+    an operating point uses them.
     """
 
     __slots__ = ("gmin", "known", "numbers", "params", "places", "scale", "t")
@@ -58,17 +58,17 @@ class CircuitState:
         return self.potential(positive) - self.potential(negative)
 
     def current(self, branch: str) -> Any:
-        """The current of a branch, where it is an unknown or known."""
+        """Current of a branch, if it is unknown or given."""
         if branch in self.known:
             return self.known[branch]
         return self.numbers[self.places[f"i({branch})"]]
 
     def unknown(self, name: str) -> Any:
-        """An unknown by its name."""
+        """Value of an unknown by name."""
         return self.numbers[self.places[name]]
 
     def value(self, parameter: str) -> Any:
-        """A parameter by its full name."""
+        """Value of a parameter by its full name."""
         return self.params[parameter]
 
     def mean(self, one: str, other: str) -> Any:
@@ -77,7 +77,7 @@ class CircuitState:
 
 
 class _Read:
-    """Unknowns that remember which of them were looked at."""
+    """Unknowns that record which of them were read."""
 
     def __init__(self):
         self.seen: set[int] = set()
@@ -88,7 +88,7 @@ class _Read:
 
 
 class _Written(dict[int, Any]):
-    """The rows that were written."""
+    """Rows that record which of them were written."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class CircuitEquations:
     form: str  # one of ``nodal``, ``charge`` and ``tableau``
     # Currents of branches that are no unknowns, by the names of the branches
     known: Mapping[str, float] = field(default_factory=dict)
-    # The unknowns. The equation with the number of ``v(node)`` is Kirchhoff's current law there.
+    # The equation with the index of ``v(node)`` is Kirchhoff's current law at that node.
     names: tuple[str, ...] = field(init=False)
     places: Mapping[str, int] = field(init=False, repr=False)
 
@@ -117,7 +117,7 @@ class CircuitEquations:
         write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
         with np.errstate(
             over="ignore", invalid="ignore"
-        ):  # junctions beyond the range of floats: the solver steps back
+        ):  # junctions beyond the range of floats: the solver reduces the step
             for branch in self.branches:
                 current = write(branch, now, rate, r)
                 for node, sign in ((branch.positive, 1.0), (branch.negative, -1.0)):
@@ -126,7 +126,7 @@ class CircuitEquations:
         return r
 
     def sparsity(self, params: Mapping[str, float]) -> sparse.csr_array | None:
-        """Where F_x + c F_x' can differ from zero, for circuits that are large enough for sparse matrices."""
+        """Sparsity of F_x + c F_x', for circuits large enough for sparse matrices."""
         n = len(self.names)
         if n <= LARGEST_DENSE:
             return None
@@ -144,7 +144,7 @@ class CircuitEquations:
         return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
 
     def _nodal_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
-        """Enter the law of a branch; its current is returned."""
+        """Add the law of a branch; returns its current."""
         v = now.voltage(*branch.nodes)
         if branch.kind in CURRENT_GIVEN:
             return branch.law(now, v)
@@ -167,7 +167,7 @@ class CircuitEquations:
         return current
 
     def _tableau_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
-        """Enter both laws of a branch in the rows of its voltage and its current; this is returned."""
+        """Add both laws of a branch in the rows of its voltage and its current; returns the current."""
         u, i = self.places[f"u({branch.name})"], self.places[f"i({branch.name})"]
         v, current = now.numbers[u], now.numbers[i]
         r[u] = v - now.voltage(*branch.nodes)
@@ -196,7 +196,7 @@ def _unknowns(branches: Sequence[Branch], nodes: Sequence[str], form: str) -> li
     return [*potentials, *currents, *charges, *fluxes]
 
 
-# --- consistent starts from a state at rest, with charges and fluxes kept ---------------------------------------------
+# --- consistent starts from an operating point, with charges and fluxes preserved -------------------------------------
 
 # Let :math:`A = F_x` and :math:`B = F_{x'}`, which is constant. With index 1 the state is consistent, and its
 # derivative follows from the equations and the derivatives of those combinations :math:`N^T F` that contain none,
@@ -215,7 +215,7 @@ def _unknowns(branches: Sequence[Branch], nodes: Sequence[str], form: str) -> li
 # correct the state: the current along a CV-loop becomes that of the slope of its source, the voltage across an
 # LI-cutset likewise. What is not determined, derivatives of higher order, is as small as possible.
 
-LARGEST = 300  # unknowns; the array has three times as many
+LARGEST = 300  # number of unknowns; the array has three times as many
 ROUNDS = 4
 _RANK, _SATISFIED = 1e-13, 1e-8
 
@@ -223,7 +223,7 @@ _RANK, _SATISFIED = 1e-13, 1e-8
 def consistent_start(
     equations: CircuitEquations, params: Mapping[str, float], t0: float, x: np.ndarray, index: int | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Consistent values and derivatives from a state at rest; None if one differentiation is not enough."""
+    """Consistent values and derivatives from an operating point; None if one differentiation is not enough."""
     n = len(equations.names)
     sizes, time = _units(equations, params)
     problem = _with_time(equations, dict(params))
@@ -246,7 +246,7 @@ def consistent_start(
 
 
 def _rates(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """No correction, and x'."""
+    """Zero correction, and x'."""
     left, singular, _ = np.linalg.svd(B)
     N = left[:, singular <= _RANK * max(1.0, singular[0])]
     found = _solved(np.vstack([B, N.T @ A]), np.concatenate([-F, -N.T @ F_t]))
@@ -254,7 +254,7 @@ def _rates(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tupl
 
 
 def _corrected(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The correction of x, and x'."""
+    """Correction of x, and x'."""
     n, zero = len(F), np.zeros_like(A)
     array = np.block([[A, B, zero], [zero, A, B], [B, zero, zero]])
     found = _solved(array, np.concatenate([-F, -F_t, np.zeros(n)]))
@@ -267,7 +267,7 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def _with_time(equations: CircuitEquations, params: dict[str, float]) -> daedal.ImplicitDAE:
-    """The equations with the time as one more unknown, so that exact derivatives contain that by time."""
+    """The equations with time as an additional unknown, so that exact derivatives include the time derivative."""
     n = len(equations.names)
 
     def residual(t, y, yp, p):
@@ -279,7 +279,7 @@ def _with_time(equations: CircuitEquations, params: dict[str, float]) -> daedal.
 
 
 def _units(equations: CircuitEquations, params: Mapping[str, float]) -> tuple[np.ndarray, float]:
-    """Sizes of the unknowns, and a time: 1 V, and the means of resistances and of capacitances or inductances."""
+    """Scales of the unknowns and of time: 1 V, and the means of resistances and of capacitances or inductances."""
     values: dict[str, list[float]] = {"R": [], "C": [], "L": []}
     for branch in equations.branches:
         if branch.kind in values and branch.name in params:

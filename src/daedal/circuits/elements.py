@@ -1,12 +1,13 @@
-"""Elements of a circuit, taken apart into branches: two nodes each, and a law.
+"""Circuit elements as branches: two nodes and a law each.
 
-What a law gives depends on the kind of its branch:
+The value of a law depends on the kind of its branch:
 
 * ``"R"`` (resistor, diode, transistor), ``"I"`` (current source), ``"G"`` (controlled one): the current;
 * ``"C"``: the charge; ``"L"``: the flux;
-* ``"V"`` (voltage source), ``"E"`` (controlled one, operational amplifier): what must vanish; the current is unknown.
+* ``"V"`` (voltage source), ``"E"`` (controlled one, operational amplifier): an expression that must vanish; the current
+  is unknown.
 
-Currents flow through a branch from its positive to its negative node. A law sees the circuit as a
+Currents flow through a branch from its positive to its negative node. A law is evaluated with a
 :class:`~daedal.circuits.circuit_equations.State`.
 """
 
@@ -29,7 +30,7 @@ TRANSISTOR = {
     "cje": 0.0, "vje": 0.75, "mje": 0.33, "cjc": 0.0, "vjc": 0.75, "mjc": 0.33, "fc": 0.5, "tf": 0.0, "tr": 0.0,
 }  # fmt: skip
 """Of the transport model ``is``, ``bf``, ``br``; or of Ebers and Moll ``ies``, ``ics``, ``af``, ``ar``, which follow
-from these where they are not given."""
+from these if not given."""
 
 Value = Callable[[str], Any]
 
@@ -42,7 +43,7 @@ def junction(v: Any, saturation: Any, voltage: Any) -> Any:
 def depletion_charge(v: Any, capacitance: Any, built_in: Any, grading: Any, forward: Any) -> Any:
     r"""The charge of a junction, whose capacitance is :math:`C_0 (1 - v/V_j)^{-m}` up to :math:`v = f V_j`.
 
-    Beyond it the capacitance goes on along its tangent, as in SPICE, so that the charge has two derivatives.
+    Beyond that the capacitance continues along its tangent, as in SPICE, so that the charge is twice differentiable.
     """
     edge = forward * built_in
     slope = (1.0 - forward) ** (-1.0 - grading)
@@ -66,7 +67,7 @@ def ebers_moll(be: Any, bc: Any, value: Value) -> tuple[Any, Any]:
 
 
 def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | None]:
-    """With the parameters of Ebers and Moll, from those of the transport model: alpha I = I_S for both junctions."""
+    """Add the Ebers-Moll parameters from those of the transport model: alpha I = I_S for both junctions."""
     found = dict(given)
     for alpha, beta, saturation in (("af", "bf", "ies"), ("ar", "br", "ics")):
         gain, scale = found.pop(beta), found["is"]
@@ -80,7 +81,7 @@ def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | 
 
 
 def used_parameters(given: Mapping[str, float | None]) -> dict[str, float]:
-    """Without charges that are zero and what describes them: they do not occur in the equations."""
+    """Remove charges that are zero and their parameters, which do not occur in the equations."""
     unused = [name for name in _CHARGES if name in given and not given[name]]
     unused += [name for charge in unused for name in _CHARGES[charge]]
     if not any(given.get(charge) for charge in ("cjo", "cje", "cjc")):
@@ -93,21 +94,21 @@ _CHARGES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-# --- elements of a circuit, taken apart into branches: two nodes each, and a law --------------------------------------
+# --- elements ---------------------------------------------------------------------------------------------------------
 
 GROUND = "0"
 CURRENT_GIVEN, WITH_CURRENT = ("R", "I", "G"), ("V", "E", "L")
 Law = Callable[[Any, Any], Any]
-Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor the others and what it is coupled by
+Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor the others with their coupling elements
 
 
 @dataclass(frozen=True)
 class Branch:
     """A branch: its name, its nodes, its kind and its law.
 
-    `linear` is whether a charge or a flux is a constant times voltage or currents, `controlled` whether the law
-    contains more than the branch and the other branches of its element, `junction` the name of the parameter with the
-    thermal voltage where the current is an exponential.
+    `linear`: whether a charge or a flux is a constant times voltage or currents; `controlled`: whether the law contains
+    more than the branch and the other branches of its element; `junction`: name of the thermal voltage parameter if the
+    current is an exponential.
     """
 
     name: str
@@ -121,13 +122,13 @@ class Branch:
 
     @property
     def nodes(self) -> tuple[str, str]:
-        """Both ends."""
+        """Both nodes."""
         return self.positive, self.negative
 
 
 @dataclass(frozen=True)
 class Element:
-    """An element as the netlist has it.
+    """An element of the netlist.
 
     Attributes
     ----------
@@ -136,17 +137,17 @@ class Element:
     nodes : tuple of str
         Its terminals.
     values : dict
-        Its parameters; the nameless one is called as the element.
+        Its parameters; the nameless one has the name of the element.
     signal : Signal, optional
-        Of an independent source.
+        Signal of an independent source.
     control : tuple of str
         The nodes of a controlling voltage, or the element with a controlling current; the coupled inductors.
     initial : float, optional
-        Voltage of a capacitor or current of an inductor at the start.
+        Initial voltage of a capacitor or current of an inductor.
     type : str
         ``"npn"`` or ``"pnp"``.
     line : int
-        Where it stands in the netlist.
+        Its line in the netlist.
     """
 
     name: str
@@ -160,7 +161,7 @@ class Element:
 
     @property
     def kind(self) -> str:
-        """The letter of its kind; elements of subcircuits have the names of these in front."""
+        """The letter of its kind; elements of subcircuits have a prefix."""
         return self.name.rpartition(".")[2][0].upper()
 
     @property
@@ -170,16 +171,16 @@ class Element:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its numbers by their full names, such as ``R1`` or ``D1.is``."""
+        """Its parameters by full name, such as ``R1`` or ``D1.is``."""
         numbers = dict(self.values) | (self.signal.parameters if self.signal is not None else {})
         return {self.parameter(name): number for name, number in numbers.items()}
 
     def parameter(self, name: str) -> str:
-        """The full name of a parameter."""
+        """Full name of a parameter."""
         return f"{self.name}.{name}" if name else self.name
 
     def with_values(self, given: Mapping[str, float]) -> Element:
-        """The element with those of its parameters that are `given` by their full names."""
+        """The element with those of its parameters replaced that are `given` by full name."""
         mine = {name: float(given[full]) for name in self.values if (full := self.parameter(name)) in given}
         if self.signal is None:
             return replace(self, values=dict(self.values) | mine)
@@ -194,9 +195,9 @@ class Element:
 
 
 def at_rest(branch: Branch, levels: Mapping[str, float]) -> Iterator[Branch]:
-    """What stands in the place of a branch where nothing changes: an inductor is a short circuit, a capacitor open.
+    """Replacement of a branch at rest: an inductor is a short circuit, a capacitor open.
 
-    One whose current or voltage is given in `levels` is a source.
+    One with a current or voltage given in `levels` becomes a source.
     """
     level = levels.get(branch.name)
     if branch.kind == "L" and level is None:
@@ -209,7 +210,7 @@ def at_rest(branch: Branch, levels: Mapping[str, float]) -> Iterator[Branch]:
         yield branch
 
 
-# --- one function for each kind ---------------------------------------------------------------------------------------
+# --- one function per kind --------------------------------------------------------------------------------------------
 
 
 def _resistor(element: Element, _) -> Iterator[Branch]:
@@ -272,7 +273,7 @@ def _by_current(element: Element, _) -> Iterator[Branch]:
 
 
 def _amplifier(element: Element, _) -> Iterator[Branch]:
-    """Ideal: equal voltages at both inputs, whatever current the output needs for it; else the gain is finite."""
+    """Ideal: equal voltages at both inputs, with any required output current; otherwise with finite gain."""
     name, (plus, minus, output, reference) = element.name, element.nodes
 
     def ideal(state, v):

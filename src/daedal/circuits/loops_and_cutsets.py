@@ -1,11 +1,11 @@
-"""What loops and cutsets say about a circuit: whether it can be solved, and which index its equations have.
+"""Loops and cutsets of a circuit: solvability and index of its equations.
 
 A *CV-loop* is a loop of capacitors and voltage sources with at least one source: the current along it is the derivative
-of a prescribed voltage. An *LI-cutset* is a set of inductors and current sources whose removal takes the circuit apart:
+of a prescribed voltage. An *LI-cutset* is a set of inductors and current sources whose removal disconnects the circuit:
 the voltage across it is the derivative of a prescribed current. Modified nodal analysis of a circuit of resistors,
-capacitors, inductors, diodes and independent sources has index 2 if it has one of these, else at most 1 (C.
+capacitors, inductors, diodes and independent sources has index 2 if it has one of these, otherwise at most 1 (C.
 Tischendorf, Surveys Math. Indust. 8, 1999; D. Estévez Schwarz, C. Tischendorf, Int. J. Circuit Theory Appl. 28, 2000);
-for the sparse tableau loops of capacitors alone count as well (Brenan, Campbell and Petzold, section 6.4).
+for the sparse tableau, loops of capacitors alone count as well (Brenan, Campbell and Petzold, section 6.4).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from daedal.errors import InvalidProblemError
 
 
 class Forest:
-    """Which nodes hang together; a spanning forest grows with the branches that are joined."""
+    """Connected components of nodes; a spanning forest that grows with the branches added."""
 
     def __init__(self, nodes: Iterable[str]):
         self._above = {node: node for node in nodes}
         self._neighbours: dict[str, list[tuple[str, Branch]]] = {node: [] for node in self._above}
 
     def root(self, node: str) -> str:
-        """The node that stands for all that hang together with this one."""
+        """The representative node of the component that contains this one."""
         while self._above[node] != node:
             self._above[node] = self._above[self._above[node]]
             node = self._above[node]
         return node
 
     def join(self, branch: Branch) -> bool:
-        """Add a branch; False, and not added, if it closes a loop."""
+        """Add a branch; False, without adding it, if it closes a loop."""
         one, other = (self.root(node) for node in branch.nodes)
         if one == other:
             return False
@@ -44,7 +44,7 @@ class Forest:
         return True
 
     def path(self, begin: str, end: str) -> list[Branch]:
-        """The branches on the way from one node to another that it hangs together with."""
+        """The branches on the path between two connected nodes."""
         came: dict[str, tuple[str, Branch] | None] = {begin: None}
         queue = deque([begin])
         while end not in came:
@@ -61,7 +61,7 @@ class Forest:
         return way[::-1]
 
     def parts(self) -> list[list[str]]:
-        """The nodes by what hangs together, the part with the ground first."""
+        """The nodes by connected component, the one with the ground first."""
         found: dict[str, list[str]] = {self.root(GROUND): []}
         for node in self._above:
             found.setdefault(self.root(node), []).append(node)
@@ -81,9 +81,9 @@ class Topology:
     cutsets : tuple
         Cutsets of inductors and current sources.
     controlled : tuple of str
-        Controlled sources and operational amplifiers. The theorem does not hold with these.
+        Controlled sources and operational amplifiers, to which the theorem does not apply.
     degrees_of_freedom : int or None
-        How many initial values may be chosen; None where there are controlled sources.
+        Number of free initial values; None if there are controlled sources.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Topology:
     ordinary: bool
 
     def index(self, form: str = "nodal") -> int | None:
-        """The index of the equations in a form; None where controlled sources leave it open."""
+        """Index of the equations in a form; None if controlled sources leave it open."""
         if self.controlled:
             return None
         if self.source_loops or self.cutsets or (form == "tableau" and self.capacitor_loops):
@@ -117,14 +117,14 @@ class Topology:
         ):
             lines += [f"{title}: {listing(names)}" for names in found]
         if self.controlled:
-            lines.append(f"index not told by loops and cutsets: {listing(self.controlled)}")
+            lines.append(f"index not determined by loops and cutsets: {listing(self.controlled)}")
         else:
             lines.append(f"index {self.index()}, {self.degrees_of_freedom} degrees of freedom")
         return "\n".join(lines)
 
 
 def topology(branches: Sequence[Branch], nodes: Sequence[str]) -> Topology:
-    """The loops and cutsets of a circuit in which all is well."""
+    """Loops and cutsets of a valid circuit."""
     check(branches, nodes)
     capacitors, sources = _of(branches, "C"), _of(branches, "VE")
     by_capacitors, capacitor_loops = _loops(capacitors, nodes)
@@ -147,55 +147,55 @@ def topology(branches: Sequence[Branch], nodes: Sequence[str]) -> Topology:
 
 
 def check(branches: Sequence[Branch], nodes: Sequence[str]) -> None:
-    """Refuse what no values can mend: floating parts, loops of voltage sources, cutsets of current sources."""
+    """Raise for structural defects: floating parts, loops of voltage sources, cutsets of current sources."""
     if not any(GROUND in branch.nodes for branch in branches):
-        raise InvalidProblemError("no element is connected with the ground; one of the nodes must be called 0")
+        raise InvalidProblemError("no element is connected to the ground; one of the nodes must be called 0")
     whole = Forest([GROUND, *nodes])
     for branch in branches:
         whole.join(branch)
     for part in whole.parts()[1:]:
         raise InvalidProblemError(
-            f"{_nodes(part)} not connected with the ground, so that no voltage is determined there; connect it, "
-            "if need be by a large resistor"
+            f"{_nodes(part)} not connected to the ground, so the voltages there are undetermined; connect them, if "
+            "necessary by a large resistor"
         )
     _, loops = _loops(_of(branches, "V"), nodes)
     for loop in loops:
         raise InvalidProblemError(
-            f"{listing(loop)} form a loop of voltage sources: their voltages contradict each other, or their currents "
-            "are not determined; put a small resistor into the loop"
+            f"{listing(loop)} form a loop of voltage sources: their voltages contradict each other, or their "
+            "currents are undetermined; insert a small resistor into the loop"
         )
     for cutset in _cutsets(branches, nodes, "I"):
         raise InvalidProblemError(
             f"{listing(cutset)} form a cutset of current sources: their currents contradict each other, or the "
-            "voltage across them is not determined; put a large resistor beside one of them"
+            "voltage across them is undetermined; connect a large resistor parallel to one of them"
         )
 
 
 def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: Sequence[str]) -> None:
-    """Refuse circuits without one state at rest: parts behind capacitors, loops of inductors and voltage sources.
+    """Raise for circuits without a unique operating point: capacitive cutsets, loops of inductors and voltage sources.
 
-    `resting` are those branches that are left where nothing changes.
+    `resting` are the branches that remain at rest.
     """
     remedy = (
         "give initial voltages and currents (given={'C1': 0.0, 'L1': 0.0}, ic=0 in the netlist, or empty=True), or a "
     )
     for part in _parts(resting, nodes, "I")[1:]:
         raise InvalidProblemError(
-            f"{_nodes(part)} connected with the ground by capacitors and sources of current alone, so that the voltage "
-            f"at rest is not determined there; {remedy}large resistor to the ground"
+            f"{_nodes(part)} connected to the ground by capacitors and current sources only, so the voltage at "
+            f"rest is undetermined there; {remedy}large resistor to the ground"
         )
     sources = {branch.name for branch in branches if branch.kind == "V"}
     for loop in _loops(_of(resting, "V"), nodes)[1]:
         given = [name for name in loop if name not in sources]
         raise InvalidProblemError(
-            f"{listing(loop)} form a loop of voltage sources, of inductors at rest and of voltages that are given "
-            f"({listing(given)}): they contradict each other, or the current is not determined; leave one of the given "
-            f"voltages out, {remedy}small resistor in the loop"
+            f"{listing(loop)} form a loop of voltage sources, of inductors at rest and of given voltages "
+            f"({listing(given)}): they contradict each other, or the current is undetermined; leave out one of the "
+            f"given voltages, {remedy}small resistor in the loop"
         )
 
 
 def independent_states(branches: Sequence[Branch], nodes: Sequence[str], held: Container[str]) -> list[str]:
-    """Capacitors and inductors, besides those that are `held`, whose voltages and currents can be chosen together."""
+    """Capacitors and inductors, other than those `held`, whose voltages and currents can be chosen together."""
     chosen = []
     loops = Forest([GROUND, *nodes])
     for branch in branches:
@@ -219,7 +219,7 @@ def _of(branches: Iterable[Branch], kinds: str) -> list[Branch]:
 
 
 def _loops(branches: Iterable[Branch], nodes: Sequence[str]) -> tuple[Forest, list[tuple[str, ...]]]:
-    """A spanning forest of branches, and the loop that each of the others closes."""
+    """A spanning forest of branches, and the loop closed by each other branch."""
     forest, loops = Forest([GROUND, *nodes]), []
     for branch in branches:
         if not forest.join(branch):
@@ -236,7 +236,7 @@ def _parts(branches: Iterable[Branch], nodes: Sequence[str], without: str) -> li
 
 
 def _cutsets(branches: Sequence[Branch], nodes: Sequence[str], kinds: str) -> list[tuple[str, ...]]:
-    """For each part that is left without these branches, but that of the ground, those that lead out of it."""
+    """For each component without these branches, except that of the ground, the branches that lead out of it."""
     cutsets = []
     for part in _parts(branches, nodes, kinds)[1:]:
         inside = set(part)

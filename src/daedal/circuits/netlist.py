@@ -1,7 +1,7 @@
-"""Netlists: from text to cards, subcircuits unfolded, every complaint with its line.
+"""Netlists: from text to cards, with subcircuits expanded and line numbers in messages.
 
-A line is an element or begins with a dot; ``*`` begins a comment line, ``;`` a comment, ``+`` goes on with the line
-above. Upper and lower case mean the same; the first spelling of a name is kept.
+A line is an element or starts with a dot; ``*`` starts a comment line, ``;`` a comment, ``+`` continues the previous
+line. Case is ignored; the first spelling of a name is kept.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:e([+-]?\d+))?([a-zµ]*)", re
 
 
 def quantity(text: str) -> float:
-    """The value of a number with a suffix; letters behind the suffix are a unit and mean nothing, as in SPICE.
+    """Value of a number with a suffix; letters after the suffix are a unit and ignored, as in SPICE.
 
-    A suffix and a power of ten are put together before the number is rounded, so that ``10u`` is 1e-5 to the last bit.
+    Suffix and power of ten are combined before rounding, so that ``10u`` is 1e-5 to the last bit.
 
     Examples
     --------
@@ -32,14 +32,14 @@ def quantity(text: str) -> float:
     """
     found = _NUMBER.fullmatch(text)
     if found is None:
-        raise InvalidProblemError(f"{text!r} is no number; write numbers like 100, 1e3, 4.7k, 10u, 2meg")
+        raise InvalidProblemError(f"{text!r} is not a number; write numbers like 100, 1e3, 4.7k, 10u, 2meg")
     mantissa, exponent, letters = found[1], int(found[2] or 0), found[3].lower()
     if letters.startswith("mil"):
         return float(f"{mantissa}e{exponent}") * MIL
     suffix = "meg" if letters.startswith("meg") else letters[:1]
     value = float(f"{mantissa}e{exponent + EXPONENTS.get(suffix, 0)}")
     if value in (float("inf"), -float("inf")):
-        raise InvalidProblemError(f"{text!r} is larger than any number of the machine")
+        raise InvalidProblemError(f"{text!r} exceeds the range of floating-point numbers")
     return value
 
 
@@ -61,12 +61,12 @@ def in_engineering(value: float, unit: str = "") -> str:
     return f"{value:.4g} {unit}".rstrip()
 
 
-# --- netlists: from text to cards, subcircuits unfolded, every complaint with its line --------------------------------
+# --- netlists ---------------------------------------------------------------------------------------------------------
 
-DEEPEST = 20  # subcircuits within subcircuits
-MOST_LINES = 100_000  # of all subcircuits where they are called
+DEEPEST = 20  # nesting depth of subcircuits
+MOST_LINES = 100_000  # total of all expanded subcircuits
 OUTPUT_CARDS = (".op", ".print", ".plot", ".probe", ".save", ".options", ".option", ".width", ".four", ".ac", ".dc")
-"""Cards that say what is to be shown or how; they do not belong to the circuit."""
+"""Cards for output, which do not affect the circuit."""
 
 _TOKEN = re.compile(r"[=()]|[^\s=(),]+")
 
@@ -81,7 +81,7 @@ class Card:
 
     @property
     def head(self) -> str:
-        """The first token, in small letters."""
+        """The first token in lower case."""
         return self.tokens[0].lower()
 
     def fail(self, what: str) -> NoReturn:
@@ -96,14 +96,14 @@ class Card:
             self.fail(str(error))
 
     def take(self, count: int, words: str) -> list[str]:
-        """So many tokens behind the first; `words` says what they are."""
+        """This many tokens after the first; `words` describes them in the error message."""
         given = self.tokens[1 : 1 + count]
         if len(given) < count or set(given) & set("=()"):
             self.fail(f"{self.tokens[0]} needs {words}")
         return list(given)
 
     def assignments(self, first: int) -> dict[str, str]:
-        """The pairs ``name = value`` from a token on; parentheses around them mean nothing."""
+        """The pairs ``name = value`` from a token on; parentheses around them are ignored."""
         rest = [token for token in self.tokens[first:] if token not in "()"]
         if len(rest) % 3 or any(token != "=" for token in rest[1::3]) or "=" in rest[::3] + rest[2::3]:
             self.fail(f"{' '.join(rest)!r} should be pairs like name=value")
@@ -112,7 +112,7 @@ class Card:
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """A ``.model`` card: its type and its parameters as they are written."""
+    """A ``.model`` card: its type and its parameters as written."""
 
     card: Card
     type: str
@@ -121,7 +121,7 @@ class DeviceModel:
 
 @dataclass
 class Scope:
-    """Where a card stands: in the netlist itself, or in a subcircuit that was called as `prefix`."""
+    """Scope of a card: the netlist itself, or a subcircuit with this prefix."""
 
     names: Names
     prefix: str = ""
@@ -130,18 +130,18 @@ class Scope:
     outer: Scope | None = None
 
     def node(self, name: str) -> str:
-        """The name of a node in the whole circuit."""
+        """Name of a node in the whole circuit."""
         key = name.lower()
         if key in (GROUND, "gnd"):
             return GROUND
         return self.ports.get(key) or self.names.spelling("node", self.prefix + name)
 
     def element(self, name: str) -> str:
-        """The name of an element in the whole circuit."""
+        """Name of an element in the whole circuit."""
         return self.names.spelling("element", self.prefix + name)
 
     def model(self, name: str) -> DeviceModel | None:
-        """A model by its name, here or further out."""
+        """A model by name, in this scope or an outer one."""
         found = self.models.get(name.lower())
         return found if found is not None or self.outer is None else self.outer.model(name)
 
@@ -159,7 +159,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Subcircuit:
-    """The cards of a ``.subckt``, with the names of its nodes outside."""
+    """The cards of a ``.subckt``, with the outer names of its nodes."""
 
     card: Card
     ports: tuple[str, ...]
@@ -167,7 +167,7 @@ class Subcircuit:
 
 
 def cards(text: str) -> Iterator[Card]:
-    """The lines of a netlist, continued ones put together, comments left out; up to ``.end``."""
+    """Lines of a netlist up to ``.end``, with continuations joined and comments removed."""
     waiting: list[tuple[int, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition(";")[0].strip()
@@ -175,7 +175,7 @@ def cards(text: str) -> Iterator[Card]:
             continue
         if line.startswith("+"):
             if not waiting:
-                Card(number, raw.strip(), ()).fail("there is no line that '+' could go on with")
+                Card(number, raw.strip(), ()).fail("there is no line that '+' could continue")
             waiting[-1] = waiting[-1][0], f"{waiting[-1][1]} {line[1:]}"
         else:
             waiting.append((number, line))
@@ -183,14 +183,14 @@ def cards(text: str) -> Iterator[Card]:
         tokens = tuple(_TOKEN.findall(line))
         card = Card(number, line, tokens)
         if not tokens or tokens[0] in "=()":
-            card.fail("a line begins with the name of an element, with '.' or with '*'")
+            card.fail("a line must begin with the name of an element, with '.' or with '*'")
         if card.head == ".end":
             return
         yield card
 
 
 def unfolded(text: str) -> Iterator[tuple[Card, Scope]]:
-    """All cards of a netlist but those of models and subcircuits, each with the scope in which its names stand."""
+    """All cards of a netlist except those of models and subcircuits, each with the scope of its names."""
     subcircuits: dict[str, Subcircuit] = {}
     own = list(_taken_apart(cards(text), subcircuits))
     _refuse_too_many(own, subcircuits)
@@ -198,7 +198,7 @@ def unfolded(text: str) -> Iterator[tuple[Card, Scope]]:
 
 
 def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> Iterator[Card]:
-    """The cards outside of subcircuits; these are entered."""
+    """The cards outside subcircuits; the subcircuits are recorded."""
     inside: Subcircuit | None = None
     for card in given:
         if card.head == ".subckt":
@@ -220,13 +220,13 @@ def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> I
 
 
 def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> None:
-    """Refuse a netlist whose subcircuits multiply to more lines than memory holds, before they are unfolded."""
+    """Raise if expanded subcircuits would exceed the memory, before expanding them."""
     lines: dict[str, int] = {}
 
     def called(card: Card, depth: int) -> int:
         name = card.tokens[-1].lower() if card.head[0] == "x" else ""
-        if name in subcircuits and name not in lines and depth <= DEEPEST:  # deeper ones are refused when entered
-            lines[name] = 0  # likewise of one that calls itself
+        if name in subcircuits and name not in lines and depth <= DEEPEST:  # deeper ones are refused during expansion
+            lines[name] = 0  # also for one that calls itself
             own = subcircuits[name].cards
             lines[name] = len(own) + sum(called(card, depth + 1) for card in own)
         return lines.get(name, 0)
@@ -235,7 +235,7 @@ def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> 
     for card in own:
         total += called(card, 0)
         if total > MOST_LINES:
-            card.fail(f"subcircuits within subcircuits have {total} lines up to here; at most {MOST_LINES} are read")
+            card.fail(f"expanded subcircuits have {total} lines up to here; at most {MOST_LINES} are read")
 
 
 def _walk(
@@ -251,12 +251,12 @@ def _walk(
             yield card, scope
             continue
         if depth >= DEEPEST:
-            card.fail(f"subcircuits within subcircuits, more than {DEEPEST} deep; does one call itself?")
+            card.fail(f"subcircuits are nested more than {DEEPEST} deep; does one call itself?")
         yield from _walk(*_called(card, scope, subcircuits), subcircuits, depth + 1)
 
 
 def _called(card: Card, scope: Scope, subcircuits: Mapping[str, Subcircuit]) -> tuple[list[Card], Scope]:
-    """The cards of the subcircuit that a line calls, and the scope of this call."""
+    """The cards of the subcircuit called by a line, and the scope of this call."""
     *nodes, name = card.tokens[1:] or ("",)
     found = subcircuits.get(name.lower())
     if found is None:

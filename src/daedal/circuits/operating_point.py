@@ -1,7 +1,8 @@
 """The operating point: :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
 
-Where it does not converge from zero, it is led there: first with a conductance beside every junction that is taken away
-step by step, then with sources that are turned up (gmin and source stepping, as in SPICE; L. W. Nagel, SPICE2, 1975).
+If it does not converge from zero, continuation is used: first with a conductance parallel to every junction that is
+reduced step by step, then with sources that are increased from zero (gmin and source stepping, as in SPICE; L. W.
+Nagel, SPICE2, 1975).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from daedal.circuits.netlist import in_engineering
 from daedal.common.tabular import listing
 
 ITERATIONS = 100
-LADDER = tuple(10.0**-k for k in range(2, 13))  # conductances beside the junctions, in siemens
-STEPS = tuple(k / 20.0 for k in range(1, 21))  # parts of the sources
+LADDER = tuple(10.0**-k for k in range(2, 13))  # conductances parallel to the junctions, in siemens
+STEPS = tuple(k / 20.0 for k in range(1, 21))  # fractions of the sources
 UNITS = {"v": "V", "u": "V", "i": "A", "q": "C", "phi": "Vs"}
 
 
@@ -71,10 +72,10 @@ class OperatingPoint(Mapping[str, float]):
 def state_at_rest(
     equations: CircuitEquations, params: Mapping[str, float], t: float, levels: Mapping[str, float]
 ) -> np.ndarray:
-    """All unknowns of equations where nothing changes, with the sources of time `t`.
+    """All unknowns of equations at rest, with the sources at time `t`.
 
-    `levels` are voltages of capacitors, currents of inductors and voltages ``v(node)`` of nodes that are held. The
-    state is found by modified nodal analysis and completed to the unknowns of `equations`.
+    `levels` are fixed voltages of capacitors, currents of inductors and voltages ``v(node)`` of nodes. The state is
+    computed by modified nodal analysis and extended to the unknowns of `equations`.
     """
     branches = [found for branch in equations.branches for found in at_rest(branch, levels)]
     for node in equations.nodes:
@@ -88,7 +89,7 @@ def state_at_rest(
 
 
 def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mapping[str, float]) -> np.ndarray:
-    """The unknowns of all forms from voltages of nodes and currents of sources and inductors."""
+    """Unknowns of any form from voltages of nodes and currents of sources and inductors."""
     known = {f"i({name})": level for name, level in levels.items()}
     known |= dict(zip(search.equations.names, search.result()))
     x = np.array([known.get(name, 0.0) for name in equations.names])
@@ -109,7 +110,7 @@ def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mappin
 
 
 class _PointSearch:
-    """Newton's method on the equations at rest, machine code with exact derivatives."""
+    """Newton's method for the equations at rest, in machine code with exact derivatives."""
 
     def __init__(self, equations: CircuitEquations, params: dict[str, float], t: float):
         self.equations, self.t, self.params = equations, t, params
@@ -141,14 +142,14 @@ class _PointSearch:
             x = self.along(zero, [(1e-9, part) for part in STEPS] + [(g, 1.0) for g in (*LADDER[8:], 0.0)])
         if x is None:
             raise daedal.InconsistentInitialError(
-                f"no operating point was found at t = {self.t:g}, neither from zero nor with conductances beside the "
-                "junctions that are taken away, nor with sources that are turned up. Remedy: give initial voltages and "
-                "currents (empty=True, or given={...}), and look for elements whose values are far off"
+                f"no operating point was found at t = {self.t:g}, neither from zero nor with decreasing conductances "
+                "parallel to the junctions, nor with increasing sources. Remedy: give initial voltages and currents "
+                "(empty=True, or given={...}), and check for elements with implausible values"
             )
         return x
 
     def along(self, x: np.ndarray, course: list[tuple[float, float]]) -> np.ndarray | None:
-        """From one pair of conductance and part of the sources to the next."""
+        """Follow a sequence of pairs of conductance and source fraction."""
         for gmin, scale in course:
             found = self.newton(x, gmin, scale)
             if found is None:
@@ -172,15 +173,15 @@ class _PointSearch:
         return None
 
     def _share(self, x: np.ndarray, step: np.ndarray) -> float:
-        """The part of a step by which no junction voltage grows too far.
+        """The fraction of a step that limits the growth of all junction voltages.
 
-        Above the critical voltage it may grow by 2 V_T log(1 + d / V_T) where Newton's method asks for d.
+        Above the critical voltage the growth is limited to 2 V_T log(1 + d / V_T) for a Newton correction d.
         """
         share = 1.0
         if not self.junctions:
             return share
         before, change = (self._voltages(numbers) for numbers in (x, step))
-        for sign in (1.0, -1.0):  # pnp junctions conduct backwards
+        for sign in (1.0, -1.0):  # pnp junctions have the opposite sign
             after, growth = sign * (before + change), sign * change
             limited = (after > 20.0 * self.thermal) & (growth > 2.0 * self.thermal)
             thermal, growth = self.thermal[limited], growth[limited]
@@ -189,13 +190,13 @@ class _PointSearch:
         return share
 
     def _voltages(self, numbers: np.ndarray) -> np.ndarray:
-        """Of all junctions."""
+        """Voltages of all junctions."""
         state = CircuitState(self.equations.places, self.t, numbers, self.params)
         return np.array([state.voltage(*branch.nodes) for branch in self.junctions])
 
 
 def _newton_step(matrix: Any, r: np.ndarray) -> np.ndarray | None:
-    """The solution of matrix step = -r; None where that is impossible."""
+    """Solution of matrix step = -r; None if the matrix is singular."""
     if matrix is None or not np.isfinite(r).all():
         return None
     try:

@@ -11,12 +11,12 @@ from daedal.circuits.signals import Constant, PiecewiseLinear, Pulse, Signal, Si
 from daedal.errors import InvalidProblemError
 
 CONTROLLING = ("V", "L", "E", "H", "O")
-"""Elements whose current is an unknown of every form, so that it can control a source."""
+"""Elements whose current is an unknown in every form, so that it can control a source."""
 
 
 @dataclass
 class Contents:
-    """What a netlist says."""
+    """Content of a netlist."""
 
     elements: list[Element] = field(default_factory=list)
     title: str = ""
@@ -53,7 +53,7 @@ def _enter_card(card: Card, scope: Scope, found: Contents) -> None:
     elif card.head == ".tran":
         numbers = [card.number(token) for token in card.tokens[1:] if token.lower() != "uic"]
         if len(numbers) < 2 or not numbers[1] > 0.0:
-            card.fail(".tran needs a step and an end, such as .tran 1u 10m")
+            card.fail(".tran needs a step and an end time, such as .tran 1u 10m")
         found.t_span = 0.0, numbers[1]
     elif card.head in OUTPUT_CARDS:
         found.ignored.append(f"line {card.line}: {card.text}")
@@ -74,10 +74,10 @@ def _enter_initial(card: Card, scope: Scope, found: Contents) -> None:
 def _element(card: Card, scope: Scope, found: Contents) -> Element:
     kind = card.head[0].upper()
     if kind not in KINDS:
-        hint = "; a title begins with '*' or '.title'" if not found.elements else ""
+        hint = "; a title must start with '*' or '.title'" if not found.elements else ""
         card.fail(f"elements that begin with {card.tokens[0][0]!r} are not known; there are {', '.join(KINDS)}{hint}")
     if "." in card.tokens[0]:
-        card.fail("the name of an element must not contain a dot, which stands for subcircuits")
+        card.fail("the name of an element must not contain a dot, which is reserved for subcircuits")
     element = _READERS[kind](card, scope, found)
     ends = element.nodes[:2] if kind != "O" else element.nodes[2:]
     if len(ends) == 2 and ends[0] == ends[1]:
@@ -85,7 +85,7 @@ def _element(card: Card, scope: Scope, found: Contents) -> Element:
     return element
 
 
-# --- one function for each kind ---------------------------------------------------------------------------------------
+# --- one function per kind --------------------------------------------------------------------------------------------
 
 _PARTS = {"R": "resistance", "C": "capacitance", "L": "inductance"}
 
@@ -104,7 +104,7 @@ def _part(card: Card, scope: Scope, found: Contents) -> Element:
 
 
 def _source(card: Card, scope: Scope, found: Contents) -> Element:
-    nodes = card.take(2, "two nodes and what it delivers, such as 5, SIN(0 1 50) or PULSE(0 5 1u)")
+    nodes = card.take(2, "two nodes and a signal, such as 5, SIN(0 1 50) or PULSE(0 5 1u)")
     signal, ignored = _signal(card)
     if ignored:
         found.ignored.append(f"line {card.line}: {ignored}")
@@ -112,7 +112,7 @@ def _source(card: Card, scope: Scope, found: Contents) -> Element:
 
 
 def _signal(card: Card) -> tuple[Signal, str]:
-    """``5``, ``DC 5``, ``DC 0 AC 1 SIN(0 1 50)``: a function of time counts before the constant."""
+    """``5``, ``DC 5``, ``DC 0 AC 1 SIN(0 1 50)``: a function of time takes precedence over the constant."""
     rest = [token for token in card.tokens[3:] if token not in "()"]
     level, shape, ignored, k = None, None, "", 0
     while k < len(rest):
@@ -129,7 +129,7 @@ def _signal(card: Card) -> tuple[Signal, str]:
         elif numbers:
             level, k = numbers[0], k + 1
         else:
-            card.fail(f"{rest[k]!r} is not known; sources deliver DC, SIN, PULSE or PWL")
+            card.fail(f"{rest[k]!r} is not known; signals are DC, SIN, PULSE or PWL")
     if shape is not None:
         return shape, ignored
     return Constant(level or 0.0), ignored
@@ -187,17 +187,17 @@ def _coupling(card: Card, scope: Scope, found: Contents) -> Element:
 
 def _amplifier(card: Card, scope: Scope, found: Contents) -> Element:
     count = card.tokens.index("=") - 2 if "=" in card.tokens else len(card.tokens) - 1
-    words = "its inputs + and -, its output and, where it is not the ground, a reference"
+    words = "its inputs + and -, its output and, if not the ground, a reference"
     nodes = card.take(4 if count == 4 else 3, words)
     given = card.assignments(1 + len(nodes))
     values = {"gain": card.number(given.pop("gain"))} if "gain" in given else {}
     if given:
-        card.fail(f"unknown {', '.join(given)}; an operational amplifier has a gain, infinite if it is not given")
+        card.fail(f"unknown {', '.join(given)}; an operational amplifier has a gain, infinite by default")
     return _made(card, scope, nodes if len(nodes) == 4 else [*nodes, "0"], values)
 
 
 def _diode(card: Card, scope: Scope, found: Contents) -> Element:
-    nodes = card.take(2, "anode and cathode, and a model if it is not the usual one")
+    nodes = card.take(2, "anode and cathode, and optionally a model")
     _, given = _modelled(card, scope, 3, {"d": DIODE})
     return _made(card, scope, nodes, used_parameters(given))
 
@@ -211,7 +211,7 @@ def _transistor(card: Card, scope: Scope, found: Contents) -> Element:
 def _modelled(
     card: Card, scope: Scope, first: int, types: Mapping[str, Mapping[str, float | None]]
 ) -> tuple[str, dict[str, float | None]]:
-    """Type and parameters: the usual ones, those of the model, those of the line."""
+    """Type and parameters: defaults, overridden by the model, overridden by the line."""
     named = first < len(card.tokens) and card.tokens[first + 1 : first + 2] != ("=",)
     kind, given = next(iter(types)), []
     if named:
@@ -254,7 +254,7 @@ _READERS: Mapping[str, Callable[[Card, Scope, Contents], Element]] = {
 
 
 def _check_control(element: Element, card: Card, by_name: Mapping[str, tuple[Element, Card]]) -> None:
-    """The elements whose currents control others, or that are coupled, must be there and of the right kind."""
+    """Check that controlling and coupled elements exist and have the right kind."""
     if element.kind not in "FHK":
         return
     for name in element.control:
@@ -262,8 +262,8 @@ def _check_control(element: Element, card: Card, by_name: Mapping[str, tuple[Ele
         if other is None:
             card.fail(f"there is no element {name}")
         if element.kind == "K" and other[0].kind != "L":
-            card.fail(f"{name} is no inductor")
+            card.fail(f"{name} is not an inductor")
         if element.kind != "K" and other[0].kind not in CONTROLLING:
-            card.fail(f"the current of {name} is no unknown; put a voltage source of 0 V in series with it")
+            card.fail(f"the current of {name} is not an unknown; put a voltage source of 0 V in series with it")
     if len(set(element.control)) != len(element.control):
-        card.fail(f"{element.control[0]} cannot be coupled with itself")
+        card.fail(f"{element.control[0]} cannot be coupled to itself")

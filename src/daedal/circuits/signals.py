@@ -1,7 +1,7 @@
-"""What independent sources deliver: constants, sines, pulses and piecewise linear courses, as in SPICE.
+"""Signals of independent sources: constants, sines, pulses and piecewise linear functions, as in SPICE.
 
-Levels and frequencies are parameters of the problem, read by ``value``; the times of corners are constants, for these
-are break points of a run. All signals are continuous from the right.
+Levels and frequencies are parameters of the problem, read by ``value``; the times of corners are constants, since they
+are break points of a run. All signals are right-continuous.
 """
 
 from bisect import bisect_left
@@ -19,13 +19,13 @@ MOST_CORNERS = 100_000
 
 @dataclass(frozen=True)
 class Constant:
-    """The same value for all times."""
+    """A constant value."""
 
     level: float = 0.0
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its numbers by name; the nameless one is called as the source."""
+        """Its parameters by name; the nameless one has the name of the source."""
         return {"": self.level}
 
     def at(self, t: Any, value: Value) -> Any:
@@ -41,7 +41,7 @@ class Constant:
 class Sine:
     """``offset + amplitude exp(-damping s) sin(2 pi frequency s + phase)`` with s = t - delay; phase in degrees.
 
-    Until `delay` it keeps its value of then.
+    Until `delay` it has its value at that time.
     """
 
     offset: float
@@ -53,7 +53,7 @@ class Sine:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its numbers by name."""
+        """Its parameters by name."""
         names = ("offset", "amplitude", "frequency", "damping", "phase")
         return {name: getattr(self, name) for name in names if name != "damping" or self.damping != 0.0}
 
@@ -74,7 +74,7 @@ class Sine:
 
 @dataclass(frozen=True)
 class Pulse:
-    """From `low` to `high` within `rise`, there for `width`, back within `fall`; again after `period`, if it is given.
+    """From `low` to `high` within `rise`, constant for `width`, back within `fall`; repeated with `period`, if given.
 
     A `rise` or `fall` of 0 is a jump.
     """
@@ -103,7 +103,7 @@ class Pulse:
 
     @property
     def _edges(self) -> tuple[float, float, float]:
-        """The ends of rise, plateau and fall."""
+        """Ends of rise, plateau and fall."""
         return self.rise, self.rise + self.width, self.rise + self.width + self.fall
 
     def at(self, t: Any, value: Value) -> Any:
@@ -124,7 +124,7 @@ class Pulse:
         return np.where(s < 0.0, low, course)
 
     def corners(self, t0: float, t1: float) -> list[float]:
-        """Both ends of all edges."""
+        """Begin and end of all edges."""
         found: list[float] = []
         first = max(0.0, np.floor((t0 - self.delay) / self.period)) if self.period < np.inf else 0.0
         last = max(0.0, np.floor((t1 - self.delay) / self.period)) if self.period < np.inf else 0.0
@@ -141,7 +141,7 @@ class Pulse:
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Straight lines between points (time, value); constant before the first and behind the last."""
+    """Linear interpolation between points (time, value); constant before the first and after the last."""
 
     times: tuple[float, ...]
     values: tuple[float, ...]
@@ -153,8 +153,8 @@ class PiecewiseLinear:
         for earlier, later in zip(self.times, self.times[1:]):
             if not later > earlier:
                 raise InvalidProblemError(
-                    f"the times of PWL must increase, but {earlier:g} is followed by {later:g}; a jump is had by two "
-                    "times that are close"
+                    f"the times of PWL must increase, but {earlier:g} is followed by {later:g}; approximate a jump "
+                    "by two close times"
                 )
 
     def at(self, t: Any, value: Value) -> Any:

@@ -163,7 +163,7 @@ _PROBLEMS = (
     daedal.SecondOrderDAE,
     daedal.MechanicalSystem,
     daedal.HessenbergDAE,
-    daedal.HybridProblem,
+    daedal.hybrid.HybridProblem,
 )
 _WANTED = "a problem, a daedal.library.Model, or a function without further arguments that returns one of them"
 

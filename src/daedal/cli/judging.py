@@ -80,7 +80,7 @@ def _analyse_problem(name: str, parameters: dict[str, Any], save: Path | None) -
 def _analyse_method(method: str, plot: Path | None) -> None:
     path, _, name = method.partition(":")
     try:
-        analysis = daedal.analyse_method(_from_file(Path(path), name) if path.endswith(".py") else method)
+        analysis = daedal.analysis.analyse_method(_from_file(Path(path), name) if path.endswith(".py") else method)
     except daedal.DaedalError as error:
         near = get_close_matches(method, daedal.library.names(), 1)
         refuse(f"{error}{f'; or the problem {near[0]!r}' if near else ''}")
@@ -102,7 +102,7 @@ def _from_file(path: Path, name: str) -> Any:
         if name not in found:
             refuse(f"'{path}' does not define '{name}'")
         return found[name]
-    kinds = (daedal.RungeKuttaTableau, daedal.MultistepFormula)
+    kinds = (daedal.methods.RungeKuttaTableau, daedal.methods.MultistepFormula)
     listed = {key: value for key, value in found.items() if isinstance(value, kinds)}
     if len(listed) != 1:
         known = f"defines {', '.join(listed)}" if listed else "defines none"

@@ -215,7 +215,7 @@ def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], s
     models = (find_model(name, fixed | row) for row in rows)
     if getattr(model.problem, "params", None) is None or not _has_the_same_functions(name, model, fixed, rows[-1]):
         return daedal.solve_many(_Builder(name, fixed), span, None, params=ranges, **options)
-    if isinstance(model.problem, daedal.HybridProblem):
+    if isinstance(model.problem, daedal.hybrid.HybridProblem):
         ensemble = _through_modes(model, list(models), span, options)
         ensemble.varied = ranges
         return ensemble
@@ -252,14 +252,14 @@ class _Builder:
 def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, float]) -> bool:
     """Whether another value changes numbers only: the functions of the problem are the same objects."""
     other = find_model(name, fixed | row).problem
-    if isinstance(other, daedal.Friction):
+    if isinstance(other, daedal.hybrid.Friction):
         return _is_same_friction(model.problem, other)
-    if isinstance(other, daedal.HybridProblem):
+    if isinstance(other, daedal.hybrid.HybridProblem):
         return False
     return _are_same(model.problem, other)
 
 
-def _is_same_friction(one: daedal.Friction, other: daedal.Friction) -> bool:
+def _is_same_friction(one: daedal.hybrid.Friction, other: daedal.hybrid.Friction) -> bool:
     """Whether laws and systems are the same but for the numbers of the parameters."""
     first, second = dict(one.given), dict(other.given)
     systems = first.pop("system"), second.pop("system")

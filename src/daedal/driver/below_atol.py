@@ -16,6 +16,9 @@ _SEEN = 1e-4  # fraction of its values to which a variable should be accurate
 _FEW = 3  # turning points too few to be conclusive
 _WIGGLES = 0.3  # fraction of turning points that identifies noise; motions have fewer
 _MOST_NAMED = 6
+_NEGLIGIBLE = 1e-2  # times rtol: smaller spacings of t, as fractions of a step, do not matter
+_UNRESOLVED = 3.0  # tolerances between neighbouring times from which a warning is given
+_ERRORS = 2.0  # times atol: explicit methods let errors of a variable that started smaller grow this large
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
 
@@ -32,11 +35,12 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     atol = np.asarray(settings.atol, dtype=float)
     sizes = np.abs(y)
     largest = sizes.max(axis=1, initial=0.0)
-    here = largest <= atol
+    here = largest <= np.where(sizes[:, 0] <= atol, _ERRORS, 1.0) * atol
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
     begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
-    small = np.flatnonzero(here & begun & (largest > _NOISE * atol))
+    least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
+    small = np.flatnonzero(here & begun & (largest > least))
     if not small.size:
         return
     if solution.dense is not None and solution.dense.coefficients.shape[1] == len(names):
@@ -45,21 +49,46 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         return
     atol = np.broadcast_to(atol, largest.shape)
     largest = np.abs(y).max(axis=1)
-    small = small[largest[small] <= atol[small]]
+    small = small[largest[small] <= np.where(sizes[small, 0] <= atol[small], _ERRORS, 1.0) * atol[small]]
     if not small.size:
         return
     slopes = np.diff(y[small], axis=1)
     turns = np.count_nonzero(slopes[:, 1:] * slopes[:, :-1] < 0.0, axis=1)
     stated = np.abs(y[small, 0]) > _STATED * atol[small]
-    small = small[stated | (turns <= np.maximum(_FEW, _WIGGLES * y.shape[1]))]
+    kept = stated | (turns <= np.maximum(_FEW, _WIGGLES * y.shape[1]))
+    small = small[kept]
     if not small.size:
         return
     shown = [f"{names[i]} (at most {largest[i]:.2g}, atol {atol[i]:.2g})" for i in small[:_MOST_NAMED]]
     verb, it, matters = ("exceeds", "it", "it matters") if small.size == 1 else ("exceed", "them", "they matter")
+    how = "never" if np.all(largest[small] <= atol[small]) else "hardly"
+    least = np.where(stated[kept], sizes[small, 0], largest[small]).min()
     warn(
-        f"{listing(shown, small.size)} never {verb} the absolute tolerance: errors of {it} are not controlled. "
-        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * largest[small].min():.0e} for {it}, or "
+        f"{listing(shown, small.size)} {how} {verb} the absolute tolerance: errors of {it} are not controlled. "
+        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * least:.0e} for {it}, or "
         "choose other units",
+        ToleranceWarning,
+    )
+
+
+def warn_unresolved_time(solution: Any, settings: Any) -> None:
+    """Warn if a solution changes by more than its tolerance between neighbouring floats of t."""
+    t, y = solution.t, solution.y
+    if solution.stats.steps < _LEAST_STEPS or t.size < _LEAST_STEPS or y.shape[1] != t.size:
+        return
+    spacing = float(np.spacing(np.max(np.abs(t))))
+    steps, changes = np.abs(np.diff(t)), np.abs(np.diff(y, axis=1))
+    if not spacing * t.size > _NEGLIGIBLE * np.min(settings.rtol) * abs(t[-1] - t[0]):
+        return
+    tolerance = np.max(np.abs(y), axis=1) * settings.rtol + settings.atol
+    changed = np.max(changes[:, steps > 0.0] / steps[steps > 0.0] * spacing / tolerance[:, None], axis=0)
+    usual = float(np.median(changed))
+    if not usual > _UNRESOLVED:
+        return
+    warn(
+        f"floats near t = {t[-1]:.4g} are {spacing:.2g} apart, and the solution changes by {usual:.2g} tolerances "
+        f"between them: rtol={np.min(settings.rtol):.2g} cannot be achieved. Remedy: count the time from the start of "
+        "the interval (t_span[0] = 0), or use larger tolerances",
         ToleranceWarning,
     )
 

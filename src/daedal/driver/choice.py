@@ -20,7 +20,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.mechanics.formulations import CoordinateProjection, named_formulation
 from daedal.mechanics.formulations.constraint_levels import VelocityConstraints
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 
 
 def _fastest(measures) -> float:

@@ -10,7 +10,14 @@ import numpy as np
 
 from daedal.driver.request import Request
 from daedal.driver.run_segments import Segment
-from daedal.events.event import Enclosed, SwitchingFunctions, gather_events, named_events, standard_functions
+from daedal.events.event import (
+    Enclosed,
+    GuardEvent,
+    SwitchingFunctions,
+    gather_events,
+    named_events,
+    standard_functions,
+)
 from daedal.symbolic.tracing.enclosures import enclosed_event
 
 _OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions with memory, made from others
@@ -46,10 +53,15 @@ def switching_functions(
     ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass it if the
     problem's variables are the `leading` unknowns.
     """
+    bounded = (recover is None or leading) and request.settings.compile != "never"
+    guards = _guards_alone(request.settings.events, view, y0.size) if bounded else None
+    if guards is not None:
+        request.event_names[:] = guards.names
+        return guards
     functions = gather_events(request.settings.events, view, t, y0, yp0)
     if functions is None:
         return None
-    if (recover is None or leading) and request.settings.compile != "never":
+    if bounded:
         functions = with_bounds(functions, request.settings.events, view, y0.size)
     request.event_names[:] = functions.names
     for segment in earlier or ():
@@ -66,15 +78,32 @@ def switching_functions(
     return replace(functions, evaluate=evaluate, plain=evaluate if leading else None)
 
 
+def _guards_alone(events: Any, view: Any, n: int) -> SwitchingFunctions | None:
+    """The guards of a mode made ready, where there are no other events."""
+    only = events[0] if isinstance(events, list) and len(events) == 1 else None
+    if not isinstance(only, GuardEvent) or not only.is_own or n > _LARGEST:
+        return None
+    return only.guards.switching(only, _sizes(view, n), n, view.params)
+
+
+def _sizes(view: Any, n: int) -> dict[str, int]:
+    """The vectors that events of a state of length n depend on."""
+    n_y = getattr(view, "n_y", None)
+    return {"y": n, "yp": n} if n_y is None else {"y": n_y, "z": n - n_y}
+
+
 def with_bounds(functions: SwitchingFunctions, events: Any, view: Any, n: int) -> SwitchingFunctions:
     """The user's events with enclosures for those that can be traced; y has length n."""
-    n_y, enclosed, first = getattr(view, "n_y", None), [], 0
+    enclosed, first, sizes = [], 0, _sizes(view, n)
     if n > _LARGEST:
         return functions
-    sizes = {"y": n, "yp": n} if n_y is None else {"y": n_y, "z": n - n_y}
     stated = zip(named_events(events), standard_functions(events, view), functions.sizes, strict=True)
     for event, (function, count), size in stated:
-        if not str(getattr(event.function, "__module__", "")).startswith(_OWN):
+        if isinstance(event, GuardEvent) and event.is_own:
+            bounds = event.guards.traced(sizes, n, view.params)
+            if bounds is not None and bounds.program is not None:
+                enclosed.append(Enclosed(bounds.program, first, bounds.read, view.params))
+        elif not str(getattr(event.function, "__module__", "")).startswith(_OWN):
             made = enclosed_event(event.function, function, count, sizes, n, view.params)
             if made is not None:
                 enclosed.append(Enclosed(made.program, first, made.read, view.params))

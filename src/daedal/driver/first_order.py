@@ -37,7 +37,7 @@ from daedal.initial.consistent import check_start, complete, prepare_initial
 from daedal.initial.unknown_z import evaluable_guesses
 from daedal.initial.variable_kinds import algebraic_variables, missing_entry, refuse_wrong_algebraic
 from daedal.mechanics.formulations.linear_reduction import first_order
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
@@ -47,6 +47,7 @@ from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 from daedal.symbolic.tracing import DerivativeWarning
 
+_ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
 _MOST_RUNS = 4  # pooled for reuse
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
 
@@ -316,9 +317,11 @@ class FirstOrderRunState(RunState):
         index_2 = self.excluded is not None and self._automatic
         self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.searches)
         self._take()
-        if plan.ordinary is not None and (yp0 is None or settings.correct_initial):
-            self.y0, self.yp0 = y0, _finite_slope(plan, span[0], y0)
-            return
+        if plan.ordinary is not None:
+            slope, given = _finite_slope(plan, span[0], y0), None if settings.correct_initial else yp0
+            if given is None or np.all(np.abs(given - slope) <= _ROUND_OFF * np.abs(slope)):
+                self.y0, self.yp0 = y0, slope
+                return
         workspace = self.workspace or Workspace(plan.implicit)
         if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:
             if workspace.is_consistent(span[0], y0, yp0):

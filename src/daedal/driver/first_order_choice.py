@@ -26,7 +26,7 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import Segment
 from daedal.events.event import named_events
 from daedal.kernels.endings import MEANINGS, Ending
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 
 FAILURES = (
     *(Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.ERROR_THEN_NEWTON_FAILED),

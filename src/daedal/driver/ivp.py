@@ -14,8 +14,8 @@ from daedal.common.tabular import Tabular
 from daedal.driver.solving import about_y0, solve, stated_once
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
-from daedal.methods import method_class
 from daedal.methods.base import Method
+from daedal.methods.named_methods import method_class
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution.solution import DenseOutput, Solution, Statistics

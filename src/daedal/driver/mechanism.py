@@ -24,7 +24,7 @@ from daedal.mechanics.formulations.reformulation import Reformulation, attach_mo
 from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg_assembly import prepare_hessenberg
 from daedal.mechanics.sparse.sparse_assembly import is_sparse
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_tolerances

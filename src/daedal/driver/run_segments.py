@@ -127,7 +127,6 @@ def run(run_state: RunState, request: Request) -> list[Segment]:
 
 def _segments(run_state: RunState, request: Request) -> list[Segment]:
     segments: list[Segment] = []
-    doubted: set[str] = set()
     idle = 0
     progress = Progress(request.progress, request.span)
     try:
@@ -136,7 +135,7 @@ def _segments(run_state: RunState, request: Request) -> list[Segment]:
             segment = run_state.segment(segments, progress)
             segments.append(segment)
             outcome = segment.outcome
-            _tell_doubts(outcome, doubted)
+            _tell_doubts(outcome, request.doubted)
             if outcome.interrupted or outcome.exception is not None or not run_state.goes_on(segment):
                 return segments
             idle = 0 if outcome.t_reached != began else idle + 1

@@ -25,7 +25,7 @@ from daedal.initial.second_order_start import (
     tolerance_of_y,
 )
 from daedal.kernels.endings import Ending
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems import SecondOrderDAE
 from daedal.problems.checks import check_tolerances
@@ -189,9 +189,9 @@ def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0:
     functions = None if request.settings.events is None else switching_of_form(request, form, y0, yp0)
     if functions is None:
         return None
-    from daedal.events.event import Event
+    from daedal.events.event import GuardEvent
 
-    return Event(
+    return GuardEvent(
         functions.evaluate,
         terminal=functions.terminal.tolist(),
         direction=functions.direction.tolist(),
@@ -201,6 +201,7 @@ def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0:
         location=[("roots", "monitoring", "auto")[place] for place in functions.location],
         delta=[None if np.isnan(delta) else delta for delta in functions.delta.tolist()],
         tol=[tolerance or None for tolerance in functions.tolerance.tolist()],
+        held=functions.held,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.driver.switch_tracking import SwitchTracker, Unfollowable
 from daedal.errors import Unevaluable
 from daedal.events.event import SwitchingFunctions
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Outcome
 from daedal.problems.compile import machine_value, with_numbers
 from daedal.symbolic.tracing.mixture import SLACK

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
+from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run_segments import LARGEST_KEPT
@@ -97,6 +97,7 @@ class Solver:
     def __init__(self, problem, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
+        self._stated = self._problem  # as it was handed over, whatever parameters and inputs follow
         self._plan = plan_for(self._problem, settings)
 
     @property
@@ -125,7 +126,7 @@ class Solver:
         )
         jumps = with_jumps(None, self._problem)
         if jumps is not None:
-            return solve_pieces(request, jumps)
+            return solve_pieces(request, jumps, self._stated)
         if not self._plan.is_current():
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
@@ -155,6 +156,7 @@ class Solver:
     def _with(self, problem) -> Solver:
         other = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
+        other._stated = self._stated
         other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
         return other
 
@@ -293,6 +295,7 @@ def solve_request(request: Request, stated: Any = None):
     warn_unsuitable(solution, request.settings)
     if type(solution) is Solution:
         warn_below_atol(solution, request.settings)
+        warn_unresolved_time(solution, request.settings)
     return solution
 
 
@@ -305,11 +308,24 @@ def with_jumps(breakpoints: Any, problem: Any) -> Any:
     return [*given, *jumps]
 
 
-def solve_pieces(request: Request, breakpoints: Any):
-    """The solution of a request, piece by piece between break points."""
-    from daedal.hybrid.hybrid_run import solve_between
+def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
+    """The solution of a request, piece by piece between break points.
 
-    return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
+    `stated` is the same problem as it was stated, with which plans are kept.
+    """
+    if request.settings.sensitivities is not None:
+        from daedal.sensitivity.modes_variation import solve_pieces as solve_varied
+
+        def solve(request: Request):
+            return solve_varied(request, breakpoints, make_plan, stated or request.problem)
+
+    else:
+        from daedal.hybrid.hybrid_run import solve_between
+
+        def solve(request: Request):
+            return solve_between(request, breakpoints)
+
+    return complete_or_raise(described(solve, request))
 
 
 def complete_or_raise(solution):

@@ -184,7 +184,7 @@ def solve(
         stated, problem = stated or problem, problem.with_inputs(inputs, hold=hold)
     breakpoints = with_jumps(breakpoints, problem)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
-    return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints)
+    return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints, stated)
 
 
 def solve_dae(

@@ -17,7 +17,7 @@ from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reformulation import check_sparse
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.sparse_equations import highest_frequency
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import MechanicalSystem
 
 

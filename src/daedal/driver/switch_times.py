@@ -87,7 +87,7 @@ class _ZeroSearch:
 
     def first(self, t: float, end: float) -> float:
         """The first zero after t; infinite if there is none."""
-        self._switching.begin(end, 0.0)
+        self._switching.begin(t, end, 0.0)
         found = self._first_zero(
             self._system.address, self._switching.address, t, end, self._memory.__array_interface__["data"][0]
         )

@@ -67,6 +67,10 @@ class SwitchTracker:
         self.notes: list[str] = []
         self.history: list[tuple[float, np.ndarray, bool]] = []  # arcs: start, modes, whether sliding
         self._left = [False] * switched.count  # left to step size control
+        in_time = np.array(switched.in_time, dtype=bool)
+        self._clocked, self._watched = np.flatnonzero(in_time).tolist(), np.flatnonzero(~in_time).tolist()
+        self._surfaces = [j for j in self._watched if self.switches[j].is_surface]
+        self._next: tuple[float, bytes, list[np.ndarray]] | None = None  # modes after the switch that ends the arc
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
@@ -94,15 +98,12 @@ class SwitchTracker:
         """Use the original functions while they stay on their surface, where they may belong to neither side, like
         sign(0).
         """
+        if not self._surfaces:
+            return
         u, rates = self.switched.values(t, *point, self.moded), None
-        for j, switch in enumerate(self.switches):
-            if (
-                not switch.is_surface
-                or self.switched.in_time[j]
-                or j in self.sliding
-                or j in self.held
-                or not isfinite(u[j])
-            ):
+        for j in self._surfaces:
+            switch = self.switches[j]
+            if j in self.sliding or j in self.held or not isfinite(u[j]):
                 continue
             if u[j] != switch.points[0] and isfinite(switch.points[0]):
                 if self.moded.modes[j] != self.moded.modes[j]:  # it has left the surface
@@ -120,12 +121,14 @@ class SwitchTracker:
         Returns those clearly on the wrong side, because an algebraic variable has jumped.
         """
         moded, first = self.moded, point[0]
+        moded.slack[: len(self.switches)] = 0.0
+        if not self._watched:
+            return []
         u = self.switched.values(t, *point, moded)
         pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no cancellation between few entries
         moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
-        moded.slack[: u.size] = 0.0
         wrong = []
-        for j in np.flatnonzero(~np.array(self.switched.in_time)):  # the others start on the right side, see `clock`
+        for j in self._watched:  # the others start on the right side, see `clock`
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
             if inside <= band < inf:
@@ -139,23 +142,26 @@ class SwitchTracker:
 
         Evaluate the original functions slightly later.
         """
-        which = np.flatnonzero(self.switched.in_time)
-        if not which.size:
+        which, moded = self._clocked, self.moded
+        if not which:
             return []
-        before = self.moded.modes[which].copy()
-        self.moded.modes[which] = np.nan
-        u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), self.moded)
-        for j in which:
-            self._set(int(j), self.switches[j].mode_at(float(u[j])))
-        now = self.moded.modes[which]
-        changed = np.flatnonzero((now != before) & ~np.isnan(before) & ~np.isnan(now))
-        return [(int(which[i]), 1 if now[i] > before[i] else -1) for i in changed]
+        before = moded.modes.tolist()
+        if self._next is not None and self._next[:2] == (t, moded.modes.tobytes()):
+            moded.modes[:], moded.lower[:], moded.upper[:] = self._next[2]
+        else:
+            moded.modes[which] = np.nan
+            u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), moded).tolist()
+            for j in which:
+                self._set(j, self.switches[j].mode_at(u[j]))
+        now = moded.modes.tolist()
+        return [(j, 1 if now[j] > before[j] else -1) for j in which if now[j] < before[j] or now[j] > before[j]]
 
     def horizon(self, t: float) -> float:
         """Start an arc: returns the time of the next switch that depends on time only, or the end."""
         self.history.append((t, self.moded.modes.copy(), self.is_along))
+        self._next = None
         end = self.request.span[1]
-        if not any(self.switched.in_time):
+        if not self._clocked:
             return end
         behind, last = self._behind(t), end - (self._behind(end) - end)
         at = self._times.after(behind, last)
@@ -170,10 +176,11 @@ class SwitchTracker:
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
         """Whether all functions are back to `taken`, their state before the switches at t; then these are ignored."""
         moded = self.moded
-        kept = moded.modes.copy(), moded.lower.copy(), moded.upper.copy()
+        kept = [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
         self.clock(t)
         if self.switched.taken(moded.modes) == taken:
             return True
+        self._next = t, kept[0].tobytes(), [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
         moded.modes[:], moded.lower[:], moded.upper[:] = kept
         return False
 
@@ -183,6 +190,11 @@ class SwitchTracker:
         return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
 
     # --- within an arc -----------------------------------------------------------------------------------------------
+
+    @property
+    def watches_state(self) -> bool:
+        """Whether some switches depend on the state; all others end arcs at known times."""
+        return bool(self._watched)
 
     def functions(
         self,
@@ -201,7 +213,7 @@ class SwitchTracker:
         if own is None and (n, along) in self._functions:
             return self._functions[n, along]
         code, bounds = self.switched.events(n if state is None else self.switched.n_state, along=along)
-        moded = self.moded
+        moded, known = self.moded, self.switched.functions_known
 
         def hidden(t, y, yp):
             return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
@@ -209,6 +221,9 @@ class SwitchTracker:
         def joined(t, y, yp):
             return np.concatenate([np.atleast_1d(own.evaluate(t, y, yp)), hidden(t, y, yp)])
 
+        if own is None and state is None and (n, along) in known:
+            made = self._functions[n, along] = known[n, along].with_parameters(moded, hidden)
+            return made
         names = tuple(switch.name for switch in self.switches for _ in range(2))
         if along:
             assert self.switched.closed is not None
@@ -222,6 +237,8 @@ class SwitchTracker:
             made = made.with_enclosed(Enclosed(bounds, n_own, code.numbers, moded))
         if own is None:
             self._functions[n, along] = made
+        if own is None and state is None:
+            known[n, along] = made
         return made
 
     def as_user_events(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
@@ -251,16 +268,18 @@ class SwitchTracker:
         Switches that never become consistent are ignored.
         """
         tried: list[list[int]] = []
-        while wrong := self.band(t, point(), weights):
+        now = point()
+        while wrong := self.band(t, now, weights):
             if wrong in tried:
                 for j in wrong:
                     self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
             else:
                 tried.append(wrong)
-                u = self.switched.values(t, *point(), self.moded)
+                u = self.switched.values(t, *now, self.moded)
                 for j in wrong:
                     self._set(j, self.switches[j].mode_at(float(u[j])))
-        self._let_rest(t, point())
+            now = point()
+        self._let_rest(t, now)
 
     # --- end of an arc ------------------------------------------------------------------------------------------------
 
@@ -477,4 +496,6 @@ class SwitchTracker:
         self._set(j, np.nan)
         note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
         self.notes.append(note)
-        warn(note, SwitchWarning)
+        if self.switches[j].name not in self.request.doubted:  # once, in whatever modes of a hybrid problem
+            self.request.doubted.add(self.switches[j].name)
+            warn(note, SwitchWarning)

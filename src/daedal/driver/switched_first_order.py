@@ -45,6 +45,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
+        self._restarted: dict[Any, Any] = {}  # values of the last restart, by what it started from
         y0, yp0 = self.y0, self.yp0
         tracker.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
@@ -67,7 +68,8 @@ class SwitchedRunState(FirstOrderRunState):
             changes["first_step"] = self._first_step(end)
         own = self._own_events(earlier)
         if along is None:
-            ready, task = self.ready, self.task(tracker.functions(plan.implicit.n, own), progress, **changes)
+            switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
+            ready, task = self.ready, self.task(switching, progress, **changes)
         else:
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
             ready = along.ready
@@ -111,6 +113,7 @@ class SwitchedRunState(FirstOrderRunState):
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
             self._along.is_stiff()
+            self._restarted = {}
             self._t, self.y0 = outcome.t_reached, outcome.y_reached.copy()
             self._restart()
             return True
@@ -194,6 +197,16 @@ class SwitchedRunState(FirstOrderRunState):
 
     def _restart(self):
         """y' and algebraic variables in the current modes; differential variables are fixed."""
+        tracker = self.tracker
+        given = self._t, self.y0.tobytes(), self.yp0.tobytes(), tracker.moded.modes.tobytes()
+        given += (*tracker.sliding, *tracker.held), len(tracker.sliding)
+        if given not in self._restarted:
+            self._complete()
+            self._restarted = {given: (self.y0, self.yp0, self._along)}
+        self.y0, self.yp0, self._along = self._restarted[given]
+
+    def _complete(self):
+        """The values of a restart."""
         self._along = self._sliding([*self.tracker.sliding, *self.tracker.held])
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):

@@ -116,9 +116,11 @@ class SwitchedMechanismRunState(RunState):
             return (reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0],)
 
         closed = tracker.is_along and self._closed is not None
-        switching = tracker.functions(n, own, None if leading else state, along=closed)
-        if tracker.sliding and not closed:
-            switching = self._with_shares(switching, reduction)
+        switching = own
+        if tracker.watches_state:
+            switching = tracker.functions(n, own, None if leading else state, along=closed)
+            if tracker.sliding and not closed:
+                switching = self._with_shares(switching, reduction)
         limit = request.settings.max_steps
         if limit is not None:
             limit -= sum(segment.outcome.steps for segment in self._all)

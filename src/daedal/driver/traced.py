@@ -315,14 +315,15 @@ class TracedPlan(Plan):
         This happens where a switching function stays on its surface and the function there belongs to neither side.
         """
         sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
-        begins = [t for t, _, _ in tracker.history]
+        ahead, begins = sign * solution.t, [t for t, _, _ in tracker.history]
         for (begin, modes, along), end in zip(tracker.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
-            inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
-            if along or not inside.size or abs(end - begin) <= brief:
+            first = int(np.searchsorted(ahead, sign * begin, side="right"))
+            size = int(np.searchsorted(ahead, sign * end, side="left")) - first
+            if along or size <= 0 or abs(end - begin) <= brief:
                 continue
-            places = {int(inside[inside.size * k // 4]) for k in (1, 2, 3)}
+            places = sorted({first + size * k // 4 for k in (1, 2, 3)})
             if not any(self._is_as_written(switched, modes, solution, i) for i in places):
-                return float(solution.t[inside[inside.size // 2]])
+                return float(solution.t[first + size // 2])
         return None
 
     def _is_as_written(self, switched: SwitchedProblem, modes: np.ndarray, solution: Any, i: int) -> bool:

@@ -20,6 +20,6 @@ Nothing of a member's result may depend on how members are cut into chunks, or o
 ``on="gpu"`` loads ``daedal.ensembles.gpu`` with a class ``GPUBackend`` when it is asked for.
 """
 
-from daedal.ensembles.reductions import Histogram, Quantiles, Reduction
+from daedal.common.public_names import public_names
 
-__all__ = ["Histogram", "Quantiles", "Reduction"]
+__getattr__, __dir__, __all__ = public_names(globals(), old_names={"Reduction": "daedal.ensembles.Aggregator"})

@@ -19,6 +19,7 @@ from daedal.ensembles.processes import ProcessesBackend
 from daedal.ensembles.work import Alarm, Worker
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.hybrid_solution import HybridSolution
 
 
 class ThreadsBackend:
@@ -140,6 +141,8 @@ def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
         return "each member builds its problem in Python"
     if isinstance(request.problem, HybridProblem):
         return "runs through modes are led by Python"
+    if isinstance(solution, HybridSolution):
+        return "runs between break points are led by Python"
     functions = getattr(solution, "functions", None)
     called = [name for name, words in (functions or {}).items() if words == "Python" or words.startswith("Python")]
     if called:

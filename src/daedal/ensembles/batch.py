@@ -24,6 +24,8 @@ from daedal.initial.consistent import linear_slopes
 from daedal.kernels.endings import Ending
 from daedal.kernels.functions import store_matrix
 from daedal.mechanics.setting import missing_derivatives
+from daedal.problems.named_inputs import jumps_of
+from daedal.problems.symbols import Driven
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.switching_functions import switching_code
 
@@ -189,6 +191,8 @@ def direct_plan(runner: Any, params: Any) -> Any:
         raise Unsuited("solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
         raise Unsuited("constant steps or starts that are corrected")
+    if jumps_of(request.problem) or isinstance(params, Driven):
+        raise Unsuited("inputs that jump, or vary from member to member")
     solver = runner.solver if params is None else runner.solver.with_params(params)
     plan = solver.plan.direct()
     if plan is None:

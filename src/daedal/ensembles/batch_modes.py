@@ -17,7 +17,7 @@ from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import TIMED_OUT, Part, StateLayout
 from daedal.errors import DaedalError
-from daedal.events.event import Event
+from daedal.events.event import Enclosed, Event
 from daedal.hybrid.hybrid_problem import Decision, GuardOfRun, HybridProblem
 from daedal.hybrid.hybrid_run import HybridRun
 from daedal.hybrid.mode_plans import HybridPlan, RunSettings
@@ -263,8 +263,13 @@ class _ModeBatch(MechanismBatch):
 
         self._system = system = self._used[0].plan.problem
         assembly = self._used[0].assembly
-        code, self._leaving = guard_code(system, self._functions, task.switching.evaluate)
-        task.switching = replace(task.switching, compiled=code, enclosed=())  # as guards are in `solve`
+        code = guard_code(system, self._functions, task.switching.evaluate)
+        guards, n_q = self._run.guards[self._name], system.n_q
+        bounds = guards.traced({"y": n_q, "z": n_q}, 2 * n_q, self.params)  # as in `solve`
+        enclosed = (
+            () if bounds is None or bounds.program is None else (Enclosed(bounds.program, 0, bounds.read, self.params),)
+        )
+        task.switching = replace(task.switching, compiled=code, enclosed=enclosed)
         self._further, self._projector = Bridge(), assembly.projector("M")
         transitions = [bound.transition for bound in self._run.guards[self._name].transitions]
         self._made = [(self._reset(t), self._decision(t)) for t in transitions]
@@ -320,7 +325,6 @@ class _ModeBatch(MechanismBatch):
             n=self.n,
             n_q=self._system.n_q,
             m=self.m,
-            leaving=self._leaving,
             direction=guards.direction.copy(),
             immediate=guards.immediate.astype(np.int64),
             owner=np.array(guards.owner, dtype=np.int64),

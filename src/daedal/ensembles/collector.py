@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daedal.ensembles.part import EVENT, FINISHED, NOT_RUN, Part, StateLayout
-from daedal.ensembles.reductions import BLOCK, Reduction
+from daedal.ensembles.reductions import BLOCK, Aggregator
 
 _MOST_MESSAGES = 100_000  # kept of members that failed
 
@@ -19,11 +19,11 @@ class Collector:
     ----------
     count : int or None
         How many members there are; None if that is not known yet.
-    reductions : list of Reduction
+    reductions : list of Aggregator
         If there are some, nothing else is kept of members that came through.
     """
 
-    def __init__(self, count: int | None, reductions: list[Reduction]):
+    def __init__(self, count: int | None, reductions: list[Aggregator]):
         self.reductions = reductions
         self.layout: StateLayout | None = None
         self.messages: dict[int, str] = {}

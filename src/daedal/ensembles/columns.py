@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.symbols import renewed
+from daedal.problems.symbols import Driven, given_params, renewed
 
 SHARED = 1  # the length of an axis that belongs to all members
 
@@ -254,8 +254,12 @@ class NumbersOf:
         return None
 
     def _vectors(self, chunk: Chunk) -> np.ndarray | None:
-        rows = np.ascontiguousarray(chunk.params.arrays(chunk.count)[0])
-        first = self._read(chunk.params.member(0))  # type: ignore[misc]
+        given = np.ascontiguousarray(chunk.params.arrays(chunk.count)[0])
+        rows = given
+        if isinstance(self._params, Driven):  # inputs follow
+            rows = np.tile(self._base, (chunk.count, 1))
+            rows[:, : given.shape[1]] = given[:, : self._base.size]
+        first = self._read(renewed(self._params, chunk.params.member(0)))  # type: ignore[misc]
         return rows if rows.shape[1] == self._base.size and np.array_equal(first, rows[0]) else None
 
     def _named(self, chunk: Chunk) -> np.ndarray | None:
@@ -272,7 +276,7 @@ class NumbersOf:
     def _place(self, key: Any) -> np.ndarray | None:
         """Where the number of a name stands: found by changing it; None if it is not one number as it is."""
         if key not in self._places:
-            old = self._params[key]
+            old = given_params(self._params)[key]
             new = (old if isinstance(old, float) else 0.0) * 1.25 + 0.7310585786300049
             changed = self._read(renewed(self._params, {key: new}))  # type: ignore[misc]
             same = changed.size == self._base.size and isinstance(old, float)

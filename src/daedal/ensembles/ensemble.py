@@ -243,7 +243,7 @@ def varying(inputs: Members, count: int) -> dict[str, np.ndarray]:
         for key, column in columns:
             if column is None or column.values.shape[0] != count or column.values.dtype == object or count == 1:
                 continue
-            name = str(key) if key is not None else column.name.removeprefix("initials ").strip("()")
+            name = str(key) if key is not None else column.name.removeprefix("initial ").strip("()")
             flat = column.values.reshape(count, -1)
             labels = [name] if column.values.ndim == 1 else [f"{name}[{k}]" for k in range(flat.shape[1])]
             found |= {label: flat[:, k] for k, label in enumerate(labels) if np.any(flat[:, k] != flat[0, k])}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.gpu_model import (
@@ -102,7 +103,7 @@ MESSAGES = {
 
 @dataclass(frozen=True)
 class GPU:
-    """How :func:`daedal.solve_many` uses a GPU: ``on=daedal.GPU(precision="single")``.
+    """How :func:`daedal.solve_many` uses a GPU: ``on=daedal.ensembles.GPU(precision="single")``.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ class GPU:
     Examples
     --------
     >>> import daedal
-    >>> daedal.GPU(precision="single")
+    >>> daedal.ensembles.GPU(precision="single")
     GPU(precision='single', device=0)
     """
 
@@ -214,7 +215,7 @@ class GPUBackend:
         else:
             members = [chunk.starts.member(i) for i in range(chunk.count)]
             if not all(isinstance(member, (tuple, np.ndarray, list)) for member in members):
-                raise InvalidProblemError("on='gpu' takes initials as arrays, not by name: use on='threads'")
+                raise InvalidProblemError("on='gpu' takes initial values as arrays, not by name: use on='threads'")
             arrays = [np.array([np.concatenate([np.ravel(x) for x in _vectors(member)])[:n] for member in members])]
         if not self._model.code.positions and arrays[0] is not None and arrays[0].shape[1] == n:
             arrays = arrays[:1]  # (y, y')
@@ -301,10 +302,11 @@ def task_of(model: GPUModel, settings: Any, span: tuple[float, float], times: np
 # --- ensembles that begin and end on a GPU: arrays of CuPy in, arrays of CuPy out -------------------------------------
 
 
+@with_old_keywords(initials="initial")
 def solve_on_gpu(
     problem: Any,
     t_span: Any,
-    initials: Any,
+    initial: Any,
     *,
     params: Any = None,
     t_eval: Any = None,
@@ -322,7 +324,7 @@ def solve_on_gpu(
     problem : MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE
         With functions that can be traced.
     t_span : (float, float)
-    initials : tuple of array, or array
+    initial : tuple of array, or array
         As :func:`daedal.solve` takes them, (q0, v0) of mechanisms and (y0, z0) or y0 of other problems, each with a
         leading axis where it varies; of NumPy or CuPy.
     params : array, optional
@@ -351,24 +353,24 @@ def solve_on_gpu(
     model = gpu_model(problem, settings, outputs=times.size > 0, single=single)
     xp = engine.xp
     with engine.device():
-        rows = [_starts(xp, model, initials), _numbers(xp, model, problem, params)]
+        rows = [_starts(xp, model, initial), _numbers(xp, model, problem, params)]
         counts = {len(array) for array in rows if len(array) != 1}
         if len(counts) > 1:
-            raise InvalidProblemError(f"initials have {len(rows[0])} rows and params {len(rows[1])}")
+            raise InvalidProblemError(f"initial has {len(rows[0])} rows and params {len(rows[1])}")
         order = order_of_runs(xp, model.code, rows)
         kernel = engine.kernel(model.source)
         return execute(xp, kernel, model.code, task_of(model, settings, span, times), *rows, single=single, order=order)
 
 
-def _starts(xp: Any, model: GPUModel, initials: Any) -> Any:
-    parts = list(initials) if isinstance(initials, (tuple, list)) and np.ndim(initials[0]) else [initials]
+def _starts(xp: Any, model: GPUModel, initial: Any) -> Any:
+    parts = list(initial) if isinstance(initial, (tuple, list)) and np.ndim(initial[0]) else [initial]
     arrays = [xp.atleast_2d(xp.asarray(part, dtype=float)) for part in parts if part is not None]
     if not model.code.positions and arrays[0].shape[1] == model.code.n:
         arrays = arrays[:1]  # y' is not needed
     count = max(map(len, arrays))
     rows = xp.concatenate([xp.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1)
     if rows.shape[1] != model.code.n:
-        raise InvalidProblemError(f"initials have {rows.shape[1]} values for a state of {model.code.n}")
+        raise InvalidProblemError(f"initial have {rows.shape[1]} values for a state of {model.code.n}")
     return rows
 
 

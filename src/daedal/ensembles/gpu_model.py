@@ -13,9 +13,10 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
 from daedal.kernels.endings import Ending
-from daedal.methods import named_method, step_size
+from daedal.methods import step_size
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, Tableau
 from daedal.methods.explicit.runge_kutta_step import HARMLESS
+from daedal.methods.named_methods import named_method
 from daedal.methods.rosenbrock.rosenbrock import MOST_FAILURES, Rosenbrock
 from daedal.methods.rosenbrock.rosenbrock_step import STUBBORN
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
@@ -63,6 +64,7 @@ def integrator_source(
     *,
     outputs: bool = False,
     single: bool = False,
+    driver: Any = None,
     **launch: int,
 ) -> str:
     """The text of an integrator.
@@ -79,6 +81,8 @@ def integrator_source(
         Whether values are wanted between the start and the end.
     single : bool
         Single precision.
+    driver : str, optional
+        The text that calls it, in place of the kernel for all members of an ensemble.
     **launch : int
         Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
     """
@@ -129,7 +133,8 @@ def integrator_source(
         _table("DIRECTIONS", [events.directions or (0,)], "int"),
         _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
         rules_in_c(sizes["ORDER"]),
-        *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock", "kernel")),
+        *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock")),
+        _template("kernel") if driver is None else driver,
     ]
     return "\n".join(parts)
 
@@ -323,7 +328,7 @@ def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTabl
         return chosen.tableau
     if not isinstance(chosen, Rosenbrock):
         raise InvalidProblemError(
-            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.Rosenbrock(...), or an explicit "
+            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.methods.Rosenbrock(...), or an explicit "
             "Runge-Kutta method with one error estimate and dense output without further stages, got "
             f"{method!r}; or {_OTHERWISE}"
         )

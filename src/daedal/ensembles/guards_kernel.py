@@ -23,7 +23,6 @@ MODE = Struct(
         ("n", INTEGER),  # length of the state (q, v, r)
         ("n_q", INTEGER),
         ("m", INTEGER),  # entries of the guards
-        ("leaving", INTEGER),  # where the numbers of `tracing.mode_code.LEAVING` stand in their block
         ("direction", i64["m"]),
         ("immediate", i64["m"]),
         ("owner", i64["m"]),  # for each entry its transition
@@ -37,8 +36,8 @@ MODE = Struct(
         ("start", CALLBACK),  # not negative where a run may begin
         ("step", FLOAT),  # typical of the last stretch, or 0
         # working memory
-        *[(name, f64["m"]) for name in ("values", "band", "noise", "waits", "signs", "lasting", "found")],
-        *[(name, i64["m"]) for name in ("zero", "sides")],
+        *[(name, f64["m"]) for name in ("values", "band", "noise", "waits", "found")],
+        *[(name, i64["m"]) for name in ("zero", "near", "sides")],
         *[(name, f64["n"]) for name in ("moved", "rounded", "y")],
     ],
 )
@@ -107,7 +106,6 @@ HYBRID = Struct(
 @part
 def guard_values(mode, roots, t, y, values):
     """The guards at a point, held by nothing; False where they have no value."""
-    floats(roots.functions.block + 8 * mode.leaving, 1 + 2 * mode.m)[:] = 0.0
     if call_with(roots.functions, t, y, roots.yp, nothing()) != 0:
         return False
     copy(values, floats(roots.functions.block + 16 * mode.n, mode.m))
@@ -134,34 +132,42 @@ def judge(h, mode, run, t, y, step):
     m, roots = mode.m, run.roots
     values, direction = mode.values, roots.direction
     copy(direction, mode.direction)
-    if not guard_values(mode, roots, t, y, values):
+    roots.t_begin, roots.held = t, 0
+    if not guard_values(mode, roots, t, y, values) or not _noise(mode, roots, t, y, values, mode.noise):
         return NOT_PLAIN
     doubtful = False
     for i in range(m):
-        doubtful = doubtful or direction[i] * values[i] > 0.0 or values[i] == 0.0 or direction[i] == 0
+        doubtful = doubtful or _is_doubtful(direction[i], values[i]) or abs(values[i]) <= mode.noise[i]
     if not doubtful:
         return 0
     return _look_closer(h, mode, run, roots, t, y, step, values)
 
 
 @part
+def _is_doubtful(direction, value):
+    return direction * value > 0.0 or value == 0.0 or direction == 0
+
+
+@part
 def _look_closer(h, mode, run, roots, t, y, step, values):
     m, direction = mode.m, roots.direction
-    band, noise, zero = mode.band, mode.noise, mode.zero
-    if not _bands(mode, roots, t, y, values, band, noise):
+    band, noise, zero, near = mode.band, mode.noise, mode.zero, mode.near
+    if not _band(mode, roots, t, y, values, band):
         return NOT_PLAIN
     for i in range(m):
-        doubtful = direction[i] * values[i] > 0.0 or values[i] == 0.0 or direction[i] == 0
+        doubtful = _is_doubtful(direction[i], values[i])
         zero[i] = doubtful and abs(values[i]) <= max(band[i], 4.0 * abs(_fired_before(h, mode, i)))
+        near[i] = not doubtful and abs(values[i]) <= noise[i]
     sides, waits = mode.sides, mode.waits
     sides[:] = 0
     waits[:] = 0.0
-    if not _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
+    if not _leave(mode, run, roots, t, y, step, values, noise, zero, near, sides, waits):
         return NOT_PLAIN
-    signs, lasting = mode.signs, mode.lasting
-    signs[:] = 0.0
-    lasting[:] = 0.0
     for i in range(m):
+        if near[i]:
+            if sides[i] == -direction[i] and waits[i] > 0.0:  # there by round-off, and moving there
+                _hold(roots, i, sides[i], waits[i])
+            continue
         went = sides[i] if zero[i] else np.sign(values[i])
         if went != 0.0 and went == direction[i] and mode.immediate[i]:
             if zero[i] and _may_pass(h, mode, i):
@@ -171,14 +177,18 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
         if direction[i] == 0:
             direction[i] = -int(went)
         if zero[i] and sides[i] != 0 and waits[i] > 0.0:
-            signs[i], lasting[i] = sides[i], waits[i]
+            _hold(roots, i, sides[i], waits[i])
         elif zero[i] and sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
-            signs[i] = -direction[i]
-    leaving = floats(roots.functions.block + 8 * mode.leaving, 1 + 2 * m)
-    leaving[0] = t
-    copy(leaving[1 : 1 + m], lasting)
-    copy(leaving[1 + m :], signs)
+            _hold(roots, i, -direction[i], 0.0)
     return 0
+
+
+@part
+def _hold(roots, i, side, time):
+    """Let a guard have a sign for a while."""
+    held_side, held_for = roots.held_side, roots.held_for
+    held_side[i], held_for[i] = side, time
+    roots.held += 1
 
 
 @part
@@ -198,32 +208,37 @@ def _fired_before(h, mode, i):
 
 
 @part
-def _bands(mode, roots, t, y, values, band, noise):
-    """How much guards change with errors of the tolerance, and with round-off."""
-    n, m = mode.n, mode.m
-    rtol, atol = mode.rtol, mode.atol
-    moved, rounded, found = mode.moved, mode.rounded, mode.found
-    for j in range(n):
-        pattern, size = np.cos(0.7 + 1.3 * j), abs(y[j])
-        moved[j] = y[j] + BAND * max(rtol[j] * size + atol[j], TINY) * pattern
-        rounded[j] = y[j] + NOISE * size * pattern
+def _band(mode, roots, t, y, values, band):
+    """How much guards change with errors of the tolerance."""
+    rtol, atol, moved, found = mode.rtol, mode.atol, mode.moved, mode.found
+    for j in range(mode.n):
+        moved[j] = y[j] + BAND * max(rtol[j] * abs(y[j]) + atol[j], TINY) * np.cos(0.7 + 1.3 * j)
     if not guard_values(mode, roots, t, moved, found):
         return False
-    for i in range(m):
+    for i in range(mode.m):
         band[i] = 2.0 * abs(found[i] - values[i])
+    return True
+
+
+@part
+def _noise(mode, roots, t, y, values, noise):
+    """How much guards change with round-off."""
+    rounded, found = mode.rounded, mode.found
+    for j in range(mode.n):
+        rounded[j] = y[j] + NOISE * abs(y[j]) * np.cos(0.7 + 1.3 * j)
     if not guard_values(mode, roots, t + NOISE * t, rounded, found):
         return False
-    for i in range(m):
+    for i in range(mode.m):
         noise[i] = 2.0 * abs(found[i] - values[i]) + TINY
     return True
 
 
 @part
-def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
+def _leave(mode, run, roots, t, y, step, values, noise, zero, near, sides, waits):
     """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
     k, m = mode.n_q, mode.m
     slope, ahead, found = run.yp, mode.moved, mode.found
-    if not zero.any():
+    if not zero.any() and not near.any():
         return True
     for part_of_step in _LOOK:
         s = part_of_step * step
@@ -241,7 +256,7 @@ def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
                 sides[i] = int(np.sign(change))
             if waits[i] == 0.0 and sides[i] != 0 and found[i] * sides[i] > noise[i]:
                 waits[i] = part_of_step * abs(step)
-            settled = settled and (not zero[i] or waits[i] != 0.0)
+            settled = settled and (not (zero[i] or near[i]) or waits[i] != 0.0)
         if settled:
             break
     return True

@@ -17,38 +17,39 @@ from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
-from daedal.problems.symbols import symbol_name
+from daedal.problems.named_inputs import require_inputs
+from daedal.problems.symbols import given_params, renewed, symbol_name
 
 # --- starts -----------------------------------------------------------------------------------------------------------
 
 
-def read_starts(problem: Any, initials: Any) -> Any:
-    """`initials` of :func:`daedal.solve_many` as columns, a list or a stream."""
-    if hasattr(initials, "read_before"):
-        return initials.read_before
-    if initials is None:
-        raise InvalidProblemError("initials is missing: give the initial values of one run, or of each")
-    if hasattr(initials, "columns") and hasattr(initials, "to_dict"):
-        initials = _frame(initials)
-    if isinstance(initials, Mapping):
-        return _by_label(problem, _named(initials, "initials"))
-    if isinstance(problem, Quasilinear) and isinstance(initials, list) and not _is_list_of_members(initials):
-        if not any(x is None for x in initials):  # y0 alone is enough, of one run or of each
-            initials = check_real(initials, "initials", "hold y0 of one run, or of each member")
-    if isinstance(initials, np.ndarray):
-        return _stacked(problem, initials)
-    if _is_list_of_members(initials):
-        return _arranged_starts(problem, list(initials))
-    if isinstance(initials, Iterator):
-        return Streamed("initials", initials, lambda entries: _arranged_starts(problem, entries))
-    if not isinstance(initials, (tuple, list)):
+def read_starts(problem: Any, initial: Any) -> Any:
+    """`initial` of :func:`daedal.solve_many` as columns, a list or a stream."""
+    if hasattr(initial, "read_before"):
+        return initial.read_before
+    if initial is None:
+        raise InvalidProblemError("initial is missing: give the initial values of one run, or of each")
+    if hasattr(initial, "columns") and hasattr(initial, "to_dict"):
+        initial = _frame(initial)
+    if isinstance(initial, Mapping):
+        return _by_label(problem, _named(initial, "initial"))
+    if isinstance(problem, Quasilinear) and isinstance(initial, list) and not _is_list_of_members(initial):
+        if not any(x is None for x in initial):  # y0 alone is enough, of one run or of each
+            initial = check_real(initial, "initial", "hold y0 of one run, or of each member")
+    if isinstance(initial, np.ndarray):
+        return _stacked(problem, initial)
+    if _is_list_of_members(initial):
+        return _arranged_starts(problem, list(initial))
+    if isinstance(initial, Iterator):
+        return Streamed("initial", initial, lambda entries: _arranged_starts(problem, entries))
+    if not isinstance(initial, (tuple, list)):
         raise InvalidProblemError(
-            "initials must be the initial values of one run with a leading axis for the members, a mapping of names to "
-            f"arrays, a frame, a list with one entry for each member or an iterator, got {type(initials).__name__}"
+            "initial must be the initial values of one run with a leading axis for the members, a mapping of names to "
+            f"arrays, a frame, a list with one entry for each member or an iterator, got {type(initial).__name__}"
         )
-    if isinstance(problem, HybridProblem) or (initials and isinstance(initials[0], str)):
-        return _of_mode(problem, initials)
-    return Vectors(_vectors(problem, initials))
+    if isinstance(problem, HybridProblem) or (initial and isinstance(initial[0], str)):
+        return _of_mode(problem, initial)
+    return Vectors(_vectors(problem, initial))
 
 
 def _by_label(problem: Any, starts: Any) -> Any:
@@ -68,14 +69,14 @@ def _by_label(problem: Any, starts: Any) -> Any:
 def _arranged_starts(problem: Any, entries: list[Any]) -> Any:
     """Starts of members one by one as columns, where they are vectors of the same form or have the same names."""
     if isinstance(problem, HybridProblem) or not all(isinstance(entry, tuple) for entry in entries):
-        return _by_label(problem, _listed("initials", entries))
+        return _by_label(problem, _listed("initial", entries))
     if len({tuple(value is None for value in entry) for entry in entries}) > 1:
-        return Listed("initials", entries)
+        return Listed("initial", entries)
     try:
         columns = [None if part[0] is None else np.stack([np.asarray(x) for x in part]) for part in zip(*entries)]
         return Vectors(_vectors(problem, columns))
     except (ValueError, InvalidProblemError):
-        return Listed("initials", entries)  # what is wrong is said of the member
+        return Listed("initial", entries)  # what is wrong is said of the member
 
 
 def _arranged_params(before: Any, entries: list[Any]) -> Any:
@@ -89,27 +90,27 @@ def _arranged_params(before: Any, entries: list[Any]) -> Any:
         return Listed("params", entries)
 
 
-def _is_list_of_members(initials: Any) -> bool:
-    return isinstance(initials, list) and bool(initials) and all(isinstance(x, (tuple, dict)) for x in initials)
+def _is_list_of_members(initial: Any) -> bool:
+    return isinstance(initial, list) and bool(initial) and all(isinstance(x, (tuple, dict)) for x in initial)
 
 
-def _of_mode(problem: Any, initials: Any) -> Any:
+def _of_mode(problem: Any, initial: Any) -> Any:
     """(mode, initial values of the mode)."""
-    if len(initials) != 2 or not isinstance(initials[0], str):
+    if len(initial) != 2 or not isinstance(initial[0], str):
         raise InvalidProblemError(
-            "initials of a problem with modes must be (mode, initial values of the mode), a list of such pairs or an "
+            "initial of a problem with modes must be (mode, initial values of the mode), a list of such pairs or an "
             "iterator"
         )
-    mode, inner = initials
+    mode, inner = initial
     modes = getattr(problem, "modes", {})
     if mode not in modes:
-        raise unknown_name(mode, modes, "mode", "initials")
+        raise unknown_name(mode, modes, "mode", "initial")
     of_mode = modes[mode].problem
     if isinstance(inner, np.ndarray):
         stacked = _stacked(of_mode, inner)
         return Vectors(stacked.columns, stacked.bare, mode)
     if not isinstance(inner, (tuple, list)):
-        raise InvalidProblemError(f"initials[1] must be the initial values of mode {mode!r}, got {inner!r}")
+        raise InvalidProblemError(f"initial[1] must be the initial values of mode {mode!r}, got {inner!r}")
     return Vectors(_vectors(of_mode, inner), mode=mode)
 
 
@@ -127,17 +128,17 @@ def _sizes(problem: Any) -> list[tuple[str, int | None]]:
     return [("y0", n), ("yp0", n)]
 
 
-def _vectors(problem: Any, initials: Sequence[Any]) -> list[MemberColumn | None]:
+def _vectors(problem: Any, initial: Sequence[Any]) -> list[MemberColumn | None]:
     sizes = _sizes(problem)
-    if len(initials) > len(sizes):
-        raise InvalidProblemError(f"initials has {len(initials)} entries; there are {', '.join(n for n, _ in sizes)}")
+    if len(initial) > len(sizes):
+        raise InvalidProblemError(f"initial has {len(initial)} entries; there are {', '.join(n for n, _ in sizes)}")
     columns: list[MemberColumn | None] = []
-    for values, (name, size) in zip(initials, sizes):
+    for values, (name, size) in zip(initial, sizes):
         columns.append(
-            None if values is None else MemberColumn(f"initials ({name})", _rows(values, f"initials ({name})", size))
+            None if values is None else MemberColumn(f"initial ({name})", _rows(values, f"initial ({name})", size))
         )
     if not columns or columns[0] is None:
-        raise InvalidProblemError(f"initials ({sizes[0][0]}) is missing")
+        raise InvalidProblemError(f"initial ({sizes[0][0]}) is missing")
     return columns
 
 
@@ -170,22 +171,22 @@ def _brief(values: Any) -> str:
 def _stacked(problem: Any, array: np.ndarray) -> Vectors:
     """Whole states in rows: (q, v, r) of a mechanism, y of others."""
     if isinstance(problem, HybridProblem):
-        raise InvalidProblemError("initials of a problem with modes must be (mode, initial values of the mode)")
-    rows = _rows(array, "initials", None)
+        raise InvalidProblemError("initial of a problem with modes must be (mode, initial values of the mode)")
+    rows = _rows(array, "initial", None)
     sizes = [size for _, size in _sizes(problem)]
     if isinstance(problem, (HessenbergDAE, LinearDAE)):
-        return Vectors([MemberColumn("initials", rows)], bare=True)
+        return Vectors([MemberColumn("initial", rows)], bare=True)
     whole = {MechanicalSystem: 3, SemiExplicitDAE: 2, SecondOrderDAE: 2}
     parts = next((number for kind, number in whole.items() if isinstance(problem, kind)), 1)
     lengths = [size or 0 for size in sizes[:parts]]
     if rows.shape[1] != sum(lengths):
         names = ", ".join(name for (name, _), length in zip(_sizes(problem), lengths) if length)
         raise InvalidProblemError(
-            f"initials has shape {array.shape}; the last axis must have length {sum(lengths)} ({names})"
+            f"initial has shape {array.shape}; the last axis must have length {sum(lengths)} ({names})"
         )
     ends = np.cumsum(lengths)
     cut = [np.ascontiguousarray(rows[:, end - length : end]) for end, length in zip(ends, lengths)]
-    columns: list[MemberColumn | None] = [MemberColumn("initials", part) for part in cut if part.shape[1]]
+    columns: list[MemberColumn | None] = [MemberColumn("initial", part) for part in cut if part.shape[1]]
     return Vectors(columns if len(columns) > 1 else [*columns, None])
 
 
@@ -199,7 +200,7 @@ def read_params(problem: Any, params: Any) -> Any:
     if hasattr(params, "read_before"):
         return params.read_before
     is_factory = callable(problem)
-    before: Any = None if is_factory else getattr(problem, "params", None)
+    before: Any = None if is_factory else given_params(getattr(problem, "params", None))
     if before is None and not is_factory:
         raise InvalidProblemError(
             "params is given, but the problem was stated without parameters: state it with params=..., as the last "
@@ -220,6 +221,62 @@ def read_params(problem: Any, params: Any) -> Any:
         )
     width = np.size(before) if np.ndim(before) <= 1 else None
     return Vectors([MemberColumn("params", _parameter_rows(params, width))], bare=True, scalar=np.ndim(before) == 0)
+
+
+def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any, Any]:
+    """The problem with `inputs` of :func:`daedal.solve_many` that all members share, and its parameters as read.
+
+    Where inputs vary from member to member, each has parameters of its own that hold them.
+    """
+    known = require_inputs(problem)
+    if isinstance(inputs, list) and inputs and all(isinstance(entry, Mapping) for entry in inputs):
+        entries = [known.signals(entry, hold) for entry in inputs]
+    else:
+        if not isinstance(inputs, Mapping):
+            inputs = {known.names[0]: inputs} if len(known) == 1 else known.signals(inputs, hold)
+        for name in inputs:
+            _ = known[name]  # refuses names that there are not
+        varying = {name: split for name, value in inputs.items() if (split := _of_each(value, known.shapes[name]))}
+        problem = problem.with_inputs({name: x for name, x in inputs.items() if name not in varying}, hold=hold)
+        if not varying:
+            return problem, params
+        counts = {f"inputs[{name!r}]": len(values) for name, values in varying.items()}
+        if len(set(counts.values())) > 1:
+            raise InvalidProblemError(
+                f"inputs have different numbers of members: {', '.join(f'{n} of {name}' for name, n in counts.items())}"
+            )
+        members = zip(*varying.values(), strict=True)
+        entries = [known.signals(dict(zip(varying, values, strict=True)), hold) for values in members]
+    if isinstance(params, Streamed):
+        raise InvalidProblemError("params is an iterator, which cannot go together with inputs of each member: list it")
+    count = _common_length(len(entries), params)
+    before, found = problem.params, []
+    for i in range(count):
+        given = before if params is None else renewed(before, params.member(i))
+        found.append(given._replace(inputs={**given.inputs, **entries[i if len(entries) > 1 else 0]}))
+    return problem, Listed("params and inputs", found)
+
+
+def _common_length(count: int, params: Any) -> int:
+    """How many members there are, by inputs and parameters."""
+    for name, size in ({} if params is None else params.sizes).items():
+        if size != SHARED and count not in (SHARED, size):
+            raise InvalidProblemError(
+                f"{name} has {size} members and inputs {count}: their lengths must be equal, or 1 where one value is "
+                "for all members"
+            )
+        count = max(count, size)
+    return count
+
+
+def _of_each(value: Any, shape: tuple[int, ...]) -> list[Any] | None:
+    """What each member has as an input; None where all have the same."""
+    if callable(value) or hasattr(type(value), "polynomial_pieces"):
+        return None
+    if isinstance(value, (tuple, list)) and len(value) == 2 and np.ndim(value[0]) == 1:
+        times, values = value
+        return [(times, own) for own in values] if np.ndim(values) == 2 + len(shape) else None
+    return list(value) if np.ndim(value) == 1 + len(shape) else None
 
 
 def _parameter_rows(params: Any, width: int | None) -> np.ndarray:

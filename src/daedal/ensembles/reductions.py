@@ -29,7 +29,7 @@ _OFFSET = 1 << 21  # of the bins of a quantity, beyond all that floats can reach
 _WIDTH = 1 << 23
 
 
-class Reduction(ABC):
+class Aggregator(ABC):
     """A summary of many members, computed while they run.
 
     A reduction of your own derives from it and has a `name` and the three functions below; summaries may be anything
@@ -38,8 +38,8 @@ class Reduction(ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from daedal.ensembles import Reduction
-    >>> class Largest(Reduction):
+    >>> from daedal.ensembles import Aggregator
+    >>> class Largest(Aggregator):
     ...     name = "largest"
     ...     def summary(self, values):
     ...         return values.max(axis=0)
@@ -62,7 +62,7 @@ class Reduction(ABC):
         return summary
 
 
-class Moments(Reduction):
+class Moments(Aggregator):
     """Count, mean and sum of squared deviations, of which one is the result."""
 
     def __init__(self, name: str):
@@ -93,7 +93,7 @@ class Moments(Reduction):
         return (found | {"count": count})[self.name]
 
 
-class Extreme(Reduction):
+class Extreme(Aggregator):
     """The smallest or largest values."""
 
     def __init__(self, name: str):
@@ -109,7 +109,7 @@ class Extreme(Reduction):
         return self._of(first, second)
 
 
-class Quantiles(Reduction):
+class Quantiles(Aggregator):
     r"""Quantiles, exact for few members and to a relative error for many.
 
     Parameters
@@ -205,7 +205,7 @@ def _nan_quantile(values: np.ndarray, level: float) -> np.ndarray:
         return np.nanquantile(values, level, axis=0)
 
 
-class Histogram(Reduction):
+class Histogram(Aggregator):
     """Counts in given bins; what lies outside is counted in ``below`` and ``above``.
 
     Parameters
@@ -242,7 +242,7 @@ class Histogram(Reduction):
         return {"counts": summary[1:-1], "edges": self.edges, "below": summary[0], "above": summary[-1]}
 
 
-class Merged(Reduction):
+class Merged(Aggregator):
     """A user's function of a block, and another one that merges two of its results."""
 
     def __init__(
@@ -260,7 +260,7 @@ class Merged(Reduction):
         return self._merge(first, second)
 
 
-_NAMED: dict[str, Callable[[], Reduction]] = {
+_NAMED: dict[str, Callable[[], Aggregator]] = {
     **{name: partial(Moments, name) for name in ("mean", "var", "std", "count")},
     **{name: partial(Extreme, name) for name in ("min", "max")},
     "median": lambda: _median(),
@@ -268,17 +268,17 @@ _NAMED: dict[str, Callable[[], Reduction]] = {
 }
 
 
-def _median() -> Reduction:
+def _median() -> Aggregator:
     made = Quantiles([0.5])
     made.name = "median"
     return made
 
 
-def named_reductions(reduce: Any) -> list[Reduction]:
+def named_reductions(reduce: Any) -> list[Aggregator]:
     """`reduce` of :func:`daedal.solve_many` as a list: names, reductions, or (function, merge)."""
     if reduce is None:
         return []
-    given = [reduce] if isinstance(reduce, (str, Reduction)) or _is_pair(reduce) else reduce
+    given = [reduce] if isinstance(reduce, (str, Aggregator)) or _is_pair(reduce) else reduce
     if isinstance(given, Mapping):
         return [_renamed(_one(value), str(name)) for name, value in given.items()]
     if not isinstance(given, (list, tuple)) or not given:
@@ -293,8 +293,8 @@ def _is_pair(reduce: Any) -> bool:
     return isinstance(reduce, tuple) and len(reduce) == 2 and all(callable(f) for f in reduce)
 
 
-def _one(entry: Any) -> Reduction:
-    if isinstance(entry, Reduction):
+def _one(entry: Any) -> Aggregator:
+    if isinstance(entry, Aggregator):
         return entry
     if _is_pair(entry):
         return Merged(*entry)
@@ -302,11 +302,11 @@ def _one(entry: Any) -> Reduction:
         return _NAMED[entry]()
     hint = "; a histogram needs its bins: daedal.ensembles.Histogram(edges)" if entry == "histogram" else ""
     raise InvalidProblemError(
-        f"unknown reduction {entry!r}; known: {', '.join(_NAMED)}, a Reduction, (function, merge){hint}"
+        f"unknown reduction {entry!r}; known: {', '.join(_NAMED)}, an Aggregator, (function, merge){hint}"
     )
 
 
-def _renamed(reduction: Reduction, name: str) -> Reduction:
+def _renamed(reduction: Aggregator, name: str) -> Aggregator:
     from copy import copy
 
     other = copy(reduction)

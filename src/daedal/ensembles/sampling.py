@@ -42,13 +42,13 @@ def sample(
     Returns
     -------
     dict of numpy.ndarray, or pandas.DataFrame
-        To be used as `params` or `initials` of :func:`daedal.solve_many`.
+        To be used as `params` or `initial` of :func:`daedal.solve_many`.
 
     Examples
     --------
     >>> import daedal
     >>> from scipy import stats
-    >>> points = daedal.sample({"mass": (1.0, 2.0), "spring": stats.norm(10.0, 0.5)}, 4)
+    >>> points = daedal.ensembles.sample({"mass": (1.0, 2.0), "spring": stats.norm(10.0, 0.5)}, 4)
     >>> print(sorted((4 * (points["mass"] - 1.0)).astype(int).tolist()))
     [0, 1, 2, 3]
     """

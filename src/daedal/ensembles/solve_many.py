@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
@@ -16,7 +17,7 @@ from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
 from daedal.ensembles.ensemble import Ensemble
 from daedal.ensembles.executors import PartCollector, is_dask_client
-from daedal.ensembles.inputs import EnsembleRequest, read_params, read_starts
+from daedal.ensembles.inputs import EnsembleRequest, read_inputs, read_params, read_starts
 from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
 from daedal.errors import InvalidProblemError
@@ -24,12 +25,15 @@ from daedal.problems.checks import check_positive
 from daedal.problems.problem_sources import is_source
 
 
+@with_old_keywords(initials="initial")
 def solve_many(
     problem: Any,
     t_span: Any,
-    initials: Any,
+    initial: Any,
     *,
     params: Any = None,
+    inputs: Any = None,
+    hold: str = "zero",
     t_eval: Any = None,
     outputs: str | Sequence[str] | Callable[[Any], Any] | None = None,
     reduce: Any = None,
@@ -53,7 +57,7 @@ def solve_many(
         one, or (problem, initial values), for what can only be varied by building the problem anew.
     t_span : (float, float)
         Start and end, the same for all.
-    initials : tuple, array, mapping, frame, list or iterator
+    initial : tuple, array, mapping, frame, list or iterator
         The initial values of :func:`daedal.solve`, where what varies has a leading axis of length N: ``(q0, v0)`` with
         `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds whole states, such as
         ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry for each
@@ -62,12 +66,17 @@ def solve_many(
         In place of the problem's parameters: an array of shape (N, number of parameters), a mapping of names to arrays
         of length N (of numbers to arrays where the parameters are a vector), a frame, a list of mappings, an iterator.
         Starts and parameters are broadcast: either may be one for all.
+    inputs : mapping or list of mappings, optional
+        Inputs by name, as for :func:`daedal.solve`; numbers, vectors and the values of samples (times, values) may have
+        a leading axis of length N. Or one mapping for each member.
+    hold : {"zero", "first"}
+        How samples are held between their times.
     t_eval : array, optional
         Output times. Without them the states at the end of each run are kept.
     outputs : str, sequence of str, or callable, optional
         What is kept in place of the states at `t_eval`: variables and multipliers by name, or what a function of the
         :class:`Solution` returns, numbers, an array or a mapping of them.
-    reduce : str, Reduction, (function, merge), or several, optional
+    reduce : str, Aggregator, (function, merge), or several, optional
         Keep nothing of the members but "mean", "var", "std", "min", "max", "median", "count", "quantiles", a
         :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or what a function of a block of
         members returns, merged by another: see :mod:`daedal.ensembles.reductions`. Of the outputs, or of the states at
@@ -130,11 +139,14 @@ def solve_many(
     span = check_span(t_span)
     times = None if t_eval is None else check_times(t_eval, span)
     if is_source(problem):
-        initials = problem.as_initial(None, span[0], None) if initials is None else initials
+        initial = problem.as_initial(None, span[0], None) if initial is None else initial
         problem = problem.as_problem()
     reductions = named_reductions(reduce)
-    starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
-    members = Members(starts, read_params(problem, params))
+    starts = read_starts(problem, initial) if not callable(problem) or initial is not None else Listed("", [None])
+    given = read_params(problem, params)
+    if inputs is not None:
+        problem, given = read_inputs(problem, inputs, hold, given)
+    members = Members(starts, given)
     has_events = settings.events is not None or hasattr(problem, "modes") or callable(problem)
     request = EnsembleRequest(
         problem=problem,
@@ -219,7 +231,7 @@ class _Kept(Members):
             raise InvalidProblemError(f"retry: member {missing[0]} of the iterator was never read")
         starts, params = zip(*[self.inputs[int(k)] for k in rows])
         none = all(p is None for p in params)
-        return Members(Listed("initials", list(starts)), None if none else Listed("params", list(params)))
+        return Members(Listed("initial", list(starts)), None if none else Listed("params", list(params)))
 
 
 def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _ManyPlan) -> Ensemble:

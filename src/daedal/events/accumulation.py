@@ -35,7 +35,7 @@ class AccumulationWatch:
         if len(times) <= INTERVALS:
             return None
         first, last = abs(times[1] - times[0]), abs(times[-1] - times[-2])
-        if last >= first:
+        if last >= first or first <= RESOLUTION * abs(t):
             return None
         if last == 0.0:
             return t

@@ -41,6 +41,7 @@ _FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # the last: undecided, and not
 _DEEPEST = 60
 _NOISY_CHANGES = 20  # changes of sign of a smooth function, none of them monotone, that are taken for noise
 _ROUNDED = 4e-15  # part of the terms of a polynomial: more than the rounding errors of their sum
+_CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of a time less another one
 _TINY = 1e-300
 _SAME = 1e-8  # part of the values by which a function may lie outside of its bounds
 
@@ -174,6 +175,7 @@ def _judge(roots, a, b, is_last, t_end, psi, phi, k):
     """What the bounds over the piece between a and b say of all functions together."""
     search, aim, interior = roots.search, roots.aim, roots.interior
     verdicts, enclosed, begin, end = search.verdicts, search.enclosed, search.begin, search.end
+    held_side, held_for = roots.held_side, roots.held_for
     crossed, undecided, address = False, False, search.enclosure
     length = abs(b - a)
     while address != 0:
@@ -188,12 +190,17 @@ def _judge(roots, a, b, is_last, t_end, psi, phi, k):
             verdicts[i] = _FREE
             if enclosed[i] == 0 or aim[i] == MUTED:
                 continue
+            is_held = roots.held != 0 and held_side[i] != 0 and abs(a - roots.t_begin) <= held_for[i]
+            if is_held and abs(b - roots.t_begin) <= held_for[i]:
+                continue
             slowest, fastest = -np.inf, np.inf
             if steady[value] != 0:
                 slowest, fastest = lower[rate], upper[rate]
             if b < a:
                 slowest, fastest = -fastest, -slowest
-            if not _contains(lower[value], upper[value], begin[i]):  # the function has changed since it was traced
+            if not is_held and not _contains(
+                lower[value], upper[value], begin[i]
+            ):  # the function has changed since it was traced
                 enclosed[i] = 0
                 interior[i] = 1
                 continue
@@ -238,7 +245,7 @@ def _enclose_piece(enclosure, a, b, t_end, psi, phi, k):
         for m in range(enclosure.parameters):
             lower[targets[m]] = numbers[sources[m]]
             upper[targets[m]] = numbers[sources[m]]
-    half = 0.5 * abs(b - a)
+    half = 0.5 * abs(b - a) + _CLOCK * max(abs(a), abs(b))
     _set_basis(basis, 0.5 * (a + b) - t_end, half, psi, k)
     for m in range(enclosure.inputs):
         i, place = nodes[m], places[m]

@@ -1,7 +1,7 @@
 """What a user says about an event, and the vector of switching functions a kernel works on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -90,6 +90,31 @@ class Event:
 
 
 @dataclass(frozen=True)
+class GuardEvent(Event):
+    """The guards of a mode, of which a run through modes knows more than of an event: see `Guards` there.
+
+    Attributes
+    ----------
+    guards : object, optional
+        ``guards.switching(event, sizes, n, params)`` are these functions made ready, or None, and
+        ``guards.traced(sizes, n, params)`` their bounds.
+    held : tuple
+        See :class:`SwitchingFunctions`.
+    own : callable
+        The function of (t, y, y') that `guards` evaluates; another `function` is an event like others.
+    """
+
+    guards: Any = None
+    held: tuple[tuple[int, int, float], ...] = ()
+    own: Any = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the function is that of the guards."""
+        return self.function is self.own
+
+
+@dataclass(frozen=True)
 class EventRecord:
     """An event that happened: when, with the state there, which function, the direction of its change, and whether it
     ended the run.
@@ -159,6 +184,8 @@ class SwitchingFunctions:
     params: Any = None
     sizes: tuple[int, ...] = ()  # of the user's functions
     enclosed: tuple[Enclosed, ...] = ()
+    held: tuple[tuple[int, int, float], ...] = ()
+    """Functions that have a sign for a time after the start, whatever round-off makes of it: (function, sign, time)."""
 
     @property
     def native(self):
@@ -180,12 +207,30 @@ class SwitchingFunctions:
         """With some of them enclosed."""
         return replace(self, enclosed=(*self.enclosed, *enclosed))
 
+    def with_parameters(self, params: Any, evaluate: Callable[..., Any]) -> "SwitchingFunctions":
+        """The same functions with other parameters; `evaluate` has them."""
+        enclosed = tuple(replace(one, params=params) for one in self.enclosed)
+        return replace(self, evaluate=evaluate, plain=evaluate, params=params, enclosed=enclosed)
+
+    def is_like(self, other: "SwitchingFunctions") -> bool:
+        """Whether both differ in parameters, directions and signs at the start only."""
+        if len(self.enclosed) != len(other.enclosed):
+            return False
+        if self.evaluate is not other.evaluate and (self.native is None or other.native is None):
+            return False
+        shared = all(getattr(self, name) is getattr(other, name) for name in _SHARED)
+        return shared and all(a.program is b.program for a, b in zip(self.enclosed, other.enclosed))
+
     def checked(self, values: np.ndarray) -> np.ndarray:
         """Values of the compiled functions, none of them NaN."""
         bad = np.flatnonzero(np.isnan(values))
         if bad.size:
             raise InvalidProblemError(f"events: {self.names[bad[0]]} returned nan; it must return numbers")
         return values
+
+
+_OWN = {"evaluate", "plain", "params", "enclosed", "direction", "initial", "occurred", "held"}
+_SHARED = [item.name for item in fields(SwitchingFunctions) if item.name not in _OWN]
 
 
 def no_functions() -> SwitchingFunctions:
@@ -232,6 +277,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         return None
     calls, parts = [], []
     names: list[str] = []
+    held: list[tuple[int, int, float]] = []
     stack = _Stack()
     for position, event in enumerate(given):
         event = _as_event(event, position)
@@ -240,6 +286,8 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         calls.append((call, values.size))
         parts.append((event.function, values.size if values.ndim else 0))
         stack.add(event, values, f"events[{position}]")
+        if isinstance(event, GuardEvent):
+            held += [(len(names) + i, side, time) for i, side, time in event.held]
         names += _names(event, position, values.size)
     evaluate = _stacked(calls)
     return SwitchingFunctions(
@@ -250,6 +298,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         compiled=_compiled(parts, problem, y0.size),
         params=problem.params,
         sizes=tuple(size for _, size in calls),
+        held=tuple(held),
         **stack.arrays(),
     )
 

@@ -23,6 +23,7 @@ class Switching:
 
         m = functions.direction.size
         self.functions, self.count, self.bridge = functions, m, Bridge()
+        self._made_with = functions.params
         self._default_delta = np.isnan(functions.delta)
         self.record = Record.allocated(
             ROOTS,
@@ -59,6 +60,16 @@ class Switching:
         self._search_fields = search.block.copy(), search.data.copy()
         return search
 
+    def takes(self, functions: SwitchingFunctions) -> bool:
+        """Whether the record serves these functions, which may have other parameters than those it was made for."""
+        if functions is self.functions:
+            return True
+        if not functions.is_like(self.functions):
+            return False
+        self.functions = functions
+        self.bridge.replace(self._made_with, functions.params)
+        return True
+
     @property
     def located(self) -> list[str]:
         """How zeros of each function are looked for."""
@@ -75,15 +86,19 @@ class Switching:
         names, doubt = self.functions.names, self.search.array("doubt")
         return tuple((names[i], float(doubt[i])) for i in np.flatnonzero(self.search.array("doubtful")))
 
-    def begin(self, t_end: float, rtol: float):
+    def begin(self, t_begin: float, t_end: float, rtol: float):
         """As at the start of a run; `rtol` is the half width of layers by default."""
         self.bridge.refresh()
         self.record.block[:] = self._arrays
         self.record.data[:] = self._fields
         if self.search is not None:
             self.search.block[:], self.search.data[:] = self._search_fields
-        self.record["t_end"] = t_end
+        self.record["t_begin"], self.record["t_end"] = t_begin, t_end
         self.record.array("count")[:] = self.functions.occurred
+        self.record.array("direction")[:] = self.functions.direction
+        self.record["held"] = len(self.functions.held)
+        for i, side, time in self.functions.held:
+            self.record.array("held_side")[i], self.record.array("held_for")[i] = side, time
         self.record.array("delta")[:] = np.where(self._default_delta, rtol, self.functions.delta)
 
     def image(self) -> list[np.ndarray]:
@@ -159,12 +174,14 @@ def no_functions() -> Any:
 
 def _callback(switching: SwitchingFunctions, bridge, n: int, m: int):
     """The functions in the form that kernels call, natively if all of them are compiled."""
-    if switching.native is not None:
+    native = switching.native
+    if native is not None:
 
         def store(result, target):
             target[:] = switching.checked(result)
 
-        return bridge.function(switching.native, (n, n), (m,), store, switching.params)
+        native = native.of_length(n) if hasattr(native, "of_length") else native
+        return bridge.function(native, (n, n), (m,), store, switching.params)
     block = np.zeros(2 * n + m)
 
     def body(t):

@@ -16,8 +16,10 @@ ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # how a function is located
 MUTED = 2  # in place of a direction: the function cannot fire now
 STOPPING = 2  # the mark, times the sign of the change, of a function that fires and ends the run
 
-_INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
-_FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried")
+_OPTIONS = ("direction", "terminal", "count", "interior", "touch", "location")
+_INTEGERS = (*_OPTIONS, "side", "crooked", "aim", "fired", "held_side")
+_FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried", "held_for")
+_TINY = 1e-300
 
 SEARCH = Struct(
     "SEARCH",
@@ -44,6 +46,8 @@ ROOTS = Struct(
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
         ("t_end", FLOAT),  # of the run
+        ("t_begin", FLOAT),  # the same
+        ("held", INTEGER),  # whether some functions keep a sign for a while
         ("encloses", INTEGER),  # whether functions are enclosed
         ("search", at(SEARCH)),
         *[(name, i64["n"]) for name in _INTEGERS],
@@ -64,6 +68,7 @@ ROOTS = Struct(
 )
 """The switching functions s(t, y, y'), how each of them is located, and their values at several places.
 
+Up to the time ``held_for`` after the start a function has the sign ``held_side``, whatever round-off makes of it.
 ``low`` and ``high`` belong to the ends of the interval that is searched, ``last`` to the end of the step, ``start``
 and ``before`` to the last two accepted points and ``tried`` to the point that is about to be accepted.
 """
@@ -93,7 +98,18 @@ def evaluate_at(system, roots, t, y, yp, values):
     if status == 0 and bad:
         status = repeat_in_python(roots.functions, t, y, yp, nothing())
     copy(values, result)
+    if roots.held != 0:
+        _hold_signs(roots, abs(t - roots.t_begin), values)
     return status
+
+
+@part
+def _hold_signs(roots, elapsed, values):
+    """Functions keep their signs for a while."""
+    held_side, held_for = roots.held_side, roots.held_for
+    for i in range(roots.n):
+        if held_side[i] != 0 and elapsed <= held_for[i]:
+            values[i] = held_side[i] * max(abs(values[i]), _TINY)
 
 
 @part

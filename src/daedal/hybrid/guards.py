@@ -9,11 +9,23 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.events.event import Event, functions_of, named_events
+from daedal.events.event import (
+    Enclosed,
+    Event,
+    GuardEvent,
+    SwitchingFunctions,
+    functions_of,
+    named_events,
+    no_functions,
+)
 from daedal.hybrid.hybrid_constants import BAND, LOOK, NOISE, TINY
 from daedal.hybrid.hybrid_problem import GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_plans import ByMode
 from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, some
+from daedal.kernels.functions import is_compiled
+from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, in_standard_form
+from daedal.problems.named_inputs import in_driven_form
+from daedal.symbolic.tracing.traced_guards import TracedGuards
 
 _SAME = 1e-3  # relative difference of rates that count as equal
 
@@ -62,11 +74,39 @@ class ModeEnd:
     crossed: str | None
 
 
+_MOST_STARTS = 100
+_WORTH_CODE = 4  # stretches in a mode from which on machine code is worth its compilation
+
+
+@dataclass(frozen=True)
+class GuardCode:
+    """Machine code of guards for methods with any number of unknowns; `original` computes the same in Python."""
+
+    traced: TracedGuards
+    original: Callable[..., Any]
+
+    def of_length(self, n: int) -> Any:
+        """For a method of n unknowns."""
+        if self.traced.read is None:
+            return self.traced.code(n, self.original)
+        return self.traced.code(n, lambda t, y, yp, p: self.original(t, y, yp))
+
+
 class Guards:
     """All guards of a mode, stacked."""
 
-    def __init__(self, mode: str, forms: Mapping[str, StateForm], transitions: list[Transition]):
-        self.mode, self.form = mode, forms[mode]
+    def __init__(
+        self,
+        mode: str,
+        forms: Mapping[str, StateForm],
+        transitions: list[Transition],
+        kept: dict[Any, tuple[tuple, TracedGuards]] | None = None,
+    ):
+        self.mode, self.form, self._kept = mode, forms[mode], {} if kept is None else kept
+        self._traced: list[tuple[Any, TracedGuards | None]] = []  # with the parameters for which it holds
+        self._functions: SwitchingFunctions | None = None
+        self._known: dict[Any, SwitchingFunctions] = {}  # for starts in the same circumstances
+        self._stretches = 0
         self.transitions = [BoundTransition(t, mode, forms) for t in transitions]
         self._calls = [self._bound(t) for t in transitions]
         self._places: list[tuple[int, int, int]] = []  # transition, first and last entry of its guard
@@ -139,23 +179,73 @@ class Guards:
             )
         return array
 
-    def event(self, t0: float, start: GuardsAtStart) -> Event:
+    def event(self, start: GuardsAtStart) -> GuardEvent:
         """The terminal event that ends the mode."""
-        leaving = [(i, side, wait) for i, (side, wait) in start.leaving.items()]
+        held = tuple((i, side, wait) for i, (side, wait) in start.leaving.items())
+        function = self.form.event_function(self.evaluate)
+        options: dict[str, Any] = {"terminal": True, "direction": start.direction.tolist(), "name": self.names}
+        return GuardEvent(function, **options, guards=self, held=held, own=function)
 
-        def guard(t, y, yp):
-            values = self.evaluate(t, y, yp)
-            for i, side, wait in leaving:
-                if abs(t - t0) <= wait:
-                    values[i] = side * max(abs(values[i]), TINY)
-            return values
+    # --- as the driver takes them -----------------------------------------------------------------------------------
 
-        return Event(
-            self.form.event_function(guard if leaving else self.evaluate),
-            terminal=True,
-            direction=start.direction.tolist(),
-            name=self.names,
-        )
+    def switching(self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any) -> SwitchingFunctions | None:
+        """The guards as switching functions whose record is made once; None for another state than that of the mode."""
+        if self.form.second_order or n != (2 * self.form.problem.n_q if self.form.mechanical else self.form.n):
+            return None
+        self._stretches += 1
+        if self._functions is None or self._stretches == _WORTH_CODE or params is not self._traced[0][0]:
+            coded = self._stretches >= _WORTH_CODE
+            self._functions, self._known = self._made(self.traced(sizes, n, params), n, params, coded), {}
+        key = *event.direction, event.held
+        if key not in self._known:
+            if len(self._known) >= _MOST_STARTS:
+                self._known.clear()
+            self._known[key] = replace(self._functions, direction=np.array(event.direction), held=event.held)
+        return self._known[key]
+
+    def _made(self, traced: TracedGuards | None, n: int, params: Any, coded: bool) -> SwitchingFunctions:
+        def evaluate(t, y, yp):
+            return self.evaluate(t, y[:n], yp[:n])
+
+        functions = no_functions().extended(evaluate, tuple(self.names))
+        if traced is None:
+            return functions
+        if coded and traced.is_complete:
+            code = GuardCode(traced, evaluate)
+            functions = replace(functions, compiled=code, params=params if traced.read is not None else None)
+        if traced.program is not None:
+            functions = functions.with_enclosed(Enclosed(traced.program, 0, traced.read, params))
+        return functions
+
+    def traced(self, sizes: Mapping[str, int], n: int, params: Any) -> TracedGuards | None:
+        """The guards on a graph; None if none of them can be traced."""
+        if not self._traced or self._traced[0][0] is not params:
+            self._traced = [(params, self._found(sizes, n, params))]
+        return self._traced[0][1]
+
+    def _found(self, sizes: Mapping[str, int], n: int, params: Any) -> TracedGuards | None:
+        guards = tuple(self.transitions[i].transition.guard for i, _, _ in self._places)
+        stated = [self._standard(guard, params) for guard in guards]
+        if all(function is None for function, _ in stated):
+            return None
+        key = self.mode, n, *sizes.items()
+        of, known = self._kept.get(key, ((), None))
+        same = len(of) == len(guards) and all(a is b for a, b in zip(of, guards))
+        if known is None or not same or not known.is_current(params):
+            counts = [end - begin for _, begin, end in self._places]
+            known = TracedGuards(stated, counts, sizes, n, params)
+            self._kept[key] = guards, known
+        return known
+
+    def _standard(self, guard: Any, params: Any) -> tuple[Any, int]:
+        """A guard as it is traced, with the number of its arguments; None if it keeps something, or takes others."""
+        if isinstance(guard, GuardOfRun) or is_compiled(guard):
+            return None, 0
+        function = in_driven_form(guard, params)
+        places = self.form.arguments.of(function, "guard")
+        if not {TIME, WHOLE, FIRST, SECOND, PARAMS}.issuperset(places):
+            return None, 0
+        return in_standard_form(function, places, self.form.split is not None)
 
     def at_start(self, t: float, begin: ModeInitial, weights, step: float, before: ModeEnd | None, ended=None):
         """Judge the guards at the start of a stretch.
@@ -179,12 +269,16 @@ class Guards:
         values, direction = self.evaluate(t, y, yp), self.direction.copy()
         wrong = direction * values > 0.0
         doubtful = np.flatnonzero(wrong | (values == 0.0) | (direction == 0))
-        if doubtful.size == 0:
+        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
+        rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
+        noise = 2.0 * np.abs(rounded - values) + TINY
+        near = [i for i in np.flatnonzero(np.abs(values) <= noise).tolist() if i not in doubtful]
+        if doubtful.size == 0 and not near:
             return GuardsAtStart(None, direction)
-        band, noise = self._bands(t, y, yp, values, weights)
+        band = 2.0 * np.abs(self.evaluate(t, y + BAND * weights * pattern, yp) - values)
         fired = before.fired if before is not None else {}
         zero = [int(i) for i in doubtful if abs(values[i]) <= max(band[i], 4.0 * abs(fired.get(self.names[i], 0.0)))]
-        sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero)
+        sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero + near)
         went = np.sign(values)
         went[zero] = sides[zero]
         crossed = [] if ended is None else self._crossed(ended, went)
@@ -199,6 +293,8 @@ class Guards:
             elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
                 # undecided: taken to begin on the right side, so that it fires if the first step shows the other
                 leaving[i] = -int(direction[i]), 0.0
+        # on the right side by round-off, and moving there
+        leaving |= {i: (int(sides[i]), float(waits[i])) for i in near if sides[i] == -direction[i] and waits[i] > 0.0}
         hit = np.flatnonzero(firing)
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
 
@@ -206,13 +302,6 @@ class Guards:
         """The guards that came from one side, and are on, or leave to, the other one."""
         changed = (ended * went < 0.0) & ((self.direction == 0) | (self.direction * went > 0.0))
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
-
-    def _bands(self, t, y, yp, values, weights) -> tuple[np.ndarray, np.ndarray]:
-        """How much the guards change with errors of the tolerance, and with round-off, in the state."""
-        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
-        moved = self.evaluate(t, y + BAND * weights * pattern, yp)
-        rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
-        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + TINY
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
         """Of some guards: the side to which they move (0 if undecided), when they are there, and their rate."""

@@ -48,8 +48,10 @@ _EVENT = RecordFormat(
         "y": ArrayFormat("f8", (None,)),
         "y_after": Optional(ArrayFormat("f8", (None,))),
         "direction": Integer(-1),
+        "located": Text(),
     },
     HybridEvent,
+    newer=frozenset({"located"}),
 )
 _READINGS = RecordFormat(
     {

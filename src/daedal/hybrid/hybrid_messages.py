@@ -39,7 +39,7 @@ def loop(passed: list[tuple[str, str, np.ndarray]], mode: str, form: StateForm, 
     if len({name for name, _, _ in circle}) > 1:
         remedy = (
             "if the equations of both modes lead back to the switching surface, the solution slides along it: use "
-            "daedal.Filippov. Otherwise let the resets lead to the right side of the guards."
+            "daedal.hybrid.Filippov. Otherwise let the resets lead to the right side of the guards."
         )
     else:
         remedy = (
@@ -63,7 +63,7 @@ def chattering(names: list[str], t: float, count: int) -> str:
     return (
         f"Chattering at t = {t:.10g}: after {count} transitions ({', '.join(names[:4])}) the time hardly advances. The "
         "equations on both sides lead back to the switching surface. Remedy: let the solution slide along the surface "
-        "(daedal.Filippov), or switch with hysteresis."
+        "(daedal.hybrid.Filippov), or switch with hysteresis."
     )
 
 

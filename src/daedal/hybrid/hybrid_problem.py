@@ -36,7 +36,7 @@ class Mode:
     --------
     >>> import daedal
     >>> fall = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
-    >>> daedal.Mode(fall, method="dopri5").options
+    >>> daedal.hybrid.Mode(fall, method="dopri5").options
     {'method': 'dopri5'}
     """
 
@@ -120,7 +120,7 @@ class Transition:
     Examples
     --------
     >>> import daedal
-    >>> impact = daedal.Transition(
+    >>> impact = daedal.hybrid.Transition(
     ...     "flight", "flight", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -0.8 * v), name="impact"
     ... )
     >>> impact.name
@@ -191,10 +191,10 @@ class HybridProblem(Preparable):
     >>> rest = daedal.MechanicalSystem(
     ...     1.0, lambda t, q, v: [-9.81], lambda t, q: [q[0]], n_q=1, n_constraints=1, names=["height"]
     ... )
-    >>> problem = daedal.HybridProblem(
+    >>> problem = daedal.hybrid.HybridProblem(
     ...     modes={"flight": ball, "rest": rest},
     ...     transitions=[
-    ...         daedal.Transition(
+    ...         daedal.hybrid.Transition(
     ...             "flight",
     ...             "flight",
     ...             guard=lambda t, q, v: q[0],
@@ -202,7 +202,7 @@ class HybridProblem(Preparable):
     ...             reset=lambda t, q, v: (q, -0.5 * v),
     ...             name="impact",
     ...         ),
-    ...         daedal.Transition("flight", "rest", guard="zeno", name="comes to rest"),
+    ...         daedal.hybrid.Transition("flight", "rest", guard="zeno", name="comes to rest"),
     ...     ],
     ... )
     >>> sol = daedal.solve(problem, (0.0, 3.0), ("flight", ([1.0], [0.0])), rtol=1e-8)
@@ -315,7 +315,8 @@ class HybridProblem(Preparable):
     def with_params(self, params) -> HybridProblem:
         """The same model with other parameters; a mapping replaces those that it names, in all modes that have them.
 
-        Guards and resets that take parameters get those of their mode; :func:`daedal.impact` those of its system.
+        Guards and resets that take parameters get those of their mode; :class:`daedal.hybrid.Impact` those of its
+        system.
         """
         if self._source is not None:
             system, make = self._source

@@ -31,7 +31,7 @@ from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
 
 _MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
-_ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
+ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
 
 def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolution:
@@ -41,7 +41,7 @@ def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolu
     return _run(request, [request.span], plan or HybridPlan(request.problem))
 
 
-def solve_between(request: Request, breakpoints) -> HybridSolution:
+def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None) -> HybridSolution:
     """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
 
     The method restarts with every piece, with order 1.
@@ -54,9 +54,9 @@ def solve_between(request: Request, breakpoints) -> HybridSolution:
             raise InvalidProblemError(f"{name} and breakpoints exclude each other; leave one of them out")
     pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
     if not isinstance(request.problem, HybridProblem):
-        only = HybridProblem({_ONLY_MODE: request.problem})
-        request = request.changed(problem=only, initial=(_ONLY_MODE, request.initial))
-    return _run(request, pieces, HybridPlan(request.problem))
+        only = HybridProblem({ONLY_MODE: request.problem})
+        request = request.changed(problem=only, initial=(ONLY_MODE, request.initial))
+    return _run(request, pieces, plan or HybridPlan(request.problem))
 
 
 def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolution:
@@ -86,7 +86,7 @@ class HybridRun:
         self.settings = ByMode(modes, lambda name: ModeSettings(request, settings.common, name))
         self.forms = ByMode(modes, lambda name: StateForm(modes[name].problem))
         self.events = events_by_mode(request.settings.events, self.forms)
-        self.guards = ByMode(modes, lambda name: Guards(name, self.forms, problem.transitions_from(name)))
+        self.guards = ByMode(modes, lambda name: Guards(name, self.forms, problem.transitions_from(name), plan.guards))
         for name in problem.mode_names:  # what is wrong with one of them is said at the start
             _ = self.settings[name], self.events[name], self.guards[name]
         request.event_names[:] = names_of(self.events[name] for name in problem.mode_names)
@@ -171,13 +171,13 @@ class HybridRun:
             return
         start, guards, form = self._enter(), self.guards[self.mode], self.forms[self.mode]
         own = self.events[self.mode].still_to_come(self._now())
-        solution = self._integrate([guards.event(self.t, start), *own] if len(guards) else own)
+        solution = self._integrate([guards.event(start), *own] if len(guards) else own)
         for event in solution.events:
             if event.index >= len(guards):
                 if event.kind == "event":
                     self.events[self.mode].count(event.name)
                 before = form.at_event(solution, event)[0]
-                self._note(event.t, event.name, event.kind, None, before, None, event.direction)
+                self._note(event.t, event.name, event.kind, None, before, None, event.direction, event.located)
         fired = [event for event in solution.events if event.terminal] if solution.status == "event" else []
         if not fired:
             self._reach_end(solution)
@@ -190,7 +190,8 @@ class HybridRun:
         if stopping is not None:
             raise RunStopped(True, "event", messages.event_stopped(stopping, t))
         first = min(fired, key=lambda event: event.index)
-        self._take_first([(event.index, event.direction) for event in fired], *form.at_event(solution, first))
+        crossed = [(event.index, event.direction) for event in fired]
+        self._take_first(crossed, *form.at_event(solution, first), first.located)
 
     def _left(self) -> float:
         return abs(self.pieces[self.piece][1] - self.t)
@@ -214,7 +215,7 @@ class HybridRun:
             start = guards.at_start(self.t, self.begin, weights, self._look_ahead(), self.before, self.ended)
             self.ended = None
             if start.crossed:
-                self._take_first(start.crossed, y, yp)
+                self._take_first(start.crossed, y, yp, "known")
                 continue
             if start.immediate is None:
                 return start
@@ -225,7 +226,7 @@ class HybridRun:
             passed.append((self.mode, transition.name, y))
             self._take(transition, "immediate", y, yp, int(guards.direction[start.immediate]), {})
 
-    def _take_first(self, fired: list[tuple[int, int]], y: np.ndarray, yp: np.ndarray | None):
+    def _take_first(self, fired: list[tuple[int, int]], y: np.ndarray, yp: np.ndarray | None, located: str):
         """Take the first of the transitions whose guards (entry, direction) changed sign; the others are recorded."""
         guards = self.guards[self.mode]
         entry, direction = min(fired)
@@ -233,17 +234,28 @@ class HybridRun:
         for i, side in fired:
             other = guards.transitions[guards.owner[i]]
             if other is not chosen:
-                self._note(self.t, other.name, "not taken", None, y, None, side)
+                self._note(self.t, other.name, "not taken", None, y, None, side, located)
         values = guards.evaluate(self.t, y, yp)
-        self._take(chosen, "transition", y, yp, direction, {guards.names[i]: values[i] for i, _ in fired})
+        at_zero = {guards.names[i]: values[i] for i, _ in fired}
+        self._take(chosen, "transition", y, yp, direction, at_zero, located=located)
         self._look_out(chosen)
 
-    def _take(self, transition: BoundTransition, kind: str, y, yp, direction: int, fired: dict[str, float], at=None):
+    def _take(
+        self,
+        transition: BoundTransition,
+        kind: str,
+        y,
+        yp,
+        direction: int,
+        fired: dict[str, float],
+        at=None,
+        located="known",
+    ):
         """Change the mode."""
         source, t = self.mode, self.t
         target = transition.target(t, y, yp)
         if target is None:
-            self._note(t if at is None else at, transition.name, kind, None, y, None, direction)
+            self._note(t if at is None else at, transition.name, kind, None, y, None, direction, located)
             raise RunStopped(True, "event", messages.transition_ended(transition.name, t))
         begin = transition.carry_over(target, t, y, yp)
         try:
@@ -252,7 +264,7 @@ class HybridRun:
             raise self._refused(transition.name, source, target, error) from error
         idle = target == source and np.max(np.abs(begin.y - y)) <= IDLE * np.max(np.abs(y))
         if not idle or self.problem.records_idle:
-            self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+            self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction, located)
         else:
             self.store.n_events += 1
         crossed = transition.name if kind == "transition" else None
@@ -263,8 +275,8 @@ class HybridRun:
         if self.store.n_events >= self.max_events:
             raise RunStopped(False, "failed", messages.too_many(self.store.n_events, t))
 
-    def _note(self, t: float, name: str, kind: str, target: str | None, before, after, direction: int):
-        self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction))
+    def _note(self, t: float, name: str, kind: str, target, before, after, direction: int, located="known"):
+        self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction, located=located))
 
     def _look_out(self, transition: BoundTransition):
         """See whether transitions accumulate or chatter."""

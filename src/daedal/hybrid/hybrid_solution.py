@@ -365,7 +365,8 @@ class HybridSolution(PartsOfMachine, HybridOutput):
     # --- contacts ---------------------------------------------------------------------------------------------------
 
     def contact(self, name: str, t: Any = None):
-        """Gap, forces and state of a contact of :func:`daedal.unilateral`, at the output points or at the times `t`.
+        """Gap, forces and state of a contact of :class:`daedal.hybrid.UnilateralProblem`, at the output points or at
+        the times `t`.
 
         Parameters
         ----------
@@ -380,7 +381,9 @@ class HybridSolution(PartsOfMachine, HybridOutput):
             With `t`, `state` ("open", "closed", "stick", "slip+", "slip-"), `gap`, `normal`, `friction` and `slip`.
         """
         if self._contacts is None:
-            raise InvalidProblemError("contact: the problem was not made by daedal.unilateral; it has no contacts")
+            raise InvalidProblemError(
+                "contact: the problem was not made by daedal.hybrid.UnilateralProblem; it has no contacts"
+            )
         return self._contacts.history(self, name, t)
 
     @property

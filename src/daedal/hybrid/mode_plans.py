@@ -127,12 +127,13 @@ class HybridPlan(Plan):
 
     def __init__(self, problem: Any, settings: Settings | None = None):
         self.problem = problem
+        self.guards: dict[Any, Any] = {}  # those that were traced, by mode and lengths; see `Guards`
         self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # by mode and what a plan depends on
 
     def with_problem(self, problem: Any) -> HybridPlan:
         """The plan for the same problem with other parameters."""
         other = HybridPlan(problem)
-        other._shared = self._shared
+        other._shared, other.guards = self._shared, self.guards
         return other
 
     def solve(self, request: Request):

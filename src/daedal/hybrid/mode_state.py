@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,20 @@ import numpy as np
 
 from daedal.driver.request import Request, checked_settings
 from daedal.driver.solver import solve_request
-from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
+from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError, Unevaluable
 from daedal.hybrid.hybrid_problem import ZENO, Transition
 from daedal.initial.by_name import initial_by_name
 from daedal.initial.consistent import consistent_initial
 from daedal.mechanics.assembly import Assembly
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import (
+    ODE,
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
 from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
@@ -44,6 +53,7 @@ class StateForm:
         self.params = getattr(problem, "params", None)
         self.mechanical = isinstance(problem, MechanicalSystem)
         self.implicit = isinstance(problem, ImplicitDAE)
+        self.ordinary = isinstance(problem, ODE)
         self.second_order = isinstance(problem, SecondOrderDAE)
         self.n: int = 2 * problem.n if self.second_order else problem.n
         self.labels = tuple(problem.label(i) for i in range(problem.n))
@@ -312,6 +322,11 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
     problem = form.problem.semi_explicit() if isinstance(form.problem, LinearDAE) else form.problem
     if isinstance(problem, (HessenbergDAE, SecondOrderDAE)):
         return begin  # completed by the integration
+    if form.ordinary:
+        with suppress(Unevaluable):
+            slope = form.problem.slope(t, begin.y)
+            if np.isfinite(slope).all():
+                return ModeInitial(begin.y, slope, True, found=True)
     measured = {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
     try:
         found = consistent_initial(problem, t, form.initial(begin.y, begin.yp), **measured)

@@ -38,6 +38,9 @@ class HybridEvent:
         Of the change of sign of the guard.
     sensitivity : dict or None
         Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
+    located : str
+        How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"``, at a few places of every
+        step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
     """
 
     t: float
@@ -49,7 +52,8 @@ class HybridEvent:
     y_after: np.ndarray | None = None
     direction: int = 0
     sensitivity: Any = None
-    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target")  # of a table
+    located: str = "sampled"
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # of a table
 
 
 # --- the stretches of a run through modes, and arrays of several of them side by side ---------------------------------

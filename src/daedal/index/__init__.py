@@ -1,1 +1,1 @@
-"""The index: structure of equations (`structure`), reduction to index 1 (`reduction`), linear theory (`linear`)."""
+"""The index of DAEs: structure (`structure`), reduction to index 1 (`reduction`), linear theory (`linear`)."""

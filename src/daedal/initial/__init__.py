@@ -1,4 +1,4 @@
-"""Consistent initial values. Begin with `consistent.py`, and `jet.py` for problems of any index."""
+"""Consistent initial values. Start with `consistent.py`, and `jet.py` for problems of any index."""
 
 from daedal.initial.consistent import consistent_initial
 

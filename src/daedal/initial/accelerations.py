@@ -24,14 +24,14 @@ _CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differen
 
 
 def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
-    """a, all multipliers, r' and w from the augmented system, or a refusal."""
+    """a, all multipliers, r' and w from the augmented system, or an error."""
     system, t = manifold.system, manifold.t
     assembly = Assembly(system, t, q, rows=rows)
     z = np.concatenate([q, v])
     state = np.concatenate([z, r])
     points = _points_of_search(assembly, t, state, w, None if guess is None else guess[rows])
     values = assembly.evaluate(t, z, r, w, points[0])
-    assert values is not None  # it was evaluated there before
+    assert values is not None  # evaluated there before
     fault = mass_fault(values["mass"], values["jacobian"], system.label)
     if fault is not None:
         raise InvalidProblemError(f"{fault} (at t = {t:g}, the initial position)")
@@ -54,9 +54,9 @@ def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
         _test_index(assembly, system, t, z, r, *at)
     if not solved:
         what = "algebraic variables w" if system.n_w else "multipliers"
-        remedy = f"give w0 nearer to the solution, initial={_tuple_with(system, 'w0')}"
+        remedy = f"give w0 closer to the solution, initial={_tuple_with(system, 'w0')}"
         if system.force_uses_multipliers:
-            remedy = f"{_tried(guess)} Remedy: give lam0 nearer to the solution, initial={_tuple_with(system, 'lam0')}"
+            remedy = f"{_tried(guess)} Remedy: give lam0 closer to the solution, initial={_tuple_with(system, 'lam0')}"
         else:
             remedy = f"Remedy: {remedy}"
         raise InconsistentInitialError(
@@ -69,7 +69,7 @@ def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
 
 
 def _points_of_search(assembly: Assembly, t: float, state, w, guess) -> list[np.ndarray]:
-    """Where the search for the multipliers may start: what was given, zero, and if need be other points."""
+    """Starting points for the multipliers: the given values, zero, and other points if needed."""
     system = assembly.given
     if not system.force_uses_multipliers:
         if assembly.evaluate(t, state[: 2 * system.n_q], state[2 * system.n_q :], w) is None:
@@ -80,8 +80,9 @@ def _points_of_search(assembly: Assembly, t: float, state, w, guess) -> list[np.
     if not points:
         found = complaint(assembly, t, state, w, guess) or "a function of the system cannot be evaluated"
         raise InconsistentInitialError(
-            f"{found} at the initial values, t = {t:g}, for all multipliers that were tried. {_tried(guess)} Remedy: "
-            f"if this is because of lam, give a guess at which it has values, initial={_tuple_with(system, 'lam0')}."
+            f"{found} at the initial values, t = {t:g}, for all multipliers that were tried. {_tried(guess)} "
+            "Remedy: if lam is the reason, give a guess at which it can be evaluated, "
+            f"initial={_tuple_with(system, 'lam0')}."
         )
     return points
 
@@ -91,13 +92,13 @@ def _tried(guess) -> str:
 
 
 def _tuple_with(system: MechanicalSystem, last: str) -> str:
-    """``(q0, v0, None, None, lam0)``, with r0 and w0 where the system has them."""
+    """``(q0, v0, None, None, lam0)``, with r0 and w0 if the system has them."""
     parts = ["q0", "v0", "r0" if system.n_r else "None", "w0" if system.n_w else "None", "lam0"]
     return f"({', '.join(parts[: parts.index(last) + 1])})"
 
 
 def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly, rest):
-    """All constraints, the redundant ones too, must ask for the same accelerations."""
+    """Check that all constraints, including redundant ones, require the same accelerations."""
     from daedal.mechanics.constrained import BIAS, JACOBIAN
 
     if not redundant:
@@ -113,7 +114,7 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly
     terms = (
         np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
     )
-    # Where nothing accelerates, what the forces could do, and the round-off of differences in time.
+    # The accelerations that forces could cause if all are zero, and the round-off of differences in time.
     step = float(manifold.assembly.record["time_increment"])
     terms += 1e-2 * manifold.typical * np.max(np.abs(used["force"])) / (np.max(np.abs(used["mass"])) or 1.0)
     terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(manifold.sizes(q)) / step**2
@@ -122,14 +123,16 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly
     if wrong:
         words = "; ".join(dependency_in_words(found, system.constraint_label) for found in wrong[:MOST_NAMED])
         raise InconsistentInitialError(
-            f"constraints contradict each other on the acceleration level at t = {manifold.t:g}: {words}, but they ask "
-            "for different accelerations. Remedy: check how these constraints depend on time.",
+            (
+                f"constraints contradict each other at the acceleration level at t = {manifold.t:g}: {words}, but "
+                "they require different accelerations. Remedy: check how these constraints depend on time."
+            ),
             [row for row, _ in wrong],
         )
 
 
 def _test_index(assembly: Assembly, system: MechanicalSystem, t, z, r, w, lam):
-    """Lemma 4.1.1, with the derivatives by differences; refuses what it does not hold for."""
+    """Check lemma 4.1.1 with finite-difference derivatives; raise an error if it is violated."""
     values = assembly.evaluate(t, z, r, w, lam)
     if values is None:
         return
@@ -144,7 +147,7 @@ def _test_index(assembly: Assembly, system: MechanicalSystem, t, z, r, w, lam):
         if np.linalg.svd(scaled, compute_uv=False)[-1] <= RANK_TOLERANCE:
             raise InconsistentInitialError(
                 f"the algebraic equations do not determine w at t = {t:g}: their derivative with respect to w is "
-                "singular. Remedy: give w0 elsewhere, or check `algebraic`."
+                "singular. Remedy: use a different w0, or check `algebraic`."
             )
     if system.force_uses_multipliers and lam.size:
         norms = np.linalg.norm(values["jacobian"], axis=1)
@@ -160,9 +163,11 @@ def _test_index(assembly: Assembly, system: MechanicalSystem, t, z, r, w, lam):
         which = [int(assembly.rows[i]) for i in leading(open_combination)]
         names = listing((system.constraint_label(i) for i in which[:MOST_NAMED]), len(which))
         raise InconsistentInitialError(
-            f"the multipliers of {names} are not determined at t = {t:g}: the forces undo the reaction, "
-            "G M^-1 (G^T - f_lam + f_w d_w^-1 d_lam) is singular, and the index is above 3. "
-            "Remedy: check how forces depend on lam (a friction coefficient may be too large).",
+            (
+                f"the multipliers of {names} are not determined at t = {t:g}: the forces cancel the reaction, G M^-1 "
+                "(G^T - f_lam + f_w d_w^-1 d_lam) is singular, and the index is above 3. Remedy: check how forces "
+                "depend on lam (a friction coefficient may be too large)."
+            ),
             which,
         )
 
@@ -173,7 +178,7 @@ def _force_and_algebraic(assembly, t, z, r, w, lam):
 
 
 def _differences(function, x: np.ndarray, usual: float) -> np.ndarray | None:
-    """Central differences, for x of at least the `usual` size; None where the function cannot be evaluated."""
+    """Central differences, for x of at least the `usual` size; None if the function cannot be evaluated."""
     columns = []
     for j in range(x.size):
         h = 6e-6 * max(float(np.max(np.abs(x))), usual)

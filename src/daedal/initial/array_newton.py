@@ -1,8 +1,8 @@
-"""The Gauss-Newton method on a derivative array, with corrections that leave alone what need not move.
+"""The Gauss-Newton method for a derivative array, with corrections that change no more than necessary.
 
 The array determines x and x' but not the highest derivatives, so that the linear systems have many solutions (Brenan,
-Campbell and Petzold, section 5.3.4; B. Leimkuhler, L. R. Petzold and C. W. Gear, SIAM J. Numer. Anal. 28, 1991). Among
-them the one is taken that changes the states least, then the algebraic variables, then everything else.
+Campbell and Petzold, section 5.3.4; B. Leimkuhler, L. R. Petzold and C. W. Gear, SIAM J. Numer. Anal. 28, 1991). The
+solution chosen changes the states least, then the algebraic variables, then everything else.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from scipy.sparse.linalg import splu
 from daedal.index.structure.equilibration import equilibrate, scaled
 
 RANK = 1e-11
-"""Singular values below this part of the largest count as zero, after rows and columns have been scaled."""
+"""Singular values below this fraction of the largest count as zero, after scaling rows and columns."""
 SATISFIED = 1e-10
-"""Part of the terms of an equation that its residual may be."""
+"""Residual, as a fraction of the terms of an equation, at which it counts as satisfied."""
 LARGEST_DENSE = 400
-"""Unknowns of an array beyond which its matrices are sparse."""
-_STIFF = 1e-2  # by how much entries of a tier shall change less than others
+"""Number of unknowns of an array beyond which its matrices are sparse."""
+_STIFF = 1e-2  # weight of the entries of a tier relative to the others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
-_MOVED = 1e-3  # part of a change that an entry must have for the change to be worth making for it
-_SHORTEST = 2.0**-20  # part of a correction
+_MOVED = 1e-3  # fraction of a change by which an entry must change to justify it
+_SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)
 
 
 class JetEquations(Protocol):
-    """Equations and their derivatives, for x, x', ... in the rows of `jet`."""
+    """Equations and their derivatives, as functions of x, x', ... in the rows of `jet`."""
 
     def residual(self, t: float, jet: np.ndarray) -> np.ndarray: ...
 
@@ -42,20 +42,20 @@ class JetEquations(Protocol):
 
 @dataclass(frozen=True)
 class ArrayPoint:
-    """Where the iteration ended.
+    """The final point of the iteration.
 
     Attributes
     ----------
     jet : numpy.ndarray, shape (k + 1, n)
         x, x', ..., x^(k).
     residual : numpy.ndarray
-        What the equations of the array leave.
+        Residual of the equations of the array.
     terms : numpy.ndarray
-        How large their terms are.
+        Sizes of their terms.
     satisfied : bool
-        Whether all of them are satisfied up to round-off.
+        Whether all of them are satisfied to round-off.
     stationary : bool
-        If not, whether no small change of the free values would make the residual smaller.
+        If not, whether no small change of the free values would reduce the residual.
     """
 
     jet: np.ndarray
@@ -77,25 +77,25 @@ def solve_array(
     tolerance: float = SATISFIED,
     units: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> ArrayPoint | None:
-    """Values that satisfy the array, near given ones; None where it cannot be evaluated at these.
+    """Values that satisfy the array, near given ones; None if it cannot be evaluated at these.
 
     Parameters
     ----------
     jet : numpy.ndarray, shape (array.highest + 1, n)
-        Where the search begins.
+        Starting point.
     free : numpy.ndarray of int
         Columns of the array that may change.
     tiers : sequence of numpy.ndarray of bool
-        Masks of columns that shall change as little as possible, those that matter most first.
+        Masks of columns to be changed as little as possible, most important first.
     sizes : numpy.ndarray
-        Sizes of all columns: changes are measured by them, and what a value of zero may be wrong by.
+        Sizes of all columns, which scale changes and the errors of zero values.
     rank, tolerance : float
-        What singular values, and residuals, may be to count as zero; more than round-off where derivatives are known
-        by differences.
+        Limits below which singular values and residuals count as zero; above round-off if derivatives are finite
+        differences.
     units : callable, optional
-        Factors of rows and columns of the Jacobian from which its scaling begins.
+        Initial row and column factors of the Jacobian for its scaling.
     """
-    with np.errstate(all="ignore"):  # on the way values may overflow
+    with np.errstate(all="ignore"):  # intermediate values may overflow
         return _iterate(array, t, jet, free, tiers, sizes, rank, tolerance, units)
 
 
@@ -144,7 +144,7 @@ def _iterate(
 
 
 def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
-    """Factors of the equations, and the correction that leaves alone what need not move."""
+    """Factors of the equations, and the correction that changes no more than necessary."""
     rows, columns = factors
     measures = [(columns / reach, tier) for tier in tiers]
     solution = preferred_solution(scaled(matrix, rows, columns), -rows * residual, measures, rank)
@@ -152,9 +152,9 @@ def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers:
 
 
 def _sparse_step(matrix: Any, residual: np.ndarray, reach: np.ndarray, tiers: Sequence[np.ndarray]):
-    """The same for large arrays: the shortest correction in a norm in which the tiers count much more than the rest.
+    """The same for large arrays: the minimum-norm correction, with much larger weights for the tiers.
 
-    The least-squares problem is regularised by a small diagonal, since equations may depend on each other.
+    The least-squares problem is regularised by a small diagonal, since equations may be dependent.
     """
     weights = reach.copy()
     for tier in tiers:
@@ -170,16 +170,16 @@ def _sparse_step(matrix: Any, residual: np.ndarray, reach: np.ndarray, tiers: Se
 def preferred_solution(
     matrix: np.ndarray, right: np.ndarray, tiers: Sequence[tuple[np.ndarray, np.ndarray]], tolerance: float = RANK
 ) -> np.ndarray:
-    """The least-squares solution in which the entries of each tier in turn are as small as those before allow.
+    """The least-squares solution that minimises the entries of each tier in turn, subject to the previous ones.
 
     Parameters
     ----------
     matrix, right : numpy.ndarray
-        Scaled, so that ranks have a meaning.
+        Scaled, so that ranks are meaningful.
     tiers : sequence of (factors, mask)
-        Entries, and by what they are multiplied before they are measured.
+        Entries, and the factors by which they are measured.
     tolerance : float
-        Part of the largest singular value below which others count as zero.
+        Fraction of the largest singular value below which others count as zero.
     """
     u, s, vt = np.linalg.svd(matrix, full_matrices=True)
     rank = int(np.sum(s > tolerance * s[0])) if s.size else 0

@@ -1,4 +1,4 @@
-"""Consistent values from a derivative array: the exact one of functions that can be traced, or one by differences."""
+"""Consistent values from a derivative array: exact if functions can be traced, otherwise by finite differences."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 LARGEST_ARRAY = 200
-"""Unknowns beyond which dense matrices of the derivative array take too long."""
-_AGREES = 1e-8  # residual of the user's function, relative to the change that the values themselves make
+"""Number of unknowns beyond which dense matrices of the derivative array are too expensive."""
+_AGREES = 1e-8  # residual of the user's function, relative to its change with the values themselves
 
 
 def exact_array_initial(
@@ -35,14 +35,14 @@ def exact_array_initial(
     fixed_slope: np.ndarray | None = None,
     weights: np.ndarray,
 ) -> InitialResult | None:
-    """Solve the exact derivative array for what is not fixed; None where there is none.
+    """Solve the exact derivative array for the free values; None if there is no solution.
 
     Parameters
     ----------
     fixed, fixed_slope : bool masks
-        Components of y, and of y', that keep their given values (by default no component of y').
+        Components of y, and of y', whose given values are kept (by default no component of y').
     weights : array
-        Changes of y that do not matter, rtol |y| + atol: what values that are zero are measured by.
+        Negligible changes of y, rtol |y| + atol: the scale of zero values.
     """
     equations = equations_of(problem) if problem.n <= LARGEST_ARRAY else None
     if equations is None:
@@ -53,7 +53,7 @@ def exact_array_initial(
         _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes, whole=False)
     except InconsistentInitialError as refusal:
         return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
-    except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
+    except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the floating-point range
         return None
     return InitialResult(jet[0], jet[1], True, 0.0) if agrees(problem, t, jet[0], jet[1], sizes) else None
 
@@ -61,7 +61,7 @@ def exact_array_initial(
 def _explained(
     refusal: InconsistentInitialError, equations: SystemEquations, t: float, y: np.ndarray, fixed: np.ndarray, sizes
 ) -> InconsistentInitialError:
-    """A refusal with the constraints, hidden ones included, that values which are held violate."""
+    """An error with the constraints, including hidden ones, that the fixed values violate."""
     try:
         constraints = local_structure(equations, t, y, weights=sizes).constraints
     except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
@@ -80,14 +80,14 @@ def _explained(
             violated.append(f"{constraint.text} (left side {value:.4g})")
     if not violated:
         return refusal
-    words = f"{refusal}\nThe values that are held violate: {'; '.join(violated)}."
+    words = f"{refusal}\nThe fixed values violate: {'; '.join(violated)}."
     return InconsistentInitialError(words, refusal.equations, refusal.residual)
 
 
 def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[np.ndarray] | None:
-    """(x, x', x'') of a second-order problem of any index near `values`; None where there are none, or no array.
+    """(x, x', x'') of a second-order problem of any index near `values`; None if there are none, or no array.
 
-    `held` are masks of x and x' that keep their values.
+    `held` are masks of fixed x and x'.
     """
     equations = equations_of(problem) if problem.n <= LARGEST_ARRAY else None
     if equations is None:
@@ -102,7 +102,7 @@ def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[
 
 
 def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:
-    """Whether the user's own function finds the values consistent as well."""
+    """Whether the user's function confirms that the values are consistent."""
     residual = problem.evaluate(t, y, yp)
     slopes = np.maximum(np.abs(yp), np.max(np.abs(yp), initial=0.0) * 1e-3)
     with np.errstate(all="ignore"):
@@ -112,17 +112,17 @@ def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) 
     return bool(np.all(np.abs(residual) <= _AGREES * terms + 1e-13 * np.max(np.abs(residual), initial=0.0)))
 
 
-# --- The derivative array of functions that cannot be traced, by differences: consistent values up to index 3 --------
+# --- The derivative array of untraceable functions, by finite differences: consistent values up to index 3 -----------
 
-# F and its partial derivatives are sampled along the Taylor polynomial of x from t0 on, at the points of Chebyshev on
-# the side of the run, and the interpolating polynomials are differentiated at t0 (Leimkuhler, Petzold and Gear's D_h
-# of high order; Brenan, Campbell and Petzold, section 5.3.4). A long stretch of few points loses fewer digits than a
+# F and its partial derivatives are sampled along the Taylor polynomial of x, at Chebyshev points on the side of t0 on
+# which the run proceeds, and the interpolating polynomials are differentiated at t0 (Leimkuhler, Petzold and Gear's D_h
+# of high order; Brenan, Campbell and Petzold, section 5.3.4). A long interval with few points loses fewer digits than a
 # short one.
 
 HIGHEST_INDEX = 3
 _POINTS = 7
-_STRETCHES = 10.0 ** np.arange(2.0, -6.1, -0.5)  # lengths that are tried, in units of the time scale
-_MIDDLE = 8  # of these, 1e-2: where no derivative can be computed
+_STRETCHES = 10.0 ** np.arange(2.0, -6.1, -0.5)  # lengths to try, in units of the time scale
+_MIDDLE = 8  # index of 1e-2, used if no derivative can be computed
 _RANK = 1e-6  # singular values below it count as zero: partial derivatives have errors
 _SATISFIED = 1e-6
 _ROUNDS = 3
@@ -130,7 +130,7 @@ _ROUNDS = 3
 
 @dataclass
 class DifferenceArray:
-    """F, F', ..., F^(times) at t for x, x', ..., x^(times + 1), by differences over a stretch of time."""
+    """F, F', ..., F^(times) at t for x, x', ..., x^(times + 1), by differences over an interval of time."""
 
     problem: Any
     times: int
@@ -149,12 +149,12 @@ class DifferenceArray:
         return self.n * (self.times + 1), self.n * (self.highest + 1)
 
     def residual(self, t: float, jet: np.ndarray) -> np.ndarray:
-        """All equations, NaN where they cannot be evaluated on the way."""
+        """All equations, NaN if they cannot be evaluated on the interval."""
         samples = np.array([evaluate_or_nan(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus])
         return np.concatenate([samples[0], *(rule @ samples for rule in self._rules[1:])])
 
     def jacobian(self, t: float, jet: np.ndarray) -> sp.csr_array:
-        """Their derivatives with respect to x, x', ..., block by block as those of the exact array."""
+        """Their derivatives with respect to x, x', ..., in the same block order as the exact array."""
         import scipy.sparse as sp
 
         samples = [partials_of(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus]
@@ -182,16 +182,16 @@ def difference_array_initial(
     side: float = 1.0,
     longest: float = np.inf,
 ) -> InitialResult:
-    """Consistent y and y' of a problem whose index is known, with some of them held.
+    """Consistent y and y' of a problem of known index, with some of them fixed.
 
     Parameters
     ----------
     index : int
-        2 or 3; equations are differentiated once less. Derivatives of algebraic variables are not determined by that.
+        2 or 3; equations are differentiated once less. This does not determine derivatives of algebraic variables.
     side : float
-        On which side of t the equations may be evaluated.
+        The side of t on which the equations may be evaluated.
     longest : float
-        How far from t.
+        The maximal distance from t.
     """
     times, n = index - 1, problem.n
     jet = np.zeros((times + 2, n))
@@ -203,7 +203,7 @@ def difference_array_initial(
     time = values / rates if values > 0.0 and rates > 0.0 else 1.0
     sizes = np.maximum(np.abs(y), 1e3 * weights) / time ** np.arange(times + 2.0)[:, None]
     found = None
-    for _ in range(_ROUNDS):  # the values change the path, and that the best stretch
+    for _ in range(_ROUNDS):  # the values change the path, and thus the best interval
         array = _best_array(problem, times, t, jet, side * np.minimum(time * _STRETCHES, longest))
         point = solve_array(array, t, jet, free, tiers, sizes.ravel(), rank=_RANK, tolerance=_SATISFIED)
         if point is None:
@@ -222,7 +222,7 @@ def _path(jet: np.ndarray, tau: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _best_array(problem, times: int, t: float, jet: np.ndarray, stretches: np.ndarray) -> DifferenceArray:
-    """The array whose highest derivatives change least when its stretch is halved."""
+    """The array whose highest derivatives change least when its interval is halved."""
     best, least = DifferenceArray(problem, times, stretches[_MIDDLE]), np.inf
     for stretch in dict.fromkeys(stretches.tolist()):
         here, half = (DifferenceArray(problem, times, stretch * part).residual(t, jet) for part in (1.0, 0.5))
@@ -232,19 +232,19 @@ def _best_array(problem, times: int, t: float, jet: np.ndarray, stretches: np.nd
     return best
 
 
-# --- y' at the start of all variables, also of those whose derivative does not occur in the equations ----------------
+# --- y' of all variables at the start, including those whose derivative does not occur in the equations --------------
 
 
 def all_slopes(
     problem: Any, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, sign: int, method: Any
 ) -> np.ndarray:
-    """The y' that satisfies F = 0 and dF/dt = 0 with y as it is.
+    """The y' that satisfies F = 0 and dF/dt = 0 with y fixed.
 
-    For index 1 it is unique (Brenan, Campbell and Petzold 5.3.4). `yp` satisfies F = 0 but for algebraic variables; the
-    equations are evaluated on the side of t that `sign` says, and `method` needs the result.
+    For index 1 it is unique (Brenan, Campbell and Petzold 5.3.4). `yp` satisfies F = 0 except for algebraic variables;
+    the equations are evaluated on the side of t given by `sign`, and `method` needs the result.
     """
     if np.any(weights <= 0.0):
-        return yp  # the integrator reports the vanishing weight with the name of the variable
+        return yp  # the integrator reports the zero weight with the name of the variable
     if problem.n <= LARGEST_DENSE:
         everything = np.ones(problem.n, dtype=bool)
         found = difference_array_initial(problem, t, y, yp, fixed=everything, weights=weights, index=2, side=sign)
@@ -255,7 +255,7 @@ def all_slopes(
         return yp
     names = [problem.label(int(i)) for i in np.flatnonzero(unknown)]
     raise InvalidProblemError(
-        f"{method.title} begins with y' of all variables at t = {t:g}, and that of {', '.join(names[:5])}"
-        f"{' and others' if len(names) > 5 else ''} could not be computed: give yp0, or take a method whose first "
-        "stage is not the start of the step, such as 'radau5' or 'lobatto_iiic3'"
+        f"{method.title} needs y' of all variables at t = {t:g}, but that of "
+        f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''} could not be computed: give yp0, or use "
+        "a method whose first stage is not the start of the step, such as 'radau5' or 'lobatto_iiic3'"
     )

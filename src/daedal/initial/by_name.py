@@ -1,4 +1,4 @@
-"""Initial values by name or by symbol; the rest is made consistent."""
+"""Initial values by name or by symbol, completed to consistent values."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiE
 from daedal.problems.checks import check_finite
 from daedal.problems.symbols import symbol_name
 
-_GUESSES = (0.0, 1.0, -1.0, 0.5)  # of values that are not given, one after the other
-_MOVE = 1e-2  # of a guess, which a value that follows from the others does not notice
-_NOTICED = 1e-3  # part of the move
+_GUESSES = (0.0, 1.0, -1.0, 0.5)  # for values not given, tried in turn
+_MOVE = 1e-2  # perturbation of a guess, to which a determined value does not respond
+_NOTICED = 1e-3  # fraction of the perturbation
 
 
 def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
-    """The initial values of a problem, as :func:`daedal.solve` takes them otherwise.
+    """Convert initial values by name to the form accepted by :func:`daedal.solve`.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE or MechanicalSystem
     t0 : float
     given : mapping
-        Values of variables, by name or by symbol. Of a mechanism and of a problem of second order ``x'`` or
-        ``x(t).diff(t)`` are velocities; those that are not given are zero, as far as the constraints allow. Of an
-        implicit problem they are derivatives, in place of values. Other variables that are not given must follow from
-        those that are.
+        Values of variables, by name or by symbol. For mechanisms and second-order problems ``x'`` or ``x(t).diff(t)``
+        are velocities; velocities not given are zero, as far as the constraints allow. For implicit problems they are
+        derivatives, which may be given instead of values. Other variables that are not given must follow from the given
+        ones.
 
     Raises
     ------
     InvalidProblemError
-        An unknown name, or variables that nothing determines.
+        An unknown name, or variables that are not determined.
     InconsistentInitialError
-        If there are no values of the others that fit.
+        If no values of the others are consistent.
 
     Examples
     --------
@@ -57,16 +57,14 @@ def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
         return _of_second_order(problem, t0, given)
     if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         return _of_first_order(problem, t0, given)
-    raise InvalidProblemError(
-        f"initial values of a {type(problem).__name__} cannot be given by name; give them as vectors"
-    )
+    raise InvalidProblemError(f"initial values of a {type(problem).__name__} cannot be given by name; use vectors")
 
 
 def _of_mechanism(system: MechanicalSystem, t0: float, given: Mapping[Any, Any]) -> tuple:
     n = system.n_q
     values, known = _values(given, [system.label(i) for i in range(system.n)])
     if not known[2 * n :].all():
-        _refuse([system.label(i) for i in range(2 * n, system.n) if not known[i]], "nothing determines them")
+        _refuse([system.label(i) for i in range(2 * n, system.n) if not known[i]], "they are not determined")
     further = (values[2 * n :],) if system.n_r else ()
     moving = known[n : 2 * n]
     if known[:n].all() and (moving.all() or not moving.any()):
@@ -114,14 +112,14 @@ def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Ma
 
 
 def _values(given: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The values of all variables, zero where they are not given, and which are."""
+    """The values of all variables, zero if not given, and a mask of the given ones."""
     values, known = np.zeros(len(names)), np.zeros(len(names), dtype=bool)
     for key, value in given.items():
         name = symbol_name(key)
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
             hint = f"did you mean {close[0]!r}? " if close else ""
-            raise InvalidProblemError(f"initial has {name!r}, which is no variable; {hint}known: {', '.join(names)}")
+            raise InvalidProblemError(f"initial has {name!r}, which is not a variable; {hint}known: {', '.join(names)}")
         k = names.index(name)
         if known[k]:
             raise InvalidProblemError(f"initial has {name!r} twice")
@@ -136,7 +134,7 @@ def _completed(
     guessed: np.ndarray,
     determined: np.ndarray,
 ) -> tuple:
-    """Consistent values from guesses; those that must be determined are found again from another guess."""
+    """Consistent values from guesses; values that must be determined are computed again from another guess."""
     found, reason = None, None
     for guess in _GUESSES if guessed.size else _GUESSES[:1]:
         start = values.copy()
@@ -144,11 +142,15 @@ def _completed(
         try:
             found = complete(start)
             break
-        except (InconsistentInitialError, InvalidProblemError) as error:  # of no value there, perhaps
+        except (InconsistentInitialError, InvalidProblemError) as error:  # possibly undefined for this guess
             reason = error
     if found is None:
         names = ", ".join(label(int(i)) for i in guessed)
-        what = f"no values of {names} were found that fit those given" if names else "the values do not fit"
+        what = (
+            f"no values of {names} consistent with the given ones were found"
+            if names
+            else ("the given values are inconsistent")
+        )
         raise InconsistentInitialError(f"{what} at the start: {reason}") from reason
     state = np.concatenate(found)
     moves = _MOVE * (np.max(np.abs(state)) or 1.0) * (1.0 + 0.3 * np.arange(determined.size))
@@ -158,7 +160,7 @@ def _completed(
     try:
         again = np.concatenate(complete(start)) if determined.size else state
     except (InconsistentInitialError, InvalidProblemError):
-        return found  # there is nothing else nearby
+        return found  # there is no other solution nearby
     loose = np.abs(again - state)[determined] > _NOTICED * moves
     if loose.any():
         _refuse([label(int(i)) for i in determined[loose]], "the equations do not determine them")
@@ -166,4 +168,4 @@ def _completed(
 
 
 def _refuse(names: list[str], reason: str):
-    raise InvalidProblemError(f"initial has no values for {', '.join(names)}, and {reason}; give them as well")
+    raise InvalidProblemError(f"initial has no values for {', '.join(names)}, and {reason}; specify them")

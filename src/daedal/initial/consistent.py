@@ -1,4 +1,4 @@
-"""Checking, completing and correcting initial values."""
+"""Check, complete and correct initial values."""
 
 from dataclasses import replace
 from itertools import islice
@@ -36,9 +36,9 @@ from daedal.problems.checks import check_finite, check_mask, check_tolerances, c
 from daedal.problems.symbols import check_values
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
-_ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is made before ranks are judged
+_ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is built before determining ranks
 _LARGEST_SVD = 60  # unknowns up to which singular values are computed
-_TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
+_TOLERATED = 0.33  # weighted size of a correction below the tolerance of Newton's method
 
 
 def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, atol=1e-9, weight="mass"):
@@ -50,25 +50,25 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     t0 : float
     initial : tuple
         (y0, yp0), (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (q0, v0) for a mechanical system
-        (with r0, w0 and lam0 behind them where it has them), (x0, xp0) for one of second order; the second may be None,
-        or left out.
+        (followed by r0, w0 and lam0 if it has them), (x0, xp0) for a second-order one; the second may be None or
+        omitted.
     fixed : None, "derivative", mask, or list of variables
-        What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
-        are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
-        mask or list of variables keeps these and lets all other values move, as far as the equations and their
-        derivatives ask for it; derivatives of an implicit problem are named like "x'", or have the indices n and on. A
-        mechanical system keeps nothing by default; its velocities are named like "x'", or have the indices n_q and on.
-        The same holds for a second-order problem, where x of order 0, x' of order 1 and x'' follow from the rest.
+        Values to keep. By default the differential variables: their derivatives and the algebraic variables are
+        computed (Brown, Hindmarsh and Petzold). "derivative" keeps y' and computes y: with y' = 0 a steady state. A
+        mask or list of variables keeps these and lets all other values change as far as the equations and their
+        derivatives require; derivatives of an implicit problem are named like "x'", or have indices from n on. A
+        mechanical system keeps nothing by default; its velocities are named like "x'", or have indices from n_q on. The
+        same holds for a second-order problem, where x of order 0, x' of order 1 and x'' follow from the rest.
     rtol, atol : float or array
-        Weights in which sizes are measured.
+        Tolerances that define the weights.
     weight : "mass", "identity" or matrix
-        For a mechanical system, the norm in which the change of q and v is smallest.
+        For a mechanical system, the norm in which the change of q and v is minimised.
 
     Returns
     -------
-    (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (x0, xp0, xpp0) for one of second
-    order, or for a mechanical system a :class:`~daedal.initial.mechanical_start.MechanicalStart` with q, v, a, lam; its
-    ``initial`` is what :func:`daedal.solve` takes.
+    (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (x0, xp0, xpp0) for a second-order
+    one, or for a mechanical system a :class:`~daedal.initial.mechanical_start.MechanicalStart` with q, v, a, lam; its
+    ``initial`` can be passed to :func:`daedal.solve`.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
-    with np.errstate(all="ignore"):  # what the search tries need not be defined
+    with np.errstate(all="ignore"):  # trial values may be undefined
         return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
 
 
@@ -141,7 +141,7 @@ def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight):
 
 
 def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
-    """By the method for index 3 and less, and where that finds nothing from the exact derivative array."""
+    """Use the method for index 3 and below; if it fails, the exact derivative array."""
     try:
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     except InconsistentInitialError:
@@ -157,9 +157,11 @@ def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
 def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
     """The consistent state of a system with sparse matrices."""
     if fixed is not None:
-        raise InvalidProblemError("fixed is not available for systems with sparse matrices; leave it out")
+        raise InvalidProblemError("fixed is not available for systems with sparse matrices; omit it")
     if not (isinstance(weight, str) and weight == "mass"):
-        raise InvalidProblemError("systems with sparse matrices are moved in the norm of the mass: leave weight out")
+        raise InvalidProblemError(
+            "systems with sparse matrices are projected in the norm of the mass matrix: omit weight"
+        )
     return consistent_sparse(system, check_finite(t0, "t0"), q0, v0)
 
 
@@ -180,24 +182,24 @@ def split_initial(problem, initial) -> tuple[np.ndarray, np.ndarray | None]:
 def prepare_initial(
     problem, workspace: Workspace, t0: float, y0, yp0, weights, h: float, correct: bool, masked=None, unknown_z=False
 ):
-    """The initial values of an integration: completed, checked, and corrected if the user asks for it.
+    """Complete, check and, if requested, correct the initial values of an integration.
 
-    Values that satisfy the equations up to round-off (:meth:`Workspace.is_consistent`) need none of it.
+    Values that satisfy the equations to round-off (:meth:`Workspace.is_consistent`) are returned directly.
 
-    `masked` components do not take part in the error test, nor in the judgement here; with `unknown_z` the algebraic
-    variables of a semi-explicit problem are to be found.
+    `masked` components are excluded from the error test and from this check; with `unknown_z` the algebraic variables
+    of a semi-explicit problem are to be computed.
     """
     implicit = workspace.problem
     start = np.zeros(implicit.n) if yp0 is None else yp0
     check_start(problem, workspace, t0, y0, start)
     if np.any(weights <= 0.0):
-        return y0, start  # the integrator reports the vanishing weight with the variable's name
+        return y0, start  # the integrator reports the zero weight with the variable's name
     large = isinstance(problem, SemiExplicitDAE) and problem.n > LARGEST_DENSE
     if large and yp0 is None and not (correct or unknown_z):
-        # y' = f; Newton's method, to which index 2 is foreign, might leave z, which was given.
+        # y' = f; Newton's method, which does not handle index 2, might change the given z.
         yp0 = start = np.r_[problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :]), np.zeros(problem.n_z)]
     if yp0 is None or correct:
-        # A small artificial step makes the iteration matrix that of the exact Newton method.
+        # With a small artificial step the iteration matrix is that of the exact Newton method.
         reach = np.inf if correct else _TOLERATED
         result = complete(workspace, t0, y0, start, 1e-3 * h, weights, reach=reach)
         if not result.converged and yp0 is None and not unknown_z and implicit.n > LARGEST_DENSE:
@@ -235,7 +237,7 @@ def check_start(problem, workspace: Workspace, t0: float, y0: np.ndarray, yp0: n
 
 
 def _above_roundoff(workspace, t, y, yp, r) -> bool:
-    """Whether the residual is more than the rounding errors of its terms, whose size a small relative change shows."""
+    """Whether the residual exceeds the rounding errors of its terms, estimated by a small relative change."""
     small = np.sqrt(np.finfo(float).eps)
     changed = workspace.residual(t, y * (1.0 + small), yp * (1.0 - 2.0 * small))
     if changed is None:
@@ -245,10 +247,10 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
 
 
 def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: float = 0.0) -> InitialResult:
-    """The differential variables are given: Newton's method, the structure, and for small systems the derivative array.
+    """Complete given differential variables: by Newton's method, the structure or, if small, the derivative array.
 
-    With `trace` functions may be traced for that which are not machine code already. Differential variables that
-    violate constraints move as little as these ask for, with a weighted size of up to `reach`.
+    With `trace`, functions that are not machine code may be traced. Differential variables that violate constraints
+    change as little as required, with a weighted size of up to `reach`.
     """
     problem = workspace.problem
     slopes = _linear_slopes(workspace, t, y, yp)
@@ -256,7 +258,7 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
         return InitialResult(y, slopes, True, 0.0)
     large = problem.n > LARGEST_DENSE
     stages = _stages(problem, trace and large)
-    if stages is not None and stages.has_hidden_constraints:  # to which Newton's method is blind
+    if stages is not None and stages.has_hidden_constraints:  # which Newton's method does not detect
         found = from_structure(problem, t, y, yp, weights, trace, reach)
         if found is not None:
             return found
@@ -280,9 +282,9 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
 
 
 def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> InitialResult | None:
-    """From the structure of functions that are traced, or may be with `trace`; None where that leads to nothing.
+    """Complete from the structure of functions that are traced, or may be with `trace`; None if this fails.
 
-    States that violate their constraints may move by a weighted size of up to `reach`.
+    States that violate their constraints may change by a weighted size of up to `reach`.
     """
     from daedal.initial.array_start import agrees
 
@@ -294,7 +296,7 @@ def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> Ini
 
 
 def _stages(problem, trace: bool) -> Any:
-    """How the start is completed from the structure; None where functions are not traced, and not to be."""
+    """Stages that complete the start from the structure; None if functions are not traced and may not be."""
     from daedal.index.structure.system_equations import equations_of
     from daedal.initial.structural_start import StructuralStart
 
@@ -307,7 +309,7 @@ def _is_traced(problem) -> bool:
 
 
 def _undetermined(problem, t, y, yp, time=1.0) -> str:
-    """That no values are the solution, and why, where equations do not determine it; else nothing."""
+    """A note that the solution is not unique, and why, if the equations do not determine it; otherwise empty."""
     from daedal.analysis.undetermined import in_words, undetermined
 
     found = undetermined(problem, [(t, y, yp)], time)
@@ -315,9 +317,9 @@ def _undetermined(problem, t, y, yp, time=1.0) -> str:
 
 
 def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float = np.inf) -> InitialResult:
-    """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences.
+    """Complete from the derivative array: the exact one if functions are traced or may be, otherwise by differences.
 
-    Differences are taken on the side of t on which t + h is, and no farther away than a thousand times as much.
+    Differences are taken on the side of t + h, within a distance of 1000 h.
     """
     from daedal.initial.array_start import HIGHEST_INDEX, difference_array_initial, exact_array_initial
 
@@ -335,7 +337,7 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
-    """The y' that one linear system with exact derivatives gives, if y can stay as it is; else None."""
+    """The y' from one linear system with exact derivatives, if y can remain unchanged; otherwise None."""
     problem = workspace.problem
     exact = problem.exact_partials(t, y, yp) if problem.n <= LARGEST_DENSE else None
     r = None if exact is None else workspace.residual(t, y, yp)
@@ -347,9 +349,9 @@ def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
 
 
 def linear_slopes(problem, e: np.ndarray, b: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much y' changes so that residuals r vanish, with e = dF/dy' and b = dF/dy; and whether that is so.
+    """The change of y' that makes residuals r zero, with e = dF/dy' and b = dF/dy, and whether it exists.
 
-    All have a leading axis, for many points at once. The slopes of algebraic variables stay as they are.
+    All arrays have a leading axis for many points. The slopes of algebraic variables are unchanged.
     """
     algebraic = ~np.any(e, axis=1) if problem.algebraic is None else np.broadcast_to(problem.algebraic, r.shape)
     combined = np.where(algebraic[:, None, :], b, e)
@@ -361,7 +363,7 @@ def linear_slopes(problem, e: np.ndarray, b: np.ndarray, r: np.ndarray) -> tuple
 
 
 def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> InitialResult:
-    """The search for z from the guesses behind the first one."""
+    """Search for z from the guesses after the first one."""
     result = InitialResult(x, xp, False, np.inf)
     for guess in islice(evaluable_guesses(problem, t, x), 1, None):
         result = complete(workspace, t, guess, xp, h, weights)
@@ -371,7 +373,7 @@ def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> In
 
 
 def index_above_one(problem, t, result, algebraic, weights, time) -> bool:
-    """Whether dF/dv and dF/du' together look singular: then y' has to satisfy a hidden constraint."""
+    """Whether dF/dv and dF/du' together appear singular: then y' must satisfy a hidden constraint."""
     e, b = partials_of(problem, t, result.y, result.yp, weights=weights, time_scale=1e3 * time)
     combined = np.where(algebraic[None, :], b, e)
     if not np.all(np.isfinite(combined)):
@@ -380,7 +382,7 @@ def index_above_one(problem, t, result, algebraic, weights, time) -> bool:
 
 
 def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
-    """Which of the matrices are singular to nine digits, after rows and columns have been scaled."""
+    """Which of the matrices are singular to nine digits, after scaling rows and columns."""
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=2, keepdims=True), 1e-300)
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=1, keepdims=True), 1e-300)
     if matrices.shape[1] > _LARGEST_SVD:
@@ -392,7 +394,7 @@ def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
 
 
 def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
-    """Values of y, and of y', are held."""
+    """Complete with fixed values of y and y'."""
     n = implicit.n
     if n > LARGEST_DENSE:
         raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
@@ -401,12 +403,14 @@ def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
     both = [*names, *(f"{name}'" for name in names)]
     held = check_mask([*fixed, *np.zeros(n, dtype=bool)] if short else fixed, 2 * n, "fixed", both)
     if held[n:].any() and isinstance(problem, SemiExplicitDAE):
-        raise InvalidProblemError("fixed names derivatives, but the initial values of a SemiExplicitDAE have none")
+        raise InvalidProblemError(
+            "fixed contains names of derivatives, but the initial values of a SemiExplicitDAE have none"
+        )
     return _from_array(implicit, t, y, yp, held[:n], held[n:], weights, True)
 
 
 def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
-    """Refuse a start that needs a correction `delta` of more than the tolerance."""
+    """Raise an error if the start needs a correction `delta` above the tolerance."""
     judged = np.where(masked, 0.0, delta) if masked is not None else delta
     if weighted_size(judged, weights) > _TOLERATED:
         if slope_is_free:
@@ -419,7 +423,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
 
 
 def best_slope(problem, t, y, yp) -> np.ndarray:
-    """y' that satisfies the equations as well as it can, so that only equations that y violates are named."""
+    """y' that satisfies the equations as well as possible, so that only equations violated by y are named."""
     if problem.n > LARGEST_DENSE:
         return yp
     e, _ = partials_of(problem, t, y, yp)
@@ -430,14 +434,14 @@ def best_slope(problem, t, y, yp) -> np.ndarray:
 
 
 def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({"correct_initial"}), refusal=None):
-    """No values were found, and to look for them is what `taken` says was done."""
+    """Raise the error for initial values that cannot be computed; `taken` names the remedies already applied."""
     residual = problem.evaluate(t, y, yp)
     message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
     open_variables = _undetermined(problem, t, y, yp)
     if open_variables:
         raise InconsistentInitialError(f"{what} at t = {t:g}. {open_variables}", equations, residual)
     tried = f" {TRIED}. {REMEDY}." if unknown_z else ""
-    if refusal is not None:  # it knows more, but not by how much
+    if refusal is not None:  # more specific, but without numbers
         changes = [line for line in message.splitlines() if line.startswith(NEEDED)]
         words = "\n".join([f"{what}: {refusal}{tried}", *changes])
         raise InconsistentInitialError(words, refusal.equations, residual) from refusal

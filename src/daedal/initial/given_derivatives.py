@@ -1,4 +1,4 @@
-"""A light comparison of the derivatives that the user gave with differences, before a run."""
+"""Quick comparison of user-supplied derivatives with finite differences, before a run."""
 
 import numpy as np
 
@@ -9,21 +9,21 @@ from daedal.mechanics.probes import vector_function
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_WRONG = 1e-3  # relative disagreement that is refused
-_SHARES = (1e-3, 1e-5)  # increments of first differences, as parts of the sizes of the variables
+_WRONG = 1e-3  # relative difference that is rejected
+_SHARES = (1e-3, 1e-5)  # increments of first differences, relative to the sizes of the variables
 _SHARES_OF_BIAS = (1e-2, 1e-3)  # of second differences
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
 _GIVEN = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
-_MOST_DIFFERENCES = 20  # coordinates up to which gradients are differenced
-_MOST_COLUMNS = 200  # coordinates up to which the wrong one is looked for
+_MOST_DIFFERENCES = 20  # number of coordinates up to which gradients are differenced
+_MOST_COLUMNS = 200  # number of coordinates up to which the wrong one is identified
 
 
 def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool = True):
-    """Refuse given derivatives that are plainly wrong at (t, q, v).
+    """Reject user-supplied derivatives that are clearly wrong at (t, q, v).
 
-    Matrices are compared along one direction, biases along a motion that the constraints allow, if the values are
-    `consistent` (a formula may make use of the constraints). Nothing is refused where the differences do not agree
-    with each other, or a function cannot be evaluated.
+    Matrices are compared along one direction, biases along an admissible motion, if the values are `consistent` (a
+    formula may use the constraints). Nothing is rejected if the differences are inconclusive or a function cannot be
+    evaluated.
     """
     names = [name for name in _GIVEN if getattr(system, name) is not None]
     names = [name for name in names if not getattr(getattr(system, name), "is_derivative", False)]  # exact ones
@@ -56,7 +56,7 @@ class _Comparison:
             except InvalidProblemError as error:
                 if error.args and str(error.args[0]).startswith(f"{name} disagrees"):
                     raise
-            except Exception:  # not evaluable here: whatever it is, the run says it properly
+            except Exception:  # not evaluable here: the run reports it properly
                 continue
 
     # --- matrices ---------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class _Comparison:
         position = name == "constraint_jacobian"
         rows = self.system.n_constraints if position else self.system.n_velocity_constraints
         if matrix.shape != (rows, self.q.size):
-            raise TypeError  # refused with a better message elsewhere
+            raise TypeError  # rejected with a better message elsewhere
         return matrix
 
     # --- vectors ----------------------------------------------------------------------------------------------------
@@ -131,16 +131,16 @@ class _Comparison:
         return vector_function(self.system, name, size)(self.t, *arrays)
 
     def _gradients(self):
-        """Norms of the rows of G, where it is given."""
+        """Norms of the rows of G, if given."""
         if self.system.constraint_jacobian is None:
             return 0.0
         matrix = self._matrix("constraint_jacobian")
         return np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel()) if matrix.shape[0] else 0.0
 
     def _motion(self) -> tuple[np.ndarray, float]:
-        """A velocity without zeros, and how long it takes to move by the size of the coordinates.
+        """A velocity without zeros, and the time in which it moves by the size of the coordinates.
 
-        To the given one a motion is added that the constraints allow, because formulas may make use of them.
+        An admissible motion is added to the given velocity, because formulas may use the constraints.
         """
         v, n = self.v, self.q.size
         rows = self._rows()
@@ -185,18 +185,18 @@ class _Comparison:
 
     def _refuse(self, name: str, what: str, value: float, expected: float):
         raise InvalidProblemError(
-            f"{name} disagrees with differences of the constraint at t = {self.t:g}: {what} is {value:.6g}, but should "
-            f"be {expected + 0.0:.6g}. Remedy: correct it, or leave {name} out, then it is computed; "
-            "system.check(t, q, v) compares all derivatives"
+            f"{name} disagrees with finite differences of the constraint at t = {self.t:g}: {what} is "
+            f"{value:.6g}, but should be {expected + 0.0:.6g}. Remedy: correct it, or omit {name} to have it "
+            "computed; system.check(t, q, v) compares all derivatives"
         )
 
 
 def _at(v: np.ndarray) -> str:
-    return f" at v = ({', '.join(f'{x:.4g}' for x in v)})" if v.size <= 6 else " at a velocity that they allow"
+    return f" at v = ({', '.join(f'{x:.4g}' for x in v)})" if v.size <= 6 else " at an admissible velocity"
 
 
 def _wrong(value, expected, uncertain, scale) -> int | None:
-    """The entry that disagrees most beyond what differences can tell, or None."""
+    """The entry with the largest deviation beyond finite-difference errors, or None."""
     allowed = _WRONG * (scale + np.abs(value) + np.abs(expected)) + 10.0 * uncertain
     excess = np.abs(value - expected) / np.where(allowed > 0.0, allowed, 1.0)
     known = np.isfinite(excess) & np.isfinite(expected)
@@ -206,7 +206,7 @@ def _wrong(value, expected, uncertain, scale) -> int | None:
 
 
 def _slope(function) -> tuple[np.ndarray, np.ndarray]:
-    """df/ds at 0, and how uncertain it is: other increments, the two sides (kinks), round-off."""
+    """df/ds at 0, and its uncertainty from other increments, the two sides (kinks), and round-off."""
     here, quotients, sides = function(0.0), [], []
     for h in _SHARES:
         ahead, behind = function(h), function(-h)
@@ -217,7 +217,7 @@ def _slope(function) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _curvature(function) -> tuple[np.ndarray, np.ndarray]:
-    """d^2f/ds^2 at 0, and how uncertain it is."""
+    """d^2f/ds^2 at 0, and its uncertainty."""
     here, quotients = function(0.0), []
     for h in _SHARES_OF_BIAS:
         ahead, behind = function(h), function(-h)

@@ -18,17 +18,17 @@ from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
 
-_MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the solution
+_MOST_DIFFERENTIATIONS = 12  # limit before equations are declared not to determine the solution
 _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
-_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
+_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # for unknown values, in units of their sizes
 _CLEAR, _LOOSE = 1e-6, 1e-3
-"""Parts of the largest singular value that count as zero: while x is held, so that a wrong value is not made good by
-huge derivatives; and where nothing else leads to a point, those also that vanish at the solution alone."""
-_NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
-_ROUNDING = 1e-6  # fraction of itself by which a value that is held may be a rounding error away,
-_NEXT_TO_ZERO = 1e-9  # and of its size where it is next to zero
-_UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
+"""Fractions of the largest singular value that count as zero: while x is fixed, so that wrong values are not
+compensated by huge derivatives; and, as a last resort, including those that vanish only at the solution."""
+_NOISE = 1e-10  # fraction of the largest value, in balanced units, that may be round-off of zero
+_ROUNDING = 1e-6  # relative rounding error assumed for a fixed value,
+_NEXT_TO_ZERO = 1e-9  # and relative to its size if it is nearly zero
+_UNMOVED = 1e-13  # relative change allowed in a value that need not change
 
 
 def consistent_jet(
@@ -49,31 +49,31 @@ def consistent_jet(
     t : float
         The time.
     x0 : array_like, shape (n,) or (m, n)
-        x, or x, x', ... row by row. NaN, and rows that are missing, stand for values of which nothing is known.
+        x, or x, x', ... row by row. NaN and missing rows stand for unknown values.
     fixed : array_like of bool, optional
-        What must not change, of the shape of `x0`, or (n,) for x alone. By default all may change; whatever is fixed,
-        states (unknowns and derivatives below the highest that occurs) change only as far as the equations ask for
-        it, algebraic variables before them.
+        Values to keep, with the shape of `x0`, or (n,) for x alone. By default all may change; states (unknowns and
+        derivatives below the highest that occurs) change only as far as the equations require, algebraic variables
+        before them.
     weights : array_like, optional
-        Sizes of the unknowns, by which changes are measured. By default their values, and what the equations say of
-        the sizes of those that are zero.
+        Sizes of the unknowns, which scale changes. By default their values; the equations determine the sizes of zero
+        values.
     order : int, optional
-        How often all equations are differentiated. By default as often as it takes until x' (the highest derivatives
-        that occur) are determined: the differentiation index.
+        Number of differentiations of all equations. By default as many as needed to determine x' (the highest
+        derivatives that occur): the differentiation index.
     offsets : sequence of int, optional
-        How often each equation is differentiated, such as Pryce's c_i, in place of one number for all.
+        Number of differentiations of each equation, such as Pryce's c_i, instead of one number for all.
 
     Returns
     -------
     numpy.ndarray, shape (k + 1, n)
-        x, x', ..., x^(k), with k the largest number of differentiations plus the order of the problem. Without
-        `order` and `offsets` x and x' are determined by what is fixed and x; the derivatives above need not be, and
-        are as small as can be. Derivatives that do not occur in the array are 0.
+        x, x', ..., x^(k), with k the largest number of differentiations plus the order of the problem. Without `order`
+        and `offsets`, x and x' are determined by the fixed values and x; higher derivatives may be undetermined, and
+        are minimised. Derivatives that do not occur in the array are 0.
 
     Raises
     ------
     InconsistentInitialError
-        If there are no such values near the given ones; the message names equations and what is fixed.
+        If there are no such values near the given ones; the message names equations and fixed values.
 
     Examples
     --------
@@ -117,16 +117,16 @@ def resolved_array(
 ) -> tuple[NonlinearDerivativeArray, np.ndarray]:
     """An array that determines x', or is `enough`, and a point that satisfies it.
 
-    The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
-    Unless the `whole` array is wanted, equations are differentiated only as often as the structure asks for each of
-    them. Where nothing determines x', the array is one that contains all constraints.
+    The search starts with the number of differentiations suggested by the structure, which need not be minimal. Unless
+    the `whole` array is requested, each equation is differentiated only as often as the structure requires. If nothing
+    determines x', the array is one that contains all constraints.
     """
     times = _structural_guess(equations, whole) if enough is None else 0
     columns = equations.n * (int(np.max(times)) + equations.order + 1)
     if columns > _MOST_COLUMNS:
         raise InvalidProblemError(
-            f"a derivative array of {columns} columns is too large for its ranks to be computed; {_MOST_COLUMNS} are "
-            "the most. Say how often to differentiate the equations, order=... or offsets=..."
+            f"a derivative array of {columns} columns is too large to compute its ranks; the limit is "
+            f"{_MOST_COLUMNS}. Specify the number of differentiations, order=... or offsets=..."
         )
     array = NonlinearDerivativeArray(equations, times)
     jet = _near(array, t, given, known, held, weights).jet
@@ -143,11 +143,11 @@ def _determines(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> b
 
 
 def _near(array: NonlinearDerivativeArray, t: float, given, known, held, weights, first: int = 0) -> ArrayPoint:
-    """A point near given values: with x as it is if that is consistent, else with its states, else all may move.
+    """A point near given values: with fixed x if consistent, otherwise with fixed states, otherwise with all free.
 
-    Far from a solution the linearised equations know nothing of which values are right already, and derivatives that
-    are guessed would draw consistent values away. The given values satisfy equations that are differentiated less
-    often than `first`.
+    Far from a solution the linearised equations do not reveal which values are already correct, and guessed derivatives
+    would pull consistent values away. The given values satisfy equations that are differentiated less often than
+    `first`.
     """
     given, known, held = (_extended(values, (array.highest + 1, array.n)) for values in (given, known, held))
     states = known & (array.order.reshape(known.shape) < array.equations.orders)
@@ -175,7 +175,7 @@ def _near(array: NonlinearDerivativeArray, t: float, given, known, held, weights
 def _by_levels(
     array: NonlinearDerivativeArray, t: float, given, known, held, weights, rank: float = RANK, first: int = 0
 ) -> ArrayPoint:
-    """The same, from the equations as they are given to those that are differentiated most."""
+    """The same, level by level from the original equations to those with the most differentiations."""
     given, known, held = (_extended(values, (array.highest + 1, array.n)) for values in (given, known, held))
     for level in range(first, int(array.times.max(initial=0)) + 1):
         part = NonlinearDerivativeArray(array.equations, np.minimum(array.times, level))
@@ -185,7 +185,7 @@ def _by_levels(
 
 
 def _extended_point(array: NonlinearDerivativeArray, t: float, jet, given, known, held, weights) -> ArrayPoint:
-    """A point near one that satisfies the array with one differentiation less; else near the given values."""
+    """A point near one that satisfies the array with one differentiation less; otherwise near the given values."""
     try:
         return _near(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights, int(array.times.max()))
     except InconsistentInitialError:
@@ -193,7 +193,7 @@ def _extended_point(array: NonlinearDerivativeArray, t: float, jet, given, known
 
 
 def _structural_guess(equations: SystemEquations, whole: bool) -> int | np.ndarray:
-    """How often to differentiate all equations, or each of them, for x' to be determined: Pryce's c_i and once more."""
+    """Number of differentiations of all equations, or of each, that determines x': Pryce's c_i plus one."""
     try:
         signature = StructuralSignature.of(equations)
     except StructurallySingularError:
@@ -204,7 +204,7 @@ def _structural_guess(equations: SystemEquations, whole: bool) -> int | np.ndarr
 
 
 def _settled(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> bool:
-    """Whether equations that say nothing new are all that is missing: more differentiations would not help."""
+    """Whether only redundant equations are missing, so that more differentiations would not help."""
     if np.ptp(array.times) > 0:
         return False
     ranks = array_ranks(array, t, jet)[-2:]
@@ -215,15 +215,15 @@ def _undetermined(array: NonlinearDerivativeArray, t: float, unknowns: np.ndarra
     names = listing((f"{array.equations.names[j]}'" for j in unknowns[:MOST_NAMED]), unknowns.size)
     return InconsistentInitialError(
         f"the equations do not determine {names} at t = {t:g}, however often they are differentiated "
-        f"({array.times.max()} times were tried). Remedy: look for an equation that follows from the others, or "
-        "that is missing; where only these initial values are singular, start beside them."
+        f"({array.times.max()} times tried). Remedy: check for a redundant or missing equation; if only these "
+        "initial values are singular, start nearby."
     )
 
 
 def checked_values(
     equations: SystemEquations, x0: Any, fixed: Any, name: str = "x0"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The given values in rows, which are known, and which are held."""
+    """The given values in rows, with masks of known and fixed ones."""
     given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
     if given.ndim != 2 or given.shape[1] != equations.n:
         raise InvalidProblemError(f"{name} must have {equations.n} entries in each row, got shape {np.shape(x0)}")
@@ -236,12 +236,12 @@ def checked_values(
     known = np.isfinite(given)
     if np.any(held & ~known):
         order, j = (int(k) for k in np.argwhere(held & ~known)[0])
-        raise InvalidProblemError(f"{derivative_name(equations.names[j], order)} is fixed, but x0 has no value of it")
+        raise InvalidProblemError(f"{derivative_name(equations.names[j], order)} is fixed, but x0 has no value for it")
     return given, known, held
 
 
 def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, rank: float = RANK) -> ArrayPoint:
-    """A point that satisfies the array, or the refusal."""
+    """A point that satisfies the array, or an error."""
     shape = array.highest + 1, array.n
     jet, known, held = (_extended(values, shape) for values in (given, known, held))
     unknown = ~known.ravel()
@@ -252,7 +252,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
         start = np.where(known, jet, 0.0)
         sizes = _sizes(array, t, start, weights)
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
-        if array.shape[1] > LARGEST_DENSE:  # sparse corrections move all a little: without states first
+        if array.shape[1] > LARGEST_DENSE:  # sparse corrections change all values slightly: first without states
             point = solve_array(
                 array,
                 t,
@@ -283,7 +283,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
             )
             return again if again is not None and again.satisfied else point
         first = point if first is None else first
-        if held.any():  # what is held may be a rounding error of t or of itself away, next to zero
+        if held.any():  # fixed values may be off by a rounding error of t or of themselves, near zero
             point = solve_array(array, t, start, np.arange(held.size), tiers, sizes, rank=rank, units=units)
             if point is not None and point.satisfied:
                 own, near = np.abs(start)[held], _NEXT_TO_ZERO * sizes.reshape(shape)[held]
@@ -293,7 +293,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
 
 
 def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Rows behind those that are given: nothing is known of them."""
+    """Additional rows of unknown values."""
     found = np.zeros(shape, dtype=values.dtype)
     rows = min(len(values), shape[0])
     found[:rows] = values[:rows]
@@ -301,7 +301,7 @@ def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Sizes of all columns: values, given weights, and for what is zero the scales that balance the equations."""
+    """Sizes of all columns: values, given weights, and for zeros the scales that balance the equations."""
     z = np.abs(jet.ravel())
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
     jacobian = array.jacobian(t, jet)
@@ -319,7 +319,7 @@ def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: 
 
 
 def _refusal(array: NonlinearDerivativeArray, t: float, point: ArrayPoint | None, held: np.ndarray) -> Exception:
-    """Why there is no point: which equations are violated at the best one, and by what that is fixed."""
+    """The error if there is no point: violated equations at the best one, and the fixed values."""
     if point is None:
         return InvalidProblemError(
             f"the equations or their derivatives cannot be evaluated at the initial values, t = {t:g}"
@@ -333,13 +333,13 @@ def _refusal(array: NonlinearDerivativeArray, t: float, point: ArrayPoint | None
     names = listing((array.label(c) for c in holding[:MOST_NAMED]), len(holding))
     with_held = f" with {names} fixed" if holding else ""
     reason = (
-        f"the equations and their derivatives contradict each other{with_held} at t = {t:g}"
+        f"the equations and their derivatives are contradictory{with_held} at t = {t:g}"
         if point.stationary
         else f"no consistent values were found near the given ones{with_held} at t = {t:g}"
     )
-    remedy = "fix other values, or fewer" if holding else "check these equations, or start nearer"
+    remedy = "fix other values, or fewer" if holding else "check these equations, or start closer"
     return InconsistentInitialError(
-        f"{reason}. What is left of them {FROM_ZERO}, and should be 0: {named}. Remedy: {remedy}.",
+        f"{reason}. Remaining residuals {FROM_ZERO}, which should be 0: {named}. Remedy: {remedy}.",
         dict.fromkeys(array.rows[k][0] for k in worst),
         point.residual,
     )

@@ -1,6 +1,6 @@
 """The structure of a problem at a point, and where it changes along a solution.
 
-Index by two notions, constraints, degrees of freedom, initial values that may be chosen, times at which ranks change.
+Index by two definitions, constraints, degrees of freedom, possible choices of initial values, times of rank changes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from daedal.index.structure.initial_choices import FreeUnknowns, initial_choices
 from daedal.index.structure.system_equations import SystemEquations, required_equations
 from daedal.initial.jet import checked_values, resolved_array
 
-_TAKES_PART = 1e-3  # part of the largest coefficient of a combination
+_TAKES_PART = 1e-3  # fraction of the largest coefficient of a combination
 
 
 @dataclass(frozen=True)
 class LocalStructure:
-    """What the derivative array says of a problem at a point that satisfies it.
+    """Properties of the derivative array at a point that satisfies it.
 
     Attributes
     ----------
@@ -41,20 +41,20 @@ class LocalStructure:
         The differentiation index; None if the equations do not determine x', however often they are differentiated.
     strangeness_index : int or None
         The index of Kunkel and Mehrmann: one less than the differentiation index, or 0 for an ordinary differential
-        equation; it exists for problems that leave unknowns open, too.
+        equation; it is also defined for underdetermined problems.
     d, a, v, u : int
-        Characteristic values: differential equations, constraints, equations that say nothing new, and unknowns that
-        nothing determines.
+        Characteristic values: numbers of differential equations, constraints, redundant equations and undetermined
+        unknowns.
     degrees_of_freedom : int
-        How many initial values may be chosen.
+        Number of freely chosen initial values.
     constraints : tuple of Constraint
-        All constraints, those that are hidden included.
+        All constraints, including hidden ones.
     choices : tuple of Choice
-        Which initial values may be chosen, in independent groups.
+        Possible choices of initial values, in independent groups.
     redundant_equations, undetermined : tuple
-        Equations that follow from others (with their derivatives), and names of unknowns that are left open.
+        Redundant equations (with their derivatives), and names of undetermined unknowns.
     decisions : tuple of RankDecision
-        The ranks on which all of this rests, each with its gap.
+        The rank decisions used, each with its gap.
 
     Examples
     --------
@@ -90,12 +90,12 @@ class LocalStructure:
 
     @property
     def hidden_constraints(self) -> tuple[HiddenConstraint, ...]:
-        """Constraints that are none of the equations as they are given."""
+        """Constraints that are not among the given equations."""
         return tuple(constraint for constraint in self.constraints if constraint.hidden)
 
     @property
     def unclear(self) -> tuple[RankDecision, ...]:
-        """Those ranks that the numbers do not decide."""
+        """The ambiguous rank decisions."""
         return tuple(decision for decision in self.decisions if not decision.clear)
 
     @property
@@ -138,12 +138,12 @@ class LocalStructure:
         fixed = [name for choice in self.choices if choice.count == 0 for name in choice.names]
         if fixed:
             lines.append(f"Determined by the equations here: {listing(fixed[: 4 * MOST_NAMED], len(fixed))}.")
-        lines += [f"Not certain: {decision}." for decision in self.unclear]
+        lines += [f"Uncertain: {decision}." for decision in self.unclear]
         return lines
 
 
 def local_structure(problem: Any, t: float, x0: Any, *, fixed: Any = None, weights: Any = None) -> LocalStructure:
-    """Analyse a problem at a point, which is made consistent first.
+    """Analyse a problem at a point, which is first made consistent.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def structure_at(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> 
 
 
 def _origin(constraint: HiddenConstraint) -> str:
-    """Which equations a constraint comes from, where the text does not say so itself."""
+    """The equations of a constraint, if the text does not mention them."""
     if constraint.node is None:
         return ""
     parts = []
@@ -200,20 +200,20 @@ def _origin(constraint: HiddenConstraint) -> str:
     return f" ({listing(parts)})"
 
 
-# --- Where the structure of a problem changes in time: index, constraints and degrees of freedom along a solution ----
+# --- Changes of structure in time: index, constraints and degrees of freedom along a solution ------------------------
 
 
 _SAMPLES = 33
 _HALVINGS = 30
-_DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
-_FLAT = 0.99  # part of a neighbour from which on a smallest value is none
-_NEAR = 1e-5  # part of the largest value below which it counts as zero
-_RESOLVED = 1e-8  # part of the distance of samples to which a time is narrowed down
+_DIP = 0.5  # fraction of the largest value below which a smallest one is examined closely
+_FLAT = 0.99  # fraction of a neighbour above which a smallest value is not a minimum
+_NEAR = 1e-5  # fraction of the largest value below which it counts as zero
+_RESOLVED = 1e-8  # precision of times, as a fraction of the sample spacing
 
 
 @dataclass(frozen=True)
 class StructureInterval:
-    """An interval with the same structure; None where there are no consistent values near the solution."""
+    """An interval of constant structure; None if there are no consistent values near the solution."""
 
     start: float
     end: float
@@ -227,13 +227,13 @@ class RankChange:
     Attributes
     ----------
     t : float
-        The time, as far as it could be narrowed down.
+        The time, as precisely as determined.
     what : str
-        Which rank is lost there, or what changes.
+        The rank that is lost there, or the change.
     equations : tuple of int
-        The equations that take part most, numbered from 0.
+        The equations with the largest contribution, numbered from 0.
     unknowns : tuple of str
-        The unknowns that do.
+        The unknowns with the largest contribution.
     """
 
     t: float
@@ -249,14 +249,14 @@ class RankChange:
 
 @dataclass(frozen=True)
 class StructureAlong:
-    """The structure of a problem along a solution, see :func:`daedal.analyse_along`; ``print`` shows it.
+    """The structure of a problem along a solution, see :func:`daedal.analysis.analyse_along`; ``print`` shows it.
 
     Attributes
     ----------
     stretches : tuple of Stretch
-        Intervals with the same structure.
+        Intervals of constant structure.
     singular_points : tuple of SingularPoint
-        Times at which it changes, or ranks are lost for a moment, with the equations and unknowns that take part.
+        Times of changes or momentary rank losses, with the equations and unknowns concerned.
     """
 
     stretches: tuple[StructureInterval, ...]
@@ -282,11 +282,11 @@ def analyse_along(
     *,
     samples: int = _SAMPLES,
 ) -> StructureAlong:
-    """Follow index, constraints and degrees of freedom along a solution.
+    """Compute index, constraints and degrees of freedom along a solution.
 
-    At each sample the values are made consistent first. Where the structure of two neighbours differs, the time is
-    narrowed down by bisection; where a rank comes near a loss between samples, the nearest approach is looked for. A
-    singular point that is no more than a small part of the distance of samples wide may be missed.
+    At each sample the values are first made consistent. If the structures of two neighbours differ, the time of the
+    change is located by bisection; if a rank nearly drops between samples, the nearest approach is located. A singular
+    point much narrower than the sample spacing may be missed.
 
     Parameters
     ----------
@@ -294,9 +294,9 @@ def analyse_along(
     solution : callable
         ``solution(t)``: the values of x; a :class:`daedal.Solution` is one.
     t_span : (float, float), optional
-        The interval, whichever end is named first; that of the solution by default.
+        The interval, in either order; that of the solution by default.
     samples : int
-        How many times are looked at, evenly spaced.
+        Number of samples, evenly spaced.
 
     Returns
     -------
@@ -311,7 +311,7 @@ def analyse_along(
     --------
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t], 1, names=["x"])
-    >>> print(daedal.analyse_along(problem, lambda t: [t], (0.0, 1.0)))
+    >>> print(daedal.analysis.analyse_along(problem, lambda t: [t], (0.0, 1.0)))
     0 <= t <= 1: index 0, strangeness index 0 (d = 1, a = 0, v = 0)
     singular point t = 0.3: ranks are lost; equations 0 (numbered from 0), unknowns x
     """
@@ -322,7 +322,7 @@ def analyse_along(
     if t_span is None:
         times_of = getattr(solution, "t", None)
         if times_of is None or len(times_of) < 2:
-            raise InvalidProblemError("t_span is missing: the solution does not say where it begins and ends")
+            raise InvalidProblemError("t_span is missing: the solution has no interval")
         t_span = float(times_of[0]), float(times_of[-1])
     follower = _StructureFollower(equations, solution)
     times = np.linspace(min(t_span), max(t_span), samples)
@@ -366,7 +366,7 @@ class _StructureFollower:
         return _SolutionPoint(t, found, array, jet, tuple(found.used(ranks)))
 
     def _consistent(self, t: float) -> tuple[NonlinearDerivativeArray, np.ndarray] | None:
-        """Consistent values near the solution; they do not depend on other times that were looked at."""
+        """Consistent values near the solution; independent of other times examined."""
         given = checked_values(self.equations, np.asarray(self.solution(t), dtype=float), None, "solution(t)")
         try:
             return resolved_array(self.equations, t, *given, None)
@@ -374,7 +374,7 @@ class _StructureFollower:
             return None
 
     def bisect(self, left: _SolutionPoint, right: _SolutionPoint) -> tuple[_SolutionPoint, _SolutionPoint]:
-        """Two times close together with the structures of the given ones, or with another one between them."""
+        """Two nearby times with the given structures, or with another one between them."""
         for _ in range(_HALVINGS):
             middle = 0.5 * (left.t + right.t)
             if middle in (left.t, right.t):
@@ -387,7 +387,7 @@ class _StructureFollower:
         return left, right
 
     def change(self, left: _SolutionPoint, right: _SolutionPoint, end: _SolutionPoint, t: float) -> RankChange:
-        """Where the structure is another one afterwards."""
+        """The change of structure after a time."""
         before, after = (
             "no consistent values" if point.structure is None else str(point.structure) for point in (left, end)
         )
@@ -401,7 +401,7 @@ class _StructureFollower:
         return RankChange(t, what, found.equations, tuple(self.equations.names[j] for j in found.unknowns))
 
     def dips(self, points: Sequence[_SolutionPoint]) -> list[RankChange]:
-        """Times inside a stretch at which the rank of the array is lost for a moment."""
+        """Times inside an interval at which the rank of the array is lost momentarily."""
         if len(points) < 3 or points[0].structure is None:
             return []
         gauge = _Gauge.of(points)
@@ -436,7 +436,7 @@ class _StructureFollower:
         return times[best], values[best]
 
     def _gauged(self, gauge: _Gauge, t: float) -> float:
-        """The smallest singular value at a time; 0 where there are no consistent values."""
+        """The smallest singular value at a time; 0 if there are no consistent values."""
         found = self._consistent(t)
         if found is None:
             return 0.0
@@ -447,17 +447,17 @@ class _StructureFollower:
 
 @dataclass(frozen=True)
 class _Gauge:
-    """The smallest singular value of the array that counts, in units that hold for a whole stretch."""
+    """The smallest singular value of the array that counts, in fixed units for a whole interval."""
 
     rows: np.ndarray
     columns: np.ndarray
     above: np.ndarray
-    times: int  # of differentiation
+    times: int  # of differentiations
     rank: int
 
     @classmethod
     def of(cls, points: Sequence[_SolutionPoint]) -> _Gauge:
-        times = min(point.ranks[-1].times for point in points)  # differ only where nothing determines x'
+        times = min(point.ranks[-1].times for point in points)  # differ only if nothing determines x'
         array, ranks = points[0].array, points[0].ranks[times]
         assert array is not None
         above = np.flatnonzero((array.excess >= 0) & (array.order <= times + array.equations.order))

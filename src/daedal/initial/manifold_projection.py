@@ -5,8 +5,8 @@ r"""Nearest points on the constraint manifolds of a mechanical system.
     \min_q\; (q - q_0)^T W (q - q_0), \quad g(t, q) = 0, \qquad
     \min_v\; (v - v_0)^T W (v - v_0), \quad K v + k = 0
 
-(Ascher and Petzold, 4.16 to 4.20). Constraints may depend on each other: steps are least-squares solutions of smallest
-norm. Chosen coordinates and velocities are held.
+(Ascher and Petzold, 4.16 to 4.20). Constraints may be dependent: steps are minimum-norm least-squares solutions.
+Selected coordinates and velocities are fixed.
 """
 
 import numpy as np
@@ -20,18 +20,18 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
-_DIFFERENCES = 2e-11  # what is left of a velocity residual when the Jacobian comes from differences
-_VANISHED = 1e-2  # a row that is zero here counts as this part of what it is beside
-_NO_GRADIENT = 1e-6  # a row below 1e-7 of this part of what it may be is zero
+_DIFFERENCES = 2e-11  # residual of velocities if the Jacobian is a finite difference
+_VANISHED = 1e-2  # a row that is zero here counts as this fraction of its neighbourhood
+_NO_GRADIENT = 1e-6  # a row below 1e-7 of this fraction of its possible size is zero
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
 _SAFE_PIVOT = 1e-2
-_NEARLY = 1e-10  # where Newton's method ends at a double zero
+_NEARLY = 1e-10  # accuracy of Newton's method at a double zero
 
 
 class Manifold:
-    """The constraints of `system` at the time `t`, and projections onto them.
+    """The constraints of `system` at time `t`, and projections onto them.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Manifold:
     weight : "mass", "identity" or matrix
         W.
     held : numpy.ndarray of bool, optional
-        Which of (q, v) keep their values.
+        Which of (q, v) are fixed.
     """
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, weight="mass", held=None):
@@ -65,7 +65,7 @@ class Manifold:
         return unevaluable(self.assembly, self.t, state)
 
     def position(self, q) -> np.ndarray | None:
-        """g(t, q), or None where it cannot be evaluated."""
+        """g(t, q), or None if it cannot be evaluated."""
         from daedal.mechanics.constrained import POSITION
 
         values = self._evaluate(q, np.zeros(self.n), POSITION)
@@ -101,20 +101,20 @@ class Manifold:
         return lengths_of(self.system, q, sizes)
 
     def position_scale(self, q) -> np.ndarray:
-        """The size of the terms whose sum g is."""
+        """The size of the terms of g."""
         rates, K = self.velocity(q, np.zeros(self.n))
         terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t, self.sizes(q))
         return np.maximum(terms + _VANISHED * self.typical[: self.n_g] * np.max(self.sizes(q)), self._constant_terms(q))
 
     def _constant_terms(self, q) -> np.ndarray:
-        """Sizes of the terms of g that do not change with q, of which alone a condition may consist."""
+        """Sizes of the terms of g that do not change with q, which may be all of a condition."""
         known = getattr(self.system, "condition_sizes", None)
         if known is None:
             return np.where(self.typical[: self.n_g] > 0.0, 0.0, np.max(self.sizes(q)))
         return known[: self.n_g]
 
     def velocity_limits(self, q, v, relative: float) -> np.ndarray:
-        """Residuals of K v + k that are this part of its terms, or rounding errors."""
+        """Limits of residuals of K v + k: this fraction of its terms, or rounding errors."""
         rates, K = self.velocity(q, np.zeros(self.n))
         limits = relative * (velocity_terms(K, v, rates) + _VANISHED * self.typical * np.max(np.abs(v)))
         known = getattr(self.system, "condition_sizes", None)
@@ -126,13 +126,13 @@ class Manifold:
         return limits
 
     def _typical_norms(self, q) -> np.ndarray:
-        """Norms of the rows of K here and in the neighbourhood, to tell where a row vanishes."""
+        """Norms of the rows of K here and in the neighbourhood, to detect rows that vanish."""
         K = self.jacobian(q)
         if K is None:
             raise self._unevaluable(q)
         norms = np.linalg.norm(K, axis=1)
         known = getattr(self.system, "condition_sizes", None)
-        if known is not None:  # gradients that are rounding errors everywhere
+        if known is not None:  # gradients that are round-off everywhere
             norms = np.maximum(norms, _NO_GRADIENT * known / np.max(self.sizes(q)))
         beside = self.jacobian(q + 1e-2 * self.sizes(q) * np.where(np.arange(self.n) % 2, -0.8, 1.0))
         return norms if beside is None else np.maximum(norms, np.linalg.norm(beside, axis=1))
@@ -145,7 +145,7 @@ class Manifold:
         return g is not None and bool(np.all(np.abs(g) <= ROUNDOFF * self.position_scale(q)))
 
     def nearest_position(self, q0: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The nearest q with g(t, q) = 0 and True; or, where none is found, the best and False."""
+        """The nearest q with g(t, q) = 0 and True; if none is found, the best one and False."""
         if self.n_g == 0 or self.is_consistent(q0):
             return q0, True
         W, free = self._weight_at(q0), ~self.held[: self.n]
@@ -157,7 +157,7 @@ class Manifold:
         return (self._closest(q0, q, W, free), True) if found else (q, False)
 
     def newton(self, q, rows, W=None, free=None) -> tuple[np.ndarray, bool]:
-        """Newton's method for some rows of g, with the smallest change in each step, damped where g grows."""
+        """Newton's method for some rows of g, with minimal steps, damped if g increases."""
         if free is None:
             free = np.ones(self.n, dtype=bool)
         if W is None:
@@ -187,12 +187,12 @@ class Manifold:
         return q, bool(np.all(np.abs(g) <= 16.0 * ROUNDOFF * self.position_scale(q)[rows]))
 
     def _rows_of_g(self, q, rows) -> np.ndarray:
-        """Some rows of g; infinite where they cannot be evaluated."""
+        """Some rows of g; infinite if they cannot be evaluated."""
         g = self.position(q)
         return np.full(len(rows), np.inf) if g is None else g[rows]
 
     def _least_squares(self, q, free) -> np.ndarray:
-        """Where the constraints are satisfied best, from afar."""
+        """Least-squares minimisation of the constraints, for distant starting points."""
         from scipy.optimize import least_squares
 
         lengths = self.sizes(q)
@@ -217,9 +217,9 @@ class Manifold:
         return full(found.x)
 
     def _closest(self, q0, q, W, free) -> np.ndarray:
-        """Moves along the manifold to where q0 - q is orthogonal to it.
+        """Move along the manifold until q0 - q is orthogonal to it.
 
-        The share of the tangential part that is moved accounts for the curvature (Barzilai and Borwein).
+        The fraction of the tangential part that is moved accounts for the curvature (Barzilai and Borwein).
         """
         rows, share, before = np.arange(self.n_g), 1.0, np.zeros(self.n)
         Wf = W[np.ix_(free, free)]
@@ -246,7 +246,7 @@ class Manifold:
         return best
 
     def nearest_velocity(self, q, v0: np.ndarray, rows) -> np.ndarray:
-        """The nearest v that satisfies the `rows` of K v + k = 0; the residual shows whether there is one."""
+        """The nearest v that satisfies the `rows` of K v + k = 0; the residual shows whether it exists."""
         residual, K = self.velocity(q, v0)
         if np.all(np.abs(residual) <= self.velocity_limits(q, v0, self.velocity_roundoff)):
             return v0
@@ -266,7 +266,7 @@ class Manifold:
         return self.weight
 
     def neighbours(self, q, rows):
-        """Points beside q with g = 0 in the given position rows, reached along their kernel."""
+        """Points near q that satisfy the given position rows of g = 0, reached along their kernel."""
         K = self.jacobian(q)
         lengths = self.sizes(q)
         scaled = (K if K is not None else np.zeros((self.n_lambda, self.n)))[rows] * lengths
@@ -288,7 +288,7 @@ class Manifold:
 
 
 def _least_change(W: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The x with A x = b, as well as that is possible, for which x^T W x is smallest."""
+    """The x with A x = b, in the least-squares sense, that minimises x^T W x."""
     if A.shape[1] == 0:
         return np.zeros(0)
     norms = np.linalg.norm(A, axis=1)
@@ -306,7 +306,7 @@ def _least_change(W: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _smallest_solution(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The least-squares solution of smallest norm, for rows of norm 1; by the normal equations where they are safe."""
+    """The minimum-norm least-squares solution, for rows of norm 1; by the normal equations if well conditioned."""
     from scipy.linalg import cho_solve
 
     if A.shape[0] <= A.shape[1]:

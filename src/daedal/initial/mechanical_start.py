@@ -1,4 +1,4 @@
-"""Consistent initial values of mechanical systems, and what to say when there are none."""
+"""Consistent initial values of mechanical systems, and errors if there are none."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_mask, check_positive, check_vector
 
 SMALL = 1e-6
-"""Inconsistencies up to this part of the terms of a constraint are corrected without being asked to."""
+"""Inconsistencies up to this fraction of the terms of a constraint are corrected automatically."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +33,19 @@ class MechanicalStart:
     q, v, a : numpy.ndarray
         Positions, velocities, accelerations.
     lam : numpy.ndarray
-        All multipliers; those of redundant constraints are chosen so that the norm is smallest.
+        All multipliers; those of redundant constraints minimise the norm.
     r, r_rate, w : numpy.ndarray
         First-order states, their rates, algebraic variables.
     rows : numpy.ndarray of int
-        Independent constraints; the others follow from them.
+        Independent constraints; they imply the others.
     redundant : list of (row, {row: coefficient})
-        The constraints left out of `rows`, with the combination of `rows` that their gradient is.
+        The constraints not in `rows`, with their gradients as combinations of `rows`.
     moved_q, moved_v : numpy.ndarray
-        What was added to the given values.
+        The changes of the given values.
     notes : tuple of str
-        What was done, in words.
+        Descriptions of changes.
     multipliers_matter : bool
-        Whether forces depend on the multipliers, so that a run needs them too.
+        Whether forces depend on the multipliers, so that a run needs them.
     """
 
     t: float
@@ -65,7 +65,7 @@ class MechanicalStart:
 
     @property
     def initial(self) -> tuple[np.ndarray, ...]:
-        """(q, v), and r, w and lam where they matter: what :func:`daedal.solve` takes."""
+        """(q, v), followed by r, w and lam if needed: the form accepted by :func:`daedal.solve`."""
         if self.multipliers_matter:
             return self.q, self.v, self.r, self.w, self.lam
         if self.w.size:
@@ -88,38 +88,39 @@ def consistent_state(
 ) -> MechanicalStart:
     r"""The consistent state nearest to (q0, v0).
 
-    Positions are projected on :math:`g(t, q) = 0`, velocities on :math:`G v + g_t = 0` and on the velocity
+    Positions are projected onto :math:`g(t, q) = 0`, velocities onto :math:`G v + g_t = 0` and the velocity
     constraints; accelerations and multipliers follow from the augmented system
 
     .. math:: \begin{pmatrix} M & K^T \\ K & 0 \end{pmatrix} \begin{pmatrix} a \\ \lambda \end{pmatrix} =
               \begin{pmatrix} f \\ \gamma \end{pmatrix}.
 
-    Values that are consistent to round-off are returned as they are.
+    Values that are consistent to round-off are returned unchanged.
 
     Parameters
     ----------
     system : MechanicalSystem
     t0 : float
     q0, v0 : array
-        Where to look; `v0` is zero if it is None.
+        Starting point; None means v0 = 0.
     fixed : list or mask, optional
-        What keeps its value: names of coordinates and of velocities ("x" and "x'"), indices into (q, v), or a mask for
-        q or for (q, v).
+        Values to keep: names of coordinates and of velocities ("x" and "x'"), indices into (q, v), or a mask for q or
+        for (q, v).
     weight : "mass", "identity" or matrix
-        The norm in which the change is smallest.
+        The norm in which the change is minimised.
     tolerance : float
-        A constraint whose gradient, scaled to norm 1, has less than this in a direction of its own is redundant.
+        A constraint is redundant if less than this of its gradient, scaled to norm 1, is independent of the others.
     r0, w0 : array, optional
-        First-order states, and where the search for the algebraic variables starts; zero by default.
+        First-order states, and starting values of the algebraic variables; zero by default.
     lam0 : array, optional
-        Where the search for the multipliers starts, if forces depend on them; zero by default, and elsewhere if the
-        forces have no value there.
+        Starting values of the multipliers, if forces depend on them; by default zero, and other values if the forces
+        cannot be evaluated there.
 
     Raises
     ------
     InconsistentInitialError
-        If there is no consistent state nearby: constraints contradict each other, the configuration is singular, a
-        direction has no mass, or the multipliers are not determined (Wunderlich, lemma 4.1.1).
+        InconsistentInitialError If there is no consistent state nearby: constraints are contradictory, the
+        configuration is singular, a direction has no mass, or the multipliers are not determined (Wunderlich, lemma
+        4.1.1).
 
     Examples
     --------
@@ -135,19 +136,19 @@ def consistent_state(
     t, q, v = check_point(system, check_finite(t0, "t0"), q0, v0)
     tolerance = check_positive(tolerance, "tolerance")
     r, w, guess = _others(system, r0, w0, lam0)
-    contact_coordinates(system, t, q)  # refused here if there are none
+    contact_coordinates(system, t, q)  # raises an error if there are none
     manifold = Manifold(system, t, q, weight, _held(system, fixed))
     return _nearest_state(manifold, q, None if v0 is None else v, r, w, guess, tolerance)
 
 
 def _nearest_state(manifold: Manifold, q, v0, r, w, guess, tolerance: float) -> MechanicalStart:
-    """What :func:`consistent_state` returns, for values that were checked."""
+    """The result of :func:`consistent_state`, for checked values."""
     system, t, v = manifold.system, manifold.t, np.zeros(manifold.n) if v0 is None else v0
     nearest, found = manifold.nearest_position(q)
     if not found:
         refuse_position(manifold, q, nearest, tolerance)
     K = manifold.jacobian(nearest)
-    assert K is not None  # it was evaluated there before
+    assert K is not None  # evaluated there before
     rows, redundant = independent_rows(K, manifold.n_g, tolerance, manifold.typical)
     if redundant:
         check_permanent(manifold, nearest, rows, redundant, tolerance)
@@ -195,19 +196,18 @@ def check_start(
     small: float = SMALL,
     tolerance: float = RANK_TOLERANCE,
 ) -> MechanicalStart:
-    """The start of an integration: consistent, or refused with the violated constraints and what would satisfy them.
+    """The start of an integration: consistent, or an error naming the violated constraints and consistent values.
 
     Parameters
     ----------
     system, t0, q0, v0, r0, w0, lam0, tolerance
-        As in :func:`consistent_state`. Velocities that are None are computed, never refused.
+        As in :func:`consistent_state`. Velocities that are None are computed.
     correct : bool, optional
-        True projects any values that can be projected. Otherwise small inconsistencies are projected and larger ones
-        refused.
+        True projects any values. Otherwise small inconsistencies are projected and larger ones rejected.
     atol : float or array
-        Errors of q, v that do not matter, a number or one for each entry of (q, v).
+        Negligible errors of q, v: a number or one for each entry of (q, v).
     small : float
-        Inconsistencies that are projected: this part of the terms of a constraint.
+        Limit of inconsistencies that are projected, as a fraction of the terms of a constraint.
     """
     t, q, v = check_point(system, t0, q0, v0)
     if correct or system.n_lambda == 0:
@@ -241,7 +241,7 @@ def check_start(
 
 
 def split_mechanical(initial) -> tuple:
-    """(q0, v0, r0, w0, lam0) from what the user gave: (q0, v0), with the others behind them where they matter."""
+    """(q0, v0, r0, w0, lam0) from the user's (q0, v0), optionally followed by the others."""
     if isinstance(initial, MechanicalStart):
         return initial.q, initial.v, initial.r, initial.w, initial.lam
     is_vector = isinstance(initial, (tuple, list)) and len(initial) > 2 and not any(np.ndim(x) for x in initial)

@@ -1,6 +1,6 @@
-"""Consistent values at t0 by Newton's method with a linesearch (Brown, Hindmarsh and Petzold; BCP section 7.5).
+"""Consistent values at t0 by Newton's method with a line search (Brown, Hindmarsh and Petzold; BCP section 7.5).
 
-For large systems of unknown structure there is a damped implicit Euler step.
+Large systems of unknown structure use a damped implicit Euler step.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _MATRICES = 6  # matrices for each step size (MXNJ)
 _ITERATIONS = 5  # iterations with one matrix (MXNIT)
 _CONVERGING = 0.8
 _POLISHING = 20
-_INVISIBLE = 1e-20  # of the weights, in which an artificial step of 1e-12 leaves nothing of y'
+_INVISIBLE = 1e-20  # of the weights; small enough that an artificial step of 1e-12 does not affect y'
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
-_CORRECTIONS = 6  # of least norm
-_UNMOVED = 1e-14  # correction, beside the largest value, that leaves partial derivatives as they are
-_RANK = 1e-10  # relative singular values below it belong to directions in which nothing is moved
+_CORRECTIONS = 6  # minimum-norm corrections
+_UNMOVED = 1e-14  # correction, relative to the largest value, that leaves partial derivatives unchanged
+_RANK = 1e-10  # directions with relative singular values below it are not changed
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
 
 @dataclass
 class InitialResult:
-    """Values at t0, whether the iteration converged, the last weighted correction, and why there are no values.
+    """Values at t0, whether the iteration converged, the last weighted correction, and the reason of a failure.
 
-    `guesses` is the mask of unknowns that derivatives of the equations alone determine, such as multipliers; None where
-    only equations without derivatives are known to hold.
+    `guesses` is the mask of unknowns determined only by derivatives of the equations, such as multipliers; None if only
+    equations without derivatives are known to hold.
     """
 
     y: np.ndarray
@@ -45,7 +45,7 @@ class InitialResult:
 def newton_initial(
     workspace: Workspace, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray, h: float, weights: np.ndarray
 ) -> InitialResult:
-    r"""Problem 1: the differential variables u are given; find their derivatives u' and the algebraic variables v.
+    r"""Problem 1: given the differential variables u, compute their derivatives u' and the algebraic variables v.
 
     The iteration matrix is that of the integration, A = dF/dy + (1/h) dF/dy', with its differential columns scaled by
     h: with :math:`\delta = A^{-1} F` the corrections are :math:`v \leftarrow v - \delta_a` and
@@ -65,14 +65,14 @@ def newton_initial(
 def newton_with_given_slope(
     workspace: Workspace, t: float, y: np.ndarray, yp: np.ndarray, h: float, weights: np.ndarray
 ) -> InitialResult:
-    """Problem 2: y' is given, find y; the iteration matrix is dF/dy."""
+    """Problem 2: given y', compute y; the iteration matrix is dF/dy."""
     return _iterate(workspace, t, y, yp, np.zeros(y.size, dtype=bool), 0.0, h, weights)
 
 
 def nearest_point(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """y and y' near given ones with F(t, y, y') = 0, by corrections of least norm, and dF/dy' and dF/dy there.
+    """y and y' near given ones with F(t, y, y') = 0, by minimum-norm corrections, and dF/dy' and dF/dy there.
 
-    None without exact derivatives, and where they are not defined.
+    None without exact derivatives, or if they are undefined.
     """
     for _ in range(_CORRECTIONS):
         partials = problem.exact_partials(t, y, yp)
@@ -117,7 +117,7 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
 
 
 def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
-    """Go on while the corrections fall: a tolerance for y says little about y', which is y times 1/h."""
+    """Continue while the corrections decrease: a tolerance for y does not control y', which is 1/h times y."""
     for _ in range(_POLISHING):
         y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
         r = workspace.residual(t, y, yp)
@@ -132,7 +132,7 @@ def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
 
 
 def _corrected(y, yp, delta, derivative_unknown, cj):
-    """The values after the correction: of y' where the derivative is unknown, of y elsewhere."""
+    """The corrected values: of y' where the derivative is unknown, otherwise of y."""
     return np.where(derivative_unknown, y, y - delta), np.where(derivative_unknown, yp - cj * delta, yp)
 
 
@@ -143,8 +143,8 @@ def _norm(v, inverse) -> float:
 def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse):
     """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step does.
 
-    A full correction moves v by dF/du times that of u, which stays where it is, and the next one takes it back: so two
-    full corrections may do what the first alone does not.
+    A full correction changes v by dF/du times that of u, which is fixed, and the next one reverses it: two full
+    corrections may thus succeed where one fails.
     """
     step = 1.0
     smallest = _SMALLEST / max(size, 1e-300)
@@ -162,16 +162,16 @@ def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, invers
 
 
 def _attempt(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
-    """The values after a correction, the next correction and its norm; None where that cannot be computed."""
+    """The values after a correction, the next correction and its norm; None if not computable."""
     y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
     r = workspace.residual(t, y, yp)
     following = None if r is None else workspace.solve(t, y, yp, r, cj, inverse)
     return None if following is None else (y, yp, following, _norm(following, inverse))
 
 
-# --- y' from a small damped implicit Euler step, as DASSL does it (BCP section 5.3.1) --------------------------------
+# --- y' from a small damped implicit Euler step, as in DASSL (BCP section 5.3.1) -------------------------------------
 
-# The values belong to t0 + h, not to t0: this is the fallback for large systems whose structure is unknown.
+# The values are at t0 + h, not at t0: a fallback for large systems of unknown structure.
 
 _DAMPING = 0.75
 _EULER_ITERATIONS = 10

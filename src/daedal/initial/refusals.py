@@ -1,4 +1,4 @@
-"""Initial values of mechanical systems that cannot be used: the checks, and the words."""
+"""Errors for unusable initial values of mechanical systems: checks and messages."""
 
 import numpy as np
 
@@ -17,13 +17,13 @@ _REMEDY = (
 
 
 def names_of(system: MechanicalSystem, which) -> str:
-    """The names of a few of (q, v)."""
+    """The names of some of (q, v)."""
     which = list(which)
     return listing((system.label(int(i)) for i in which[:MOST_NAMED]), len(which))
 
 
 def refuse_position(manifold: Manifold, q0, q, tolerance):
-    """No q with g = 0 was found: say which constraints are in each other's way."""
+    """Raise the error if no q with g = 0 was found, naming the conflicting constraints."""
     system, g = manifold.system, manifold.position(q)
     K = manifold.jacobian(q)
     if g is None or K is None:
@@ -40,25 +40,27 @@ def refuse_position(manifold: Manifold, q0, q, tolerance):
         else "none"
     )
     held = np.flatnonzero(manifold.held[: manifold.n])
-    # At the best point G^T g = 0 up to scaling: the rows of G are dependent, only less sharply than at a solution.
+    # At the best point G^T g = 0 up to scaling: the rows of G are dependent, though less clearly than at a solution.
     _, related = independent_rows(K[: manifold.n_g, free], manifold.n_g, max(tolerance, 1e-4), None)
     related = [found for found in related if found[0] in left or any(k in left for k in found[1])]
     where = f"at t = {manifold.t:g}"
     if len(held):
-        reason = f"with {names_of(system, held)} held, the position constraints cannot be satisfied {where}"
+        reason = f"with fixed {names_of(system, held)}, the position constraints cannot be satisfied {where}"
     elif related and _same_rank_beside(manifold, q, related):
-        reason = f"position constraints contradict each other {where}: their gradients are dependent, " + "; ".join(
+        reason = f"position constraints are contradictory {where}: their gradients are dependent, " + "; ".join(
             dependency_in_words(found, system.constraint_label) for found in related[:MOST_NAMED]
         )
     else:
         reason = f"no position that satisfies the constraints was found near the given one {where}"
     raise InconsistentInitialError(
-        f"{reason}. What remains where they are satisfied best, and should be 0: {residuals}. "
-        f"There {_values(system, q, range(system.n_q))}. "
+        (
+            f"{reason}. Residuals at the best point, which should be 0: {residuals}. Values there: "
+            f"{_values(system, q, range(system.n_q))}. "
+        )
         + (
-            "Remedy: hold other coordinates, or none."
+            "Remedy: fix other coordinates, or none."
             if len(held)
-            else "Remedy: check these constraints, or start nearer."
+            else "Remedy: check these constraints, or start closer."
         ),
         left,
         given,
@@ -66,7 +68,7 @@ def refuse_position(manifold: Manifold, q0, q, tolerance):
 
 
 def _same_rank_beside(manifold: Manifold, q, related) -> bool:
-    """Whether dependent gradients stay dependent when q moves."""
+    """Whether dependent gradients remain dependent when q changes."""
     n_g = manifold.n_g
     step = 1e-2 * np.maximum(np.abs(q), np.max(np.abs(q), initial=1e-3))
     K = manifold.jacobian(q + step * np.cos(0.4 + 1.9 * np.arange(q.size)))
@@ -74,7 +76,7 @@ def _same_rank_beside(manifold: Manifold, q, related) -> bool:
 
 
 def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
-    """Dependent constraints may be left out if they are dependent, and satisfied, in the neighbourhood too."""
+    """Check that constraints stay dependent and satisfied in the neighbourhood, so that they can be dropped."""
     system, n_g = manifold.system, manifold.n_g
     for beside in manifold.neighbours(q, rows[rows < n_g]):
         K, g = manifold.jacobian(beside), manifold.position(beside)
@@ -87,16 +89,18 @@ def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
             continue
         words = "; ".join(dependency_in_words(found, system.constraint_label) for found in redundant[:MOST_NAMED])
         raise InconsistentInitialError(
-            f"the initial position is a singular configuration at t = {manifold.t:g}: the gradients of the constraints "
-            f"are dependent there, {words}, but not beside it. The motion may branch, and multipliers are not "
-            "determined. Remedy: start beside this position.",
+            (
+                f"the initial position is a singular configuration at t = {manifold.t:g}: the gradients of the "
+                f"constraints are dependent there, {words}, but not nearby. The motion may branch, and multipliers "
+                "are not determined. Remedy: start next to this position."
+            ),
             [row for row, _ in redundant],
             manifold.position(q),
         )
 
 
 def check_velocity(manifold: Manifold, q, v, given, rows, redundant):
-    """After the projection of the given velocities every row of K v + k has to vanish, up to its rounding errors."""
+    """Check that after projecting the given velocities every row of K v + k vanishes to round-off."""
     system = manifold.system
     residual, _ = manifold.velocity(q, v)
     limits = manifold.velocity_limits(q, v, _CONTRADICTION) + manifold.velocity_limits(q, given, ROUNDOFF)
@@ -107,13 +111,13 @@ def check_velocity(manifold: Manifold, q, v, given, rows, redundant):
     names = listing((f"{system.constraint_label(i)} ({number(residual[i])})" for i in wrong[:MOST_NAMED]), len(wrong))
     held = np.flatnonzero(manifold.held[manifold.n :]) + manifold.n
     if kept and len(held):
-        reason = f"with {names_of(system, held)} held, no velocities satisfy the constraints at t = {manifold.t:g}"
-        remedy = "hold other velocities, or none"
+        reason = f"with fixed {names_of(system, held)}, no velocities satisfy the constraints at t = {manifold.t:g}"
+        remedy = "fix other velocities, or none"
     else:
         words = "; ".join(
             dependency_in_words(found, system.constraint_label) for found in redundant if found[0] in wrong
         )
-        reason = f"constraints contradict each other on the velocity level at t = {manifold.t:g}"
+        reason = f"constraints are contradictory at the velocity level at t = {manifold.t:g}"
         reason += f": {words}" if words else ""
         remedy = "check how these constraints depend on time"
     raise InconsistentInitialError(f"{reason}. Residuals that should be 0: {names}. Remedy: {remedy}.", wrong, residual)
@@ -126,7 +130,7 @@ def _values(system: MechanicalSystem, x: np.ndarray, which, offset: int = 0, giv
 
 
 def _value(name: str, x: np.ndarray, given, j: int) -> str:
-    """``x = 0.8``, or with as many digits as it takes to see the difference, ``x = 0.8 (given 0.7)``."""
+    """``x = 0.8``, with enough digits to show a difference, ``x = 0.8 (given 0.7)``."""
     if given is None:
         return f"{name} = {x[j]:.6g}"
     digits = next((k for k in range(6, 17) if f"{x[j]:.{k}g}" != f"{given[j]:.{k}g}"), 17)
@@ -134,7 +138,7 @@ def _value(name: str, x: np.ndarray, given, j: int) -> str:
 
 
 def refuse_values(system: MechanicalSystem, t, q, v, g, violated, too_fast, start, reason):
-    """Values that were given violate constraints: {row: residual} on both levels; `start` would be consistent."""
+    """Raise the error for values that violate constraints: {row: residual} on both levels; `start` is consistent."""
     lines = [f"The initial values violate the constraints at t = {number(t)}."]
     for level, found in (("Position", violated), ("Velocity", too_fast)):
         if found:

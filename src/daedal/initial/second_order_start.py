@@ -1,4 +1,4 @@
-"""Consistent values of second-order DAEs of index 3 and less, from F and its derivatives along the motion."""
+"""Consistent values of second-order DAEs up to index 3, from F and its derivatives along the motion."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from daedal.problems.checks import check_finite, check_mask, check_tolerances, c
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 
 _PROBE = 2.0**-12
-_VISIBLE = 1e-7  # relative change of an equation that differences should cause
+_VISIBLE = 1e-7  # relative change of an equation that finite differences should cause
 _LARGER = 2.0**10
 _TRIES = 8
 _SPACING = 10.0**0.5
 _NOISE = 100.0 * float(np.finfo(float).eps)  # of second differences, relative to the terms of an equation
-_LONGEST, _INCREMENTS = 3.0, 14  # increments in time that are tried, from the longest down, in units of the time scale
-# One-sided formulas on 0, d, ..., 5d: the equations need not be defined on the other side of the start.
+_LONGEST, _INCREMENTS = 3.0, 14  # increments in time, tried from the longest down, in units of the time scale
+# One-sided formulas on 0, d, ..., 5d: the equations need not be defined before the start.
 _FIRST = np.array([-137.0 / 60.0, 5.0, -5.0, 10.0 / 3.0, -5.0 / 4.0, 1.0 / 5.0])
 _SECOND = np.array([45.0, -154.0, 214.0, -156.0, 61.0, -10.0]) / 12.0
 
@@ -65,7 +65,7 @@ class StartEquations:
             self.values[level][chosen] = u[chosen]
 
     def residual(self, tau: float = 0.0) -> np.ndarray:
-        """F along the motion that the present values begin; variables of lower order stay, or move with their slope."""
+        """F along the motion from the current values; lower-order variables are constant or follow their slope."""
         x, xp, xpp = self.values
         turn = tau * self._bends * xpp
         return self.problem.sample(self.t0 + tau, x + tau * (self._moves * xp + 0.5 * turn), xp + turn, xpp)
@@ -80,9 +80,9 @@ class StartEquations:
         return _FIRST @ samples / d, _SECOND @ samples / d**2
 
     def choose_increment(self, rows: np.ndarray) -> float:
-        """The increment for which both derivatives of some scaled combinations of F are best known; the time scale.
+        """Choose the increment with the most accurate derivatives of scaled combinations of F; the time scale.
 
-        Exact derivatives need none.
+        Exact derivatives do not need one.
         """
         time = self.time_scale()
         if self.problem.along(self.t0, *self.values) is not None:
@@ -106,7 +106,7 @@ class StartEquations:
         return time
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """dF/du, and dF/dx and dF/dx' for what is no unknown (zero columns elsewhere)."""
+        """dF/du, and dF/dx and dF/dx' for known values (zero columns elsewhere)."""
         x, xp, _ = self.values
         return (
             self.matrix(self.residual),
@@ -134,7 +134,7 @@ class StartEquations:
         return (high - function()) / (2.0 * step)
 
     def _visible_steps(self) -> np.ndarray:
-        """Changes of the unknowns that are not lost in the rounding errors of other terms."""
+        """Changes of the unknowns that exceed the rounding errors of other terms."""
         u, base = self.get(), self.residual()
         steps = _PROBE * self.sizes_u()
         for i in range(u.size):
@@ -144,7 +144,7 @@ class StartEquations:
                 self.put(shifted)
                 try:
                     change = np.abs(self.residual() - base)
-                except Exception:  # too large a change
+                except Exception:  # the change is too large
                     break
                 changed = (change > 0.0) & np.isfinite(change)
                 if np.any(change[changed] >= _VISIBLE * np.abs(base[changed])):
@@ -160,7 +160,7 @@ class StartEquations:
         return matrix
 
     def _partial(self, values: np.ndarray, i: int, step: float) -> np.ndarray:
-        """dF/dx_i by a central difference, or one on one side or with a smaller step where F is not defined."""
+        """dF/dx_i by a central difference, or one-sided or with a smaller step if F is undefined."""
         kept, base = values[i], self.residual()
         for _ in range(_TRIES):
             found = []
@@ -168,7 +168,7 @@ class StartEquations:
                 values[i] = kept + shift
                 try:
                     change = (self.residual() - base) / shift
-                except Exception:  # beside the start the residual may raise anything
+                except Exception:  # near the start the residual may raise anything
                     continue
                 finally:
                     values[i] = kept
@@ -177,7 +177,7 @@ class StartEquations:
             if found:
                 return np.mean(found, axis=0)
             step /= _LARGER
-        raise ArithmeticError(f"the residual is defined on neither side of {self.problem.label(i)} = {kept}")
+        raise ArithmeticError(f"the residual is undefined on both sides of {self.problem.label(i)} = {kept}")
 
 
 def _sizes(values: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -186,22 +186,22 @@ def _sizes(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(values), 1e-3 * largest if largest > 0.0 else 1.0)
 
 
-# --- The start of a second-order DAE: values that satisfy its constraints, hidden ones included ----------------------
+# --- The start of a second-order DAE: values that satisfy its constraints, including hidden ones ---------------------
 
-# Given x and x' for the variables of order 2 (x for those of order 1), the unknowns u of the start are x'' of order
-# 2, x' of order 1 and x of order 0. Left null vectors Z of dF/du show the constraints Z^T F = 0, which contain no
-# unknown. They are followed along x + tau x' + tau^2 x''/2. Where they contain neither x' of order 2 nor x of order 1
-# (positions), their first derivative must vanish as well, and their second one is an equation for u; elsewhere
+# Given x and x' for the variables of order 2 (x for those of order 1), the unknowns u of the start are x'' of order 2,
+# x' of order 1 and x of order 0. Left null vectors Z of dF/du give the constraints Z^T F = 0, which contain no unknown.
+# They are differentiated along x + tau x' + tau^2 x''/2. If they contain neither x' of order 2 nor x of order 1
+# (positions), their first derivative must vanish as well, and their second one is an equation for u; otherwise
 # (velocities) the first derivative is.
 
 _RANK = 1e-8
 _ITERATIONS = 10
 _CORRECTIONS = 30
 _CONVERGED = 1e-7
-_TOLERATED = 0.33  # weighted size of a correction that the error test would not notice
+_TOLERATED = 0.33  # weighted size of a correction below the error test
 _EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
-_NEARLY_EXACT = 1e-13  # the same where corrections do not make it smaller
-_EXACT_RATE = 1e-8  # the same for its derivative, which is known by differences
+_NEARLY_EXACT = 1e-13  # the same if corrections no longer reduce it
+_EXACT_RATE = 1e-8  # the same for its derivative, which is a finite difference
 
 
 @dataclass
@@ -215,7 +215,7 @@ class SecondOrderStart:
 
 
 def split_second_order(problem: SecondOrderDAE, initial) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """x0, x'0 and, if it is given, x''0."""
+    """x0, x'0 and, if given, x''0."""
     if not isinstance(initial, (tuple, list)) or len(initial) not in (2, 3):
         raise InvalidProblemError("initial must be (x0, xp0), or (x0, xp0, xpp0)")
     x0 = check_vector(initial[0], problem.n, "x0", names=problem.names)
@@ -225,7 +225,7 @@ def split_second_order(problem: SecondOrderDAE, initial) -> tuple[np.ndarray, np
 
 
 def orders_at_start(problem: SecondOrderDAE, t0: float, x0, xp0) -> tuple[SecondOrderDAE, np.ndarray]:
-    """The problem with the orders of its variables, and those that its residual shows."""
+    """The problem with the orders of its variables, and the orders detected from its residual."""
     try:
         found = detect_order(problem, t0, x0, xp0)
     except Unevaluable as error:
@@ -237,18 +237,18 @@ def orders_at_start(problem: SecondOrderDAE, t0: float, x0, xp0) -> tuple[Second
 def complete_start(
     problem: SecondOrderDAE, t0: float, x0, xp0, xpp0, length: float, weights, *, correct: bool = False
 ) -> SecondOrderStart:
-    """The remaining values of the start.
+    """Complete the initial values.
 
-    x and x' that violate constraints are moved to the next values that do not: always if the change is smaller than the
-    error `weights` of x and x' (two vectors, zero for what has to keep its value), and with `correct` in any case, in
-    the Euclidean norm. Otherwise they are refused. `length` is that of the interval, with its sign.
+    x and x' that violate constraints are moved to the nearest consistent values: always if the change is below the
+    error `weights` of x and x' (two vectors, zero for fixed values), and with `correct` in any case, in the Euclidean
+    norm. Otherwise an error is raised. `length` is that of the interval, with sign.
     """
     equations = StartEquations(problem, t0, x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0, length)
     base = equations.residual()
     if not np.all(np.isfinite(base)):
         bad = int(np.flatnonzero(~np.isfinite(base))[0])
         raise InvalidProblemError(
-            f"residual is not finite at the initial values (t = {t0:g}): equation {bad} gives {base[bad]}"
+            f"residual is not finite at the initial values (t = {t0:g}): equation {bad} is {base[bad]}"
         )
     given = [values.copy() for values in equations.values]
     try:
@@ -256,7 +256,7 @@ def complete_start(
             found = _Start(equations, weights, correct).find()
     except InconsistentInitialError:
         raise
-    except Exception:  # beside the start the residual may raise anything; the run meets it, if it matters
+    except Exception:  # near the start the residual may raise anything; the run reports it if relevant
         found = False
     if not found:
         if correct:
@@ -267,7 +267,7 @@ def complete_start(
 
 
 def held_values(problem: SecondOrderDAE, fixed) -> tuple[np.ndarray, np.ndarray]:
-    """Masks of x and x' that keep their values, from a mask or a list of names or indices."""
+    """Masks of fixed x and x', from a mask or a list of names or indices."""
     n = problem.n
     both = [problem.label(i) for i in range(n)] + problem.velocity_names(np.arange(n))
     short = np.asarray(fixed).dtype == bool and np.shape(fixed) == (n,)
@@ -291,7 +291,7 @@ def consistent_second_order(problem: SecondOrderDAE, t0: float, initial, fixed, 
 
 
 def tolerance_of_y(form: SecondOrderForm, tolerance, name: str):
-    """Tolerances of y; those given for x alone hold for the derivatives as well."""
+    """Tolerances of y; those given for x alone apply to the derivatives as well."""
     values = np.asarray(tolerance)
     n = form.problem.n
     if values.ndim == 1 and values.size == n != form.n:
@@ -305,7 +305,7 @@ def tolerance_of_y(form: SecondOrderForm, tolerance, name: str):
 
 
 def error_weights(form: SecondOrderForm, x, xp, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
-    """rtol |y| + atol for x and x', zero where x' is no part of y."""
+    """rtol |y| + atol for x and x', zero where x' is not in y."""
     return form.split(rtol * np.abs(np.concatenate([x, xp])[form.source]) + atol)
 
 
@@ -321,7 +321,7 @@ class _Start:
         self._analyse()
 
     def _analyse(self):
-        """Constraints on positions and on velocities, and how they depend on x and x'."""
+        """Constraints on positions and on velocities, and their dependence on x and x'."""
         e = self.equations
         du, dx, dv = e.matrices()
         second, first = e.order == 2, e.order == 1
@@ -397,7 +397,7 @@ class _Start:
         )
 
     def _refuse(self, left, weighted, rows, level: int, before=None):
-        """An error if values cannot be made consistent, or only by a change above the tolerance."""
+        """Raise an error if values cannot be made consistent, or only by a change above the tolerance."""
         e = self.equations
         impossible = bool(np.max(np.abs(left), initial=0.0) > 1e-6)
         moved = weighted[weighted != 0.0]
@@ -442,7 +442,7 @@ class _Start:
             if not np.all(np.isfinite(u)):
                 return False
             e.put(u)
-            # In units of `columns` all unknowns have the same influence.
+            # In units of `columns` all unknowns have equal influence.
             size = max(np.max(np.abs(u) / columns), np.max(np.where(e.order > 0, e.sizes_u(), 0.0) / columns))
             if iteration > 0 and np.max(np.abs(correction)) <= _CONVERGED * size:
                 return True
@@ -454,7 +454,7 @@ def _nonzero(values: np.ndarray) -> np.ndarray:
 
 
 def _least(matrix: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The solution of matrix d = values with the least weighted norm."""
+    """The minimum weighted-norm solution of matrix d = values."""
     scaled = matrix * weights
     sizes = _nonzero(np.max(np.abs(scaled), axis=1, initial=0.0))
     return weights * np.linalg.lstsq(scaled / sizes[:, None], values / sizes, rcond=_RANK)[0]
@@ -470,7 +470,7 @@ def _range_and_null(matrix: np.ndarray, threshold: float | None = None) -> tuple
 
 
 def _violation(equations: StartEquations, shares, row_scale, *, rates: bool, hopeless: bool):
-    """The error that names the violated equation: the one with the largest share in the violation."""
+    """The error naming the violated equation with the largest contribution."""
     kind = int(np.argmax([np.max(np.abs(share)) for share in shares]))
     share = shares[kind]
     number = int(np.argmax(np.abs(share)))
@@ -478,11 +478,14 @@ def _violation(equations: StartEquations, shares, row_scale, *, rates: bool, hop
     what = "the derivative of " if rates and kind == 0 else ""
     argument = "xp0" if rates else "x0"
     message = (
-        f"the initial {'velocities' if rates else 'values'} at t = {equations.t0:g} violate {what}equation {number} "
-        f"(numbered from 0): it is off by {abs(share[number]) / row_scale[number]:.3g}. "
+        f"the initial {'velocities' if rates else 'values'} at t = {equations.t0:g} violate {what}equation "
+        f"{number} (numbered from 0): its residual is {abs(share[number]) / row_scale[number]:.3g}. "
     )
     if hopeless:
-        message += f"No small change of {argument} makes up for it. Remedy: start elsewhere, or check the equations"
+        message += (
+            f"No small change of {argument} compensates for it. Remedy: use other initial values, or check the "
+            "equations"
+        )
     else:
         message += (
             f"Remedy: choose {argument} so that {what}equation {number} holds; correct_initial=True or "

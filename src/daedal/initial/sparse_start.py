@@ -1,4 +1,4 @@
-"""Where a run of a sparse mechanical system begins: consistent positions, velocities, accelerations, multipliers."""
+"""The start of a run of a sparse mechanical system: consistent positions, velocities, accelerations, multipliers."""
 
 import numpy as np
 
@@ -14,27 +14,27 @@ from daedal.mechanics.sparse.sparse_assembly import SparseAssembly, check_suppor
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
-_SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to
-_NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
+_SMALL = 1e-6  # inconsistencies up to this fraction of the terms of a constraint are corrected automatically
+_NEGLIGIBLE = 1e-9  # negligible errors of q and v
 
 
 def sparse_start(
     system: MechanicalSystem, span: tuple[float, float], q0, v0=None, *, correct: bool | None = True
 ) -> tuple[SparseAssembly, ConsistentStart, list[str]]:
-    r"""The system made ready, its consistent start next to (q0, v0), and what there is to say about it.
+    r"""The prepared system, its consistent start near (q0, v0), and notes.
 
-    Positions are projected on g = 0 and velocities on :math:`G v + g_t = 0` in the norm of M; accelerations and
+    Positions are projected onto g = 0 and velocities onto :math:`G v + g_t = 0` in the norm of M; accelerations and
     multipliers come from the augmented system. No matrix is dense.
 
     Parameters
     ----------
     system : MechanicalSystem
     span : (float, float)
-        The interval; at its first time the start is sought.
+        The interval; it starts at the time of the initial values.
     q0, v0 : array
-        Where to look; `v0` may be None.
+        Starting point; `v0` may be None.
     correct : bool
-        Whether values are moved however far they are from the constraints; else only a little, and refused beyond.
+        Whether values are corrected by any distance; otherwise only by a small one, and rejected beyond.
     """
     check_supported(system)
     t, q, v = check_point(system, span[0], q0, v0)
@@ -67,7 +67,7 @@ def sparse_start(
 
 
 def consistent_sparse(system: MechanicalSystem, t0: float, q0, v0=None) -> MechanicalStart:
-    """The consistent state nearest to (q0, v0) in the norm of M, as :func:`daedal.consistent_initial` returns it."""
+    """The consistent state nearest to (q0, v0) in the norm of M, as returned by :func:`daedal.consistent_initial`."""
     span = (float(t0), float(t0) + 1.0)
     assembly, start, notes = sparse_start(system, span, q0, v0)
     n, nothing = system.n_q, np.zeros(0)
@@ -95,7 +95,7 @@ def _size(q, v, offset: int) -> float:
 
 
 def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.ndarray):
-    """Name the function whose values are not finite."""
+    """Name the function with nonfinite values."""
     for name, values in (
         ("mass", assembly.mass(t, q).data),
         ("constraint_jacobian", assembly.jacobian(t, q).data),
@@ -107,7 +107,7 @@ def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.nd
 
 
 def _refuse_mass(assembly: SparseAssembly, t: float, q: np.ndarray):
-    """A mass matrix is symmetric, and no coordinate alone has a negative kinetic energy."""
+    """Check that the mass matrix is symmetric and no coordinate alone has negative kinetic energy."""
     mass, label = assembly.mass(t, q), assembly.system.label
     difference = abs(mass - mass.T).tocoo()
     if difference.nnz and difference.data.max() > UNSYMMETRIC * abs(mass).max():
@@ -129,15 +129,17 @@ def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:
     except Unevaluable as error:
         g = assembly.position(t, q)
         raise InconsistentInitialError(
-            f"no position that satisfies the constraints was found near the given one at t = {t:g}: "
-            f"{_worst(assembly, g)}. Remedy: check these constraints, or start nearer.",
+            (
+                f"no position that satisfies the constraints was found near the given one at t = {t:g}: "
+                f"{_worst(assembly, g)}. Remedy: check these constraints, or start closer."
+            ),
             [int(i) for i in np.argsort(-np.abs(g))[:MOST_NAMED]],
             g,
         ) from error
 
 
 def _refuse_far(assembly: SparseAssembly, t: float, q, v):
-    """Refuse values whose residual exceeds a small part of the terms of the constraint."""
+    """Reject values whose residual exceeds a small fraction of the terms of the constraint."""
     jacobian = assembly.jacobian(t, q)
     x = q if v is None else v
     residual = assembly.position(t, q) if v is None else assembly.velocity(t, q, v, jacobian)

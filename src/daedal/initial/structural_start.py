@@ -1,16 +1,16 @@
-"""Consistent values of problems of index 1 and 2 from their structure, by linear systems of the size of the problem.
+"""Consistent values of index-1 and index-2 problems from their structure, by linear systems of the size of the problem.
 
-With Pryce's offsets c_i, d_j of 0 and 1 (:mod:`daedal.index.structure.signature`) the equations fall into three
-stages, each with a part of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i) as its matrix:
+With Pryce's offsets c_i, d_j of 0 and 1 (:mod:`daedal.index.structure.signature`) the equations fall into three stages,
+each with a submatrix of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i):
 
     f_i = 0, c_i = 1:                          the constraints of the states, the x_j with d_j = 1;
     f_i = 0, c_i = 0,   f_i' = 0, c_i = 1:     these determine x_j' of the states, and x_j itself where d_j = 0;
     f_i' = 0, c_i = 0,  f_i'' = 0, c_i = 1:    these determine x_j' where d_j = 0 (J. D. Pryce, Numerical Algorithms 19,
                                                1998, 195-211, for Taylor series of any order).
 
-The stages are exact and sparse. Where J is singular at a point, by values that the structure does not show, the rows
-of a matrix Z with Z J = 0 combine the second stage F to further constraints Z F = 0 of the states, and Z F' = 0
-completes it. Everything else is left to the derivative array (:mod:`daedal.initial.jet`).
+The stages are exact and sparse. If J is singular at a point, though not structurally, the rows of a matrix Z with Z J =
+0 combine the second stage F to additional constraints Z F = 0 on the states, and Z F' = 0 completes it. Everything else
+is handled by the derivative array (:mod:`daedal.initial.jet`).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.newton_start import InitialResult, weighted_size
 
-_LARGEST_DENSE = 100  # unknowns up to which dense factors are quicker
-_SINGULAR = 1e-12  # reciprocal condition of a scaled matrix that counts as singular
+_LARGEST_DENSE = 100  # unknowns up to which dense factors are faster
+_SINGULAR = 1e-12  # reciprocal condition number of a scaled matrix that counts as singular
 _ITERATIONS = 12
-_CONVERGED = 1e-14  # correction beside the value that is round-off
+_CONVERGED = 1e-14  # correction, relative to the value, that is round-off
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
-_LARGEST_RANK = 600  # unknowns up to which ranks are found by full matrices
-_RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: least that counts, and round-off of zero
+_LARGEST_RANK = 600  # unknowns up to which ranks are computed with dense matrices
+_RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: smallest that counts, and round-off of zero
 _LEFT = 1e-8  # of the terms of an equation
-_SMALL = 1e-4  # value beside the largest one, in units that balance the equations, below which digits do not count
+_SMALL = 1e-4  # value relative to the largest one, in balanced units, below which digits are ignored
 _EQUAL = 1e-10  # last correction, relative to the size of the value
-_VISIBLE = 1e4  # weights that a value of zero counts as
-_SLOWEST = 0.5  # factor from one correction to the next beyond which an iteration has not converged
+_VISIBLE = 1e4  # size of a zero value, in weights
+_SLOWEST = 0.5  # ratio of successive corrections beyond which an iteration has not converged
 
 
 class StructuralStart:
@@ -52,7 +52,7 @@ class StructuralStart:
 
     @classmethod
     def of(cls, equations: SystemEquations) -> StructuralStart | None:
-        """The stages of a problem, made once for all parameters; None where the structure is of another kind."""
+        """The stages of a problem, built once for all parameters; None if the structure does not fit."""
         with equations.lock:
             if cls not in equations.levels:
                 equations.levels[cls] = _made(equations)
@@ -65,9 +65,9 @@ class StructuralStart:
         return bool(self._structure.hidden.size)
 
     def solve(self, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, reach: float) -> InitialResult | None:
-        """Consistent y and y' next to given ones: states stay, or move as little as the constraints ask for.
+        """Consistent y and y' near given ones: states are unchanged, or change as little as the constraints require.
 
-        None where the stages lead to nothing, and where states move by a weighted size of more than `reach`.
+        None if the stages fail, or if states change by a weighted size of more than `reach`.
         """
         stages = _Stages(self._structure, self._params, t, y, yp)
         with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ class StructuralStart:
 
 
 class _StartStructure:
-    """What belongs to the equations: offsets, and the stages as machine code."""
+    """Data of the equations: offsets, and the stages as machine code."""
 
     def __init__(self, equations: SystemEquations, signature: StructuralSignature):
         c, d, n = signature.c, signature.d, equations.n
@@ -105,7 +105,7 @@ class _StartStructure:
 
 
 def _hidden_unknowns(signature: StructuralSignature) -> np.ndarray:
-    """The unknowns that no equations without derivatives determine, and so only hidden constraints."""
+    """The unknowns determined only by hidden constraints."""
     free = np.flatnonzero(signature.d == 0)
     place = {int(j): k for k, j in enumerate(free)}
     stated = [row for row, c in zip(signature.sigma, signature.c, strict=True) if c == 0 and not any(row.values())]
@@ -125,7 +125,7 @@ def _made(equations: SystemEquations) -> _StartStructure | None:
 
 
 class _Stages:
-    """The values of one start."""
+    """The values at one start."""
 
     def __init__(self, structure: _StartStructure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
         self.structure, self.params, self.t = structure, params, t
@@ -141,8 +141,17 @@ class _Stages:
         made = self.structure
         return sp.csr_array((self._at(made.entries), (made.rows, made.columns)), shape=(made.n, made.n))
 
+    def _matrix(self) -> Any:
+        """The system Jacobian as it is factorised best."""
+        made = self.structure
+        if made.n > _LARGEST_DENSE:
+            return self._jacobian()
+        matrix = np.zeros((made.n, made.n))
+        matrix[made.rows, made.columns] = self._at(made.entries)
+        return matrix
+
     def constrain(self, weights: np.ndarray, reach: float) -> bool:
-        """Whether the states satisfy their constraints, after they were moved."""
+        """Whether the states satisfy their constraints, after correction."""
         made = self.structure
         if not made.hidden.size:
             return True
@@ -167,10 +176,10 @@ class _Stages:
         return False
 
     def determine(self, weights: np.ndarray) -> bool:
-        """Whether the derivatives of states, and the unknowns that are none, were found."""
+        """Whether the derivatives of states, and the other unknowns, were found."""
         last, made = np.inf, self.structure
         for _ in range(_ITERATIONS):
-            residual, matrix = self._at(made.values), self._jacobian()
+            residual, matrix = self._at(made.values), self._matrix()
             self._factors = _StartFactors.of(matrix) if np.isfinite(residual).all() else None
             if self._factors is None:
                 return False
@@ -181,7 +190,7 @@ class _Stages:
         return False
 
     def _highest(self) -> np.ndarray:
-        """What the second stage determines."""
+        """The unknowns of the second stage."""
         return np.where(self.structure.states, self.yp, self.y)
 
     def _change(self, change: np.ndarray, weights: np.ndarray, units: np.ndarray) -> float:
@@ -197,7 +206,7 @@ class _Stages:
         return float(np.max(np.where(np.isfinite(size), size, np.inf), initial=0.0))
 
     def differentiate(self) -> bool:
-        """Whether the derivatives of the unknowns that are no states were found."""
+        """Whether the derivatives of the other unknowns were found."""
         free = ~self.structure.states
         if free.any():
             self.yp[free] = 0.0
@@ -205,7 +214,7 @@ class _Stages:
             self.yp[free] = -self._factors.solve(self._at(self.structure.rates))[free]
         return bool(np.isfinite(self.yp).all())
 
-    # --- where the system Jacobian is singular ------------------------------------------------------------------------
+    # --- singular system Jacobian -------------------------------------------------------------------------------------
 
     def combine(self, weights: np.ndarray, reach: float) -> bool:
         """Whether the second stage was solved together with the derivatives of its combinations Z F."""
@@ -264,7 +273,7 @@ class _Stages:
         return residual[made.once], residual[made.twice], tuple(matrix.toarray() for matrix in matrices)
 
     def _slopes(self, matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
-        """Derivatives of the unknowns that are no states, the smallest ones where they are not determined."""
+        """Derivatives of the unknowns that are not states, with minimum norm if not determined."""
         free = ~self.structure.states
         if free.any():
             self.yp[free] = 0.0
@@ -274,7 +283,7 @@ class _Stages:
 
 
 def _left_kernel(matrix: np.ndarray) -> np.ndarray | None:
-    """An orthonormal basis of the rows z with z A = 0; None where the rank is unclear, or nothing else is left."""
+    """An orthonormal basis of the rows z with z A = 0; None if the rank is unclear, or zero."""
     q, r, _ = qr(matrix, pivoting=True)
     sizes = np.abs(np.diag(r))
     rank = int(np.sum(sizes > _RANK * sizes[0]))
@@ -290,13 +299,13 @@ class _StartFactors:
         self._rows, self.columns, self._of = rows, columns, factors
 
     @classmethod
-    def of(cls, matrix: sp.csr_array) -> _StartFactors | None:
+    def of(cls, matrix: Any) -> _StartFactors | None:
         """None for a matrix that is nearly singular."""
-        n = matrix.shape[0]
-        if not np.isfinite(matrix.data).all():
+        n, is_dense = matrix.shape[0], isinstance(matrix, np.ndarray)
+        if not np.isfinite(matrix if is_dense else matrix.data).all():
             return None
         if n <= _LARGEST_DENSE:
-            dense = matrix.toarray()
+            dense = matrix if is_dense else matrix.toarray()
             rows, columns = equilibrate(dense)
             dense = scaled(dense, rows, columns)
             lu, pivots, _ = lapack.dgetrf(dense)
@@ -319,7 +328,7 @@ class _StartFactors:
 
 
 def _shortest(matrix: sp.csr_array, right: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-    """The solution of A x = b with the smallest x / weights; None if rows of A depend on each other."""
+    """The solution of A x = b with the smallest x / weights; None if rows of A are dependent."""
     weighted = sp.csr_array(scaled(matrix, np.ones(matrix.shape[0]), weights))
     factors = _StartFactors.of(sp.csr_array(weighted @ weighted.T))
     return None if factors is None else weights * (weighted.T @ factors.solve(right))

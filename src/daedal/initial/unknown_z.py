@@ -1,4 +1,4 @@
-"""Where the search for z begins when a semi-explicit problem is given without it."""
+"""Starting guesses for z if a semi-explicit problem is given without it."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from daedal.problems import SemiExplicitDAE
 
 GUESSES = (0.0, 1.0, -1.0, 1e-3, -1e-3, 1e3, -1e3)
 TRIED = "z0 was not given: z = " + ", ".join(f"{z:g}" for z in GUESSES) + " were tried"
-REMEDY = "Give a guess as z0 together with correct_initial=True, or to daedal.consistent_initial"
+REMEDY = "Give a guess as z0 with correct_initial=True, or use daedal.consistent_initial"
 
 
 def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> Iterator[np.ndarray]:
-    """(y, z) with those guesses of z at which f and g can be evaluated, all components of z alike; one at least."""
+    """(y, z) for those guesses of z at which f and g can be evaluated, with all components of z equal; at least one."""
     found, trouble, complaint = False, None, ""
     for value in GUESSES:
         x = x0.copy()
@@ -23,7 +23,7 @@ def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> It
                 bad = not_finite(problem, t0, x)
         except InvalidProblemError:
             raise
-        except Exception as error:  # f or g is not defined there, and says so in its own way
+        except Exception as error:  # f or g is undefined there, with any exception
             trouble = trouble or error
             continue
         complaint = complaint or bad or ""
@@ -39,7 +39,7 @@ def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> It
 
 
 def not_finite(problem: SemiExplicitDAE, t0: float, x: np.ndarray) -> str | None:
-    """Which component of f or g is not finite, in words, or None."""
+    """The component of f or g that is not finite, in words, or None."""
     y, z = x[: problem.n_y], x[problem.n_y :]
     for name, values in (("f", problem.slope(t0, y, z)), ("g", problem.constraint(t0, y, z))):
         bad = np.flatnonzero(~np.isfinite(values))

@@ -1,4 +1,4 @@
-"""Which variables are algebraic, of which order the others are, and partial derivatives for small systems."""
+"""Algebraic variables, orders of the others, and partial derivatives for small systems."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from daedal.kernels.patterns import band_pattern, sparse_groups
 from daedal.problems import SecondOrderDAE
 
 LARGEST_DENSE = 500
-_SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is felt beside others, whatever the unit of time
+_SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is noticeable in any unit of time
 
 
 def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-    """F for probing around a point, where the user's function may not be defined: NaN instead of an exception."""
+    """F near a point, where the user's function may be undefined: NaN instead of an exception."""
     try:
         return problem.sample(t, y, yp)
     except Exception:
@@ -26,17 +26,17 @@ def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndar
 
 
 def partials_of(problem, t: float, y: np.ndarray, yp: np.ndarray, **scales) -> tuple[np.ndarray, np.ndarray]:
-    """dF/dy' and dF/dy: exact where the problem was traced, otherwise by differences (:func:`partials`)."""
+    """dF/dy' and dF/dy: exact if the problem was traced, otherwise by differences (:func:`partials`)."""
     exact = problem.exact_partials(t, y, yp)
     return partials(partial(evaluate_or_nan, problem), t, y, yp, **scales) if exact is None else exact
 
 
 def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-    """The mask of variables whose derivative does not occur: as given, or found by moving each y'_j."""
+    """The mask of variables whose derivative does not occur: as given, or detected by changing each y'_j."""
     if problem.algebraic is not None:
         return problem.algebraic
     n = problem.n
-    problem.evaluate(t, y, yp)  # where exceptions are the user's
+    problem.evaluate(t, y, yp)  # exceptions of the user's function pass through
     base = evaluate_or_nan(problem, t, y, yp)
     occurs = np.zeros(n, dtype=bool)
     for columns in _column_groups(problem):
@@ -55,12 +55,12 @@ def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.
 
 
 def time_scale(problem, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray) -> float | None:
-    """The time in which the equations let y change by its own size, from dF/dy' and dF/dy; None if they do not say.
+    """The time in which y changes by its own size according to dF/dy' and dF/dy; None if undetermined.
 
-    The middle one of those equations that have terms of both kinds decides.
+    The median over the equations with terms of both kinds.
     """
     scale = None
-    for _ in range(2):  # the increments of y' need a time scale themselves
+    for _ in range(2):  # the increments of y' depend on a time scale
         e, b = partials_of(problem, t, y, yp, weights=weights, time_scale=scale or 1.0)
         size = np.maximum(np.abs(y), 1e3 * weights)
         by_slope, by_value = np.abs(e) @ size, np.abs(b) @ size
@@ -81,18 +81,19 @@ def _column_groups(problem) -> list[np.ndarray]:
         return [columns[a:b] for a, b in pairwise(start)]
     if problem.n > 10 * LARGEST_DENSE:
         raise InvalidProblemError(
-            f"say which of the {problem.n} variables are algebraic: pass algebraic=... (or sparsity=...) to the problem"
+            f"specify which of the {problem.n} variables are algebraic: pass algebraic=... (or sparsity=...) to "
+            "the problem"
         )
     return [np.array([j]) for j in range(problem.n)]
 
 
-# --- What a user says of the structure of an implicit problem, held against its equations where a run starts ---------
-_SEEN = 1e-6  # part of a directional derivative that entries left out must make to be looked for
-_MOST_LOOKED_AT = 5  # equations
+# --- User-supplied structure of an implicit problem, compared with its equations at the start -----------------------
+_SEEN = 1e-6  # fraction of a directional derivative above which missing entries are located
+_MOST_LOOKED_AT = 5  # number of equations
 
 
 def refuse_wrong_algebraic(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> None:
-    """Refuse variables that are said to be algebraic, and whose derivatives occur."""
+    """Reject variables declared algebraic whose derivatives occur."""
     said = np.flatnonzero(problem.algebraic)
     base = evaluate_or_nan(problem, t, y, yp)
     for factor in _SHIFTS if said.size else ():
@@ -104,13 +105,13 @@ def refuse_wrong_algebraic(problem: Any, t: float, y: np.ndarray, yp: np.ndarray
             if changed.size:
                 name = problem.label(int(j))
                 raise InvalidProblemError(
-                    f"algebraic: {name} is said to be algebraic, but equation {changed[0]} contains its derivative. "
-                    f"Remedy: take {name} out of algebraic, or leave algebraic out, then it is found"
+                    f"algebraic: {name} is declared algebraic, but equation {changed[0]} contains its derivative. "
+                    f"Remedy: remove {name} from algebraic, or omit algebraic to have it detected"
                 )
 
 
 def _changed(problem, t, y, yp, base, columns, shift) -> np.ndarray:
-    """The equations that change with the derivatives of some variables; none where functions remember or draw."""
+    """The equations that change with the derivatives of some variables; none if functions are stateful or random."""
     moved = yp.copy()
     moved[columns] += shift[columns]
     changed = (evaluate_or_nan(problem, t, y, moved) != base) & np.isfinite(base)
@@ -120,11 +121,11 @@ def _changed(problem, t, y, yp, base, columns, shift) -> np.ndarray:
 
 
 def missing_entry(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[int, int] | None:
-    """Row and column of an entry that iteration matrices have, and `sparsity` or `bandwidth` has not; None without.
+    """Row and column of an iteration matrix entry that is missing in `sparsity` or `bandwidth`; None if complete.
 
-    A derivative along a random direction that is put together from the entries, which are found by groups of columns as
-    in a run, differs from a difference along it where one is left out. What is told is then seen in the bits: the
-    equation changes with variables that it is said not to contain.
+    A derivative along a random direction, assembled from entries computed by groups of columns as in a run, differs
+    from a finite difference along it if an entry is missing. This is then confirmed bitwise: the equation changes with
+    variables that it is declared not to contain.
     """
     pattern = _pattern(problem)
     start, order = sparse_groups(pattern)
@@ -137,9 +138,10 @@ def missing_entry(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> tupl
     def responds(i: int, columns: np.ndarray) -> bool:
         direction = np.zeros(y.size)
         direction[columns] = 1.0
-        return any(difference(factor * direction)[i] != 0.0 for factor in (1.0, 1e4))  # beside large terms
+        # even in the presence of large terms
+        return any(difference(factor * direction)[i] != 0.0 for factor in (1.0, 1e4))
 
-    if difference(np.zeros(y.size)).any():  # not finite, or of a function that remembers or draws
+    if difference(np.zeros(y.size)).any():  # not finite, or a stateful or random function
         return None
     along = np.random.default_rng(0).uniform(0.5, 1.5, y.size)
     told, size = np.zeros(y.size), np.zeros(y.size)
@@ -168,7 +170,7 @@ def missing_entry(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> tupl
 
 
 def _pattern(problem: Any) -> Any:
-    """The structure that was given, as a CSC array."""
+    """The given structure, as a CSC array."""
     if problem.sparsity is not None:
         return problem.sparsity
     from scipy.sparse import csc_array
@@ -181,14 +183,14 @@ def _pattern(problem: Any) -> Any:
 
 
 _BESIDE = (0.0, 1e-2, 1e-1)
-_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, where one of its own size is lost beside other terms
+_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, if a change of its own size is lost in other terms
 _LARGEST = 1e150  # unit of such changes
 
 
 def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.ndarray) -> np.ndarray:
-    """The highest derivative of each variable that F responds to, at the start and at two points beside it.
+    """The highest derivative of each variable that affects F, at the start and at two nearby points.
 
-    F need not be defined beside the start: what happens there is not passed on.
+    F need not be defined away from the start: exceptions there are ignored.
     """
     n = problem.n
     generator = np.random.default_rng(0)
@@ -197,7 +199,7 @@ def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.nda
         point = [values + shift * _sizes(values) * generator.uniform(-1.0, 1.0, n) for values in (x0, xp0, np.zeros(n))]
         if shift == 0.0 and _start_residual(problem, t0, point) is None:
             continue
-        base = _residual(problem, t0, point)  # compared with others to the last digit: of the same code
+        base = _residual(problem, t0, point)  # compared bitwise with others: must use the same code
         if base is None:
             continue
         unit = min(max(1.0, max(float(np.max(np.abs(values))) for values in point)), _LARGEST)
@@ -212,16 +214,16 @@ def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.nda
 
 
 def check_order(problem: SecondOrderDAE, found: np.ndarray) -> np.ndarray:
-    """The orders that the user gives, which must not be too low, or the ones found."""
+    """The user's orders, which must not be too low, or the detected ones."""
     if problem.order is None:
         return found
     low = np.flatnonzero(problem.order < found)
     if low.size:
         i = int(low[0])
         raise InvalidProblemError(
-            f"order[{i}] = {problem.order[i]} is too low: the residual responds to {problem.label(i)}"
-            f"{chr(39) * int(found[i])}, so that {problem.label(i)} has order {found[i]}. Give order={found.tolist()}, "
-            "or leave it out"
+            f"order[{i}] = {problem.order[i]} is too low: the residual depends on "
+            f"{problem.label(i)}{chr(39) * int(found[i])}, so that {problem.label(i)} has order {found[i]}. Give "
+            f"order={found.tolist()}, or omit it"
         )
     return problem.order
 
@@ -233,7 +235,7 @@ def _sizes(values: np.ndarray) -> np.ndarray:
 
 
 def _responds(problem: SecondOrderDAE, t, point, base, level: int, which, factor: float = 1.0) -> bool:
-    """Whether F changes with some derivatives; leaving the domain of F is a change as well."""
+    """Whether F changes with some derivatives; leaving the domain of F counts as a change."""
     changed = [values.copy() for values in point]
     changed[level][which] += factor * np.maximum(1.0, np.abs(changed[level][which]))
     values = _residual(problem, t, changed)
@@ -241,7 +243,7 @@ def _responds(problem: SecondOrderDAE, t, point, base, level: int, which, factor
 
 
 def _start_residual(problem: SecondOrderDAE, t, point) -> np.ndarray | None:
-    """F at the initial values, where exceptions are the user's."""
+    """F at the initial values; exceptions of the user's function pass through."""
     with np.errstate(all="ignore"):
         return _finite(problem.evaluate(t, *point))
 
@@ -251,9 +253,9 @@ def _finite(values: np.ndarray) -> np.ndarray | None:
 
 
 def _residual(problem: SecondOrderDAE, t, point) -> np.ndarray | None:
-    """F, or None where it is not defined."""
+    """F, or None if undefined."""
     try:
         with np.errstate(all="ignore"):
             return _finite(problem.sample(t, *point))
-    except Exception:  # beside the start the residual may raise anything
+    except Exception:  # near the start the residual may raise anything
         return None

@@ -268,7 +268,7 @@ class Bridge:
 
     def replace(self, made_with, params):
         """From the next :meth:`refresh` on, other parameters in place of those with which callbacks were made."""
-        if made_with is not None:
+        if id(made_with) in self._cells:
             self._cells[id(made_with)][0] = params
 
     def _cell(self, params) -> list:

@@ -155,8 +155,9 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
     -----
     The initial predators are a guess, 1e5 everywhere: consistent ones are to be computed from the prey.
     ``model.extra["reaction"]`` is the problem without diffusion, whose residual is meant for
-    ``daedal.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual)``. ``model.extra["corners"]`` gives prey
-    and predator in the corners (0, 0) and (1, 1) at some times (20 x 20 mesh only).
+    ``daedal.linear_solvers.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual)``.
+    ``model.extra["corners"]`` gives prey and predator in the corners (0, 0) and (1, 1) at some times (20 x 20 mesh
+    only).
     """
     if mx < 3 or my < 3:
         raise daedal.InvalidProblemError(f"the mesh of {mx} x {my} points is too small; three are needed each way")

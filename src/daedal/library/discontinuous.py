@@ -89,10 +89,10 @@ def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: flo
     if t1 <= switches[-1]:
         raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the last switch, t = {switches[-1]:g}")
     names, rates = tuple(modes), tuple(modes.values())
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         {mode: _rate(rate) for mode, rate in modes.items()},
         [
-            daedal.Transition(names[i], names[i + 1], _time(instant), direction=1, name=f"t = {instant:g}")
+            daedal.hybrid.Transition(names[i], names[i + 1], _time(instant), direction=1, name=f"t = {instant:g}")
             for i, instant in enumerate(switches)
         ],
     )
@@ -160,10 +160,10 @@ def degenerate_switch(t1: float = 4.0) -> Model:
     def onto_surface(t, x):
         return np.array([2.0])
 
-    problem = daedal.HybridProblem(
+    problem = daedal.hybrid.HybridProblem(
         modes,
         [
-            daedal.Transition(
+            daedal.hybrid.Transition(
                 "cubic",
                 lambda t, x: "sliding" if sides(t)[1] > 0.0 else "sine",
                 switching,
@@ -171,7 +171,7 @@ def degenerate_switch(t1: float = 4.0) -> Model:
                 reset={"sliding": onto_surface},
                 name="x = 2",
             ),
-            daedal.Transition("sliding", "sine", lambda t, x: sides(t)[1], direction=-1, name="a2 = 0"),
+            daedal.hybrid.Transition("sliding", "sine", lambda t, x: sides(t)[1], direction=-1, name="a2 = 0"),
         ],
     )
     return Model(

@@ -23,7 +23,7 @@ def friction_oscillator(t1: float = 9.0) -> Model:
     -----
     D = 0.1 and mu = 4: it turns round at 0.563, sticks at 2.035, slips at 2.628, and so on. ``model.extra`` has
     ``events``, the times up to t = 9 from the closed solutions of the phases in 30-digit arithmetic, and ``filippov``,
-    the same equations as a :class:`daedal.Filippov` problem in (x, x').
+    the same equations as a :class:`daedal.hybrid.Filippov` problem in (x, x').
 
     Examples
     --------
@@ -34,14 +34,14 @@ def friction_oscillator(t1: float = 9.0) -> Model:
     True
     """
     system = daedal.MechanicalSystem(1.0, oscillator_force, n_q=1, names=["x"])
-    problem = daedal.Friction(system, [1.0], 4.0, normal=1.0)
+    problem = daedal.hybrid.Friction(system, [1.0], 4.0, normal=1.0)
 
     def side(sigma):
         return lambda t, x: np.array([x[1], oscillator_force(t, x[:1], x[1:])[0] - 4.0 * sigma])
 
     entry = known("friction_oscillator", t1=9.0)
     events = entry["events"] if entry else ()
-    filippov = daedal.Filippov(side(1.0), side(-1.0), lambda t, x: x[1], 2, names=["x", "x'"])
+    filippov = daedal.hybrid.Filippov(side(1.0), side(-1.0), lambda t, x: x[1], 2, names=["x", "x'"])
     return Model(
         problem=problem,
         initial=("slip+", (np.array([3.0]), np.array([4.0]))),
@@ -113,7 +113,7 @@ def stick_slip_block(
     system = daedal.MechanicalSystem(
         mass, block_force, n_q=1, names=["x"], params={name: float(value) for name, value in numbers.items()}
     )
-    problem = daedal.Friction(system, [1.0], block_mu, normal=block_normal, mu_static=block_mu_static)
+    problem = daedal.hybrid.Friction(system, [1.0], block_mu, normal=block_normal, mu_static=block_mu_static)
     omega = math.sqrt(stiffness / mass)
     longest, jump = (weight + mu_static * normal) / stiffness, (mu_static - mu) * normal / stiffness
     slipping, sticking = 2.0 * (math.pi - math.atan(jump * omega / speed)) / omega, 2.0 * jump / speed
@@ -149,7 +149,7 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
 
     Notes
     -----
-    A :class:`daedal.Friction` problem: the direction is that of the middle node, the speed that of the bow. Near
+    A :class:`daedal.hybrid.Friction` problem: the direction is that of the middle node, the speed that of the bow. Near
     t = 4.18 the string comes within 1e-3 of the speed of the bow; use tolerances of 1e-4 or less.
 
     Examples
@@ -165,15 +165,15 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
     m = N // 2 - 1
     direction = np.zeros(N - 1)
     direction[m] = 1.0
-    problem = daedal.Friction(
+    problem = daedal.hybrid.Friction(
         system,
         direction,
         SLIDING,
         mu_static=ADHESION,
         normal=1.0,
         speed=SPEED,
-        slip_method=daedal.DOPRI5(),
-        stick_method=daedal.PHEM56(norm="max"),
+        slip_method=daedal.methods.DOPRI5(),
+        stick_method=daedal.methods.PHEM56(norm="max"),
     )
     problem = problem.compiled() if compiled else problem
     known = np.full(2 * N - 1, np.nan)
@@ -211,7 +211,7 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
     switch = x2 - 1.0 + math.sqrt((x2 - 1.0) ** 2 + 2.0 * (x1 + x2)) if x1 + x2 > 0.0 else math.nan
     if not switch > 0.0 or abs(x2 - switch) >= 1.0:
         raise daedal.InvalidProblemError(f"start={start!r} does not lead from above to a point where the relay slides")
-    problem = daedal.Filippov(
+    problem = daedal.hybrid.Filippov(
         lambda t, x: np.array([x[1], -1.0]),
         lambda t, x: np.array([x[1], 1.0]),
         lambda t, x: x[0] + x[1],

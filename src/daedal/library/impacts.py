@@ -29,7 +29,7 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     1.354571 1.354571 floor
     """
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-GRAVITY], n_q=1, names=["height"])
-    floor = daedal.Contact(lambda t, q: q[0], restitution, gradient=lambda t, q: [1.0], name="floor")
+    floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution, gradient=lambda t, q: [1.0], name="floor")
     if floor.restitution >= 1.0:
         raise daedal.InvalidProblemError("restitution must be below 1: an elastic ball never comes to rest")
     e, fall = floor.restitution, math.sqrt(2.0 * height / GRAVITY)
@@ -40,7 +40,7 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
 
     rests = t1 > rest_time
     return Model(
-        problem=daedal.unilateral(ball, floor),
+        problem=daedal.hybrid.UnilateralProblem(ball, floor),
         initial=("free", ([float(height)], [0.0])),
         reference=Reference(float(t1), np.zeros(2), "at rest", 1e-14) if rests else None,
         extra={"impact_times": impact_times, "rest_time": rest_time},
@@ -71,11 +71,11 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
         [1.0, 1.0, 1.0 / 3.0], lambda t, q, v: [0.0, -GRAVITY, 0.0], n_q=3, names=["x", "y", "phi"]
     )
     contacts = [
-        daedal.Contact(lambda t, q: q[0] - math.cos(q[2]), name="wall"),
-        daedal.Contact(lambda t, q: q[1] - math.sin(q[2]), name="floor"),
+        daedal.hybrid.Contact(lambda t, q: q[0] - math.cos(q[2]), name="wall"),
+        daedal.hybrid.Contact(lambda t, q: q[1] - math.sin(q[2]), name="floor"),
     ]
     return Model(
-        problem=daedal.unilateral(rod, contacts),
+        problem=daedal.hybrid.UnilateralProblem(rod, contacts),
         initial=("wall + floor", ([math.cos(angle), math.sin(angle), float(angle)], [0.0, 0.0, 0.0])),
         extra={"leaving_angle": math.asin(2.0 / 3.0 * math.sin(angle))},
     )
@@ -109,7 +109,7 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
         constraint_names=["rope"],
     )
     return Model(
-        problem=daedal.breaking(pendulum, "rope", strength * GRAVITY, name="rope breaks"),
+        problem=daedal.hybrid.breaking_joint(pendulum, "rope", strength * GRAVITY, name="rope breaks"),
         initial=("intact", ([1.0, 0.0], [0.0, 0.0])),
         extra={"breaking_height": -strength / 3.0},
     )
@@ -123,9 +123,9 @@ def crash_pendulum(t1: float = 2.0) -> Model:
     -----
     A rod with the half length 0.9 m and the mass 30 kg in absolute coordinates, gravity along +x. Its tip dents a wall
     at phi = 0 with the stiffnesses 8e5 N/m up to 5 mm, then 1e3 N/m, and 2e6 N/m back. The model is a
-    :class:`HybridProblem` with the modes of :func:`daedal.elastoplastic`. ``model.extra`` has ``events``, the times of
-    the first four by name, ``p_max`` and ``p_f``, the deepest and the permanent indentation, and ``apex``, the pair
-    (t, phi) where the pendulum turns after the impact.
+    :class:`HybridProblem` with the modes of :func:`daedal.hybrid.elastoplastic_contact`. ``model.extra`` has
+    ``events``, the times of the first four by name, ``p_max`` and ``p_f``, the deepest and the permanent indentation,
+    and ``apex``, the pair (t, phi) where the pendulum turns after the impact.
 
     Examples
     --------
@@ -146,8 +146,8 @@ def crash_pendulum(t1: float = 2.0) -> Model:
         acceleration_bias=lambda t, q, v: [-half * math.cos(q[2]) * v[2] ** 2, -half * math.sin(q[2]) * v[2] ** 2],
         names=["x", "y", "phi"],
     )
-    law = daedal.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
-    problem = daedal.elastoplastic(
+    law = daedal.hybrid.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
+    problem = daedal.hybrid.elastoplastic_contact(
         rod,
         lambda t, q: q[1] + half * math.sin(q[2]),
         law,
@@ -175,9 +175,9 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
     Notes
     -----
     Strings of length 1, balls of radius 0.05 and mass 1. The impact goes from contact to contact
-    (``order="in turn"`` of :func:`daedal.unilateral`); solved all at once, with e = 1, the first of five balls would
-    come back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude, and
-    ``speed``, the angular velocity there.
+    (``order="in turn"`` of :class:`daedal.hybrid.UnilateralProblem`); solved all at once, with e = 1, the first of five
+    balls would come back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude,
+    and ``speed``, the angular velocity there.
 
     Examples
     --------
@@ -201,11 +201,12 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
         return np.sqrt(across * across + up * up) - 2.0 * radius
 
     contacts = [
-        daedal.Contact(lambda t, q, i=i: gap(t, q, i), restitution, name=f"{i + 1}-{i + 2}") for i in range(balls - 1)
+        daedal.hybrid.Contact(lambda t, q, i=i: gap(t, q, i), restitution, name=f"{i + 1}-{i + 2}")
+        for i in range(balls - 1)
     ]
     start = np.where(np.arange(balls) < lifted, -angle, 0.0)
     return Model(
-        problem=daedal.unilateral(system, contacts, order="in turn"),
+        problem=daedal.hybrid.UnilateralProblem(system, contacts, order="in turn"),
         initial=(start, np.zeros(balls)),
         plot={"variables": [f"phi{i + 1}" for i in range(balls)], "panels": "one"},
         extra={
@@ -251,7 +252,7 @@ def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: 
     )
 
     def corner(side, name):
-        return daedal.Contact(
+        return daedal.hybrid.Contact(
             lambda t, q: q[1] + side * width * np.sin(q[2]) - height * np.cos(q[2]),
             tangent=lambda t, q: np.array([1.0, 0.0, height * np.cos(q[2]) - side * width * np.sin(q[2])]),
             mu=mu,
@@ -259,7 +260,7 @@ def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: 
         )
 
     return Model(
-        problem=daedal.unilateral(system, [corner(-1.0, "left"), corner(1.0, "right")]),
+        problem=daedal.hybrid.UnilateralProblem(system, [corner(-1.0, "left"), corner(1.0, "right")]),
         initial=([0.0, float(height), 0.0], [0.0, 0.0, 0.0]),
         extra={
             "tips": mu > width / height,

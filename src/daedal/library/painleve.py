@@ -75,7 +75,7 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
         names=["x1", "y1", "phi1", "x2", "y2", "phi2"],
         constraint_names=["pivot x", "pivot y", "joint x", "joint y", "guide"],
     )
-    problem = daedal.Friction(system, along_guide, 20.0, constraint="guide")
+    problem = daedal.hybrid.Friction(system, along_guide, 20.0, constraint="guide")
     phi1, rate1 = 3.0, 1e-3
     phi2 = -math.asin(L1 / L2 * math.sin(phi1))
     rate2 = -L1 / L2 * math.cos(phi1) / math.cos(phi2) * rate1
@@ -149,7 +149,7 @@ def painleve_rod(
         names=["x", "y", "alpha"],
         constraint_names=["floor"],
     )
-    problem = daedal.Friction(system, along_floor, mu, constraint="floor", unilateral=unilateral)
+    problem = daedal.hybrid.Friction(system, along_floor, mu, constraint="floor", unilateral=unilateral)
     c, s, sigma = math.cos(angle), math.sin(angle), math.copysign(1.0, slip)
     q, v = np.array([c, s, angle]), np.array([slip - s * rate, c * rate, rate])
     normal = (GRAVITY - rate**2 * s) / (1.0 + 3.0 * c * c + 3.0 * sigma * mu * s * c)

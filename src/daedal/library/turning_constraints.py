@@ -28,7 +28,7 @@ def stability_example1(nu: float = 1000.0) -> Model:
     --------
     >>> import daedal
     >>> model = daedal.library.stability_example1()
-    >>> options = {"fixed_step": 0.01, "method": daedal.DASSL(max_order=1)}
+    >>> options = {"fixed_step": 0.01, "method": daedal.methods.DASSL(max_order=1)}
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, formulation="index2", **options)
     >>> print(f"{abs(sol.y[:, -1] - model.reference.y).max():.1e}")
     2.0e-04
@@ -81,7 +81,7 @@ def stability_example2(nu: float = 1000.0) -> Model:
     --------
     >>> import daedal
     >>> model = daedal.library.stability_example2()
-    >>> options = {"fixed_step": 0.01, "method": daedal.DASSL(max_order=1)}
+    >>> options = {"fixed_step": 0.01, "method": daedal.methods.DASSL(max_order=1)}
     >>> for form in "projected_invariants", "index2":
     ...     sol = daedal.solve(model.problem, model.t_span, model.initial, formulation=form, **options)
     ...     print(f"{abs(sol.y[:, -1] - model.reference.y).max():.1e}")

@@ -78,7 +78,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
     --------
     >>> import daedal
     >>> model = daedal.library.violin_slip()
-    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, method=daedal.DOPRI5(), rtol=1e-8, atol=1e-8)
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, method="dopri5", rtol=1e-8, atol=1e-8)
     >>> bool(abs(sol.y[:, -1] - model.reference.y).max() < 1e-5)
     True
     """
@@ -289,8 +289,8 @@ def play_violin(
         Tolerances; `atol` is `rtol` if left out. Near t = 4.18 the string comes within 1e-3 of the speed of the bow.
         A run with a tolerance of 1e-3 lets it stick too early, and is wrong from then on: use 1e-4 or less.
     slip_method, stick_method : method, optional
-        By default ``daedal.DOPRI5()`` and ``daedal.PHEM56(norm="max")``: one node decides when to switch, and a mean
-        over all of them would let it have a larger error.
+        By default ``daedal.methods.DOPRI5()`` and ``daedal.methods.PHEM56(norm="max")``: one node decides when to
+        switch, and a mean over all of them would let it have a larger error.
     N : int
         Number of intervals, even. The data are made for 20.
     initial : tuple of array_like, optional
@@ -320,8 +320,8 @@ def play_violin(
     systems = _systems(N, compiled)
     tolerances = {"rtol": rtol, "atol": rtol if atol is None else atol}
     methods = {
-        True: daedal.PHEM56(norm="max") if stick_method is None else stick_method,
-        False: daedal.DOPRI5() if slip_method is None else slip_method,
+        True: daedal.methods.PHEM56(norm="max") if stick_method is None else stick_method,
+        False: daedal.methods.DOPRI5() if slip_method is None else slip_method,
     }
     t, m = 0.0, N // 2 - 1
     q, v = _start(initial, N)

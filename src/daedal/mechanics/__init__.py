@@ -1,4 +1,4 @@
-"""Constrained systems in compiled code: what is evaluated of them, the geometry of their constraints, formulations.
+"""Constrained systems in compiled code: evaluation, geometry of the constraints, formulations.
 
-Begin with `constrained.py` and `assembly.py`; `sparse` is the same with sparse matrices.
+Start reading at `constrained.py` and `assembly.py`; `sparse` is the counterpart for sparse matrices.
 """

@@ -1,4 +1,4 @@
-"""Making a mechanical system ready for kernels: callbacks, arrays, and the derivatives that were not given."""
+"""Preparation of a mechanical system for kernels: callbacks, arrays, and the derivatives that were not given."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _RESULTS = {
     "algebraic": "n_w",
 }
 EVALUATED = tuple(name for name in FUNCTIONS if name != "contact")
-"""The functions that kernels call; contact coordinates are eliminated before."""
+"""The functions that kernels call; contact coordinates have been eliminated."""
 
 _LONGEST_MOVE = 10.0
 _FIELDS = {"mass": "mass_function", "force": "force_function", "algebraic": "algebraic_equation"}
 
 
 class Assembly:
-    """The CONSTRAINED record of a system, with the bridge to its functions; one thread at a time may use it.
+    """The CONSTRAINED record of a system with its callbacks; not thread-safe.
 
     Parameters
     ----------
     system : MechanicalSystem
     t, q : float, array
-        Where a run starts: the point at which increments of differences are chosen.
+        Start of a run: the point at which difference increments are chosen.
     rows : sequence of int, optional
         The constraints to use; all of them by default.
     autonomous : bool
-        Whether the constraints are known not to depend on time.
+        Whether the constraints are known to be independent of time.
     setting : Setting, optional
-        All of this, if it is known already.
+        All of this, if known already.
     """
 
     def __init__(
@@ -72,19 +72,19 @@ class Assembly:
         self._made_with = system.params
         with first_use.counted():
             self.record, self.bridge = self._build(setting)
-        self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
-        self.linearisations: dict[int, Any] = {}  # exact derivatives, by the levels of the constraints in them
+        self.prepared: dict[Any, Any] = {}  # cache of a driver for this assembly
+        self.linearisations: dict[int, Any] = {}  # exact derivatives by the constraint levels they contain
         self.adopt(setting)
 
     @property
     def address(self) -> int:
-        """Where kernels find the record."""
+        """Address of the record, for kernels."""
         return self.record.address
 
-    sensitivities_at_start: Any = None  # of the run that has borrowed it, and whether named values are held
+    sensitivities_at_start: Any = None  # of the current run, and whether named values are held
 
     def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
-        """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left.
+        """Switch to another `setting` with the same rows; all state of earlier uses is discarded.
 
         `system` may be the same system with other parameters.
         """
@@ -146,9 +146,9 @@ class Assembly:
         return record, bridge
 
     def linearisation(self, levels: int):
-        """A LINEARISATION record for Newton's method, or None if the functions were not traced.
+        """LINEARISATION record for Newton's method, or None if the functions were not traced.
 
-        Constraints are differentiated on the velocity level (`levels` = 1), or on that of accelerations as well.
+        Constraints are differentiated on velocity level (`levels` = 1), or on acceleration level as well.
         """
         if levels not in self.linearisations:
             self.linearisations[levels] = self._linearisation(levels)
@@ -171,7 +171,7 @@ class Assembly:
         return Record(LINEARISATION, function=callback, rows=rows, columns=columns, n_arguments=sum(sizes))
 
     def _callbacks(self, bridge, setting: Setting) -> dict[str, Any]:
-        """The user's functions, and for compiled constraints the missing derivatives by the complex step."""
+        """The user's functions, and complex-step derivatives of compiled constraints where needed."""
         system = self.system
         callbacks = {
             name: _callback(bridge, system, name, getattr(system, name), system.params)
@@ -185,7 +185,7 @@ class Assembly:
         return callbacks | self._straight_line(bridge)
 
     def _straight_line(self, bridge) -> dict[str, Any]:
-        """What all kernels use of the code that was made for the system as a whole."""
+        """Callbacks of the system's straight-line code that all kernels use."""
         n, n_c, state = self.nx, self.n_c, argument_sizes(self.system, "force")
         layouts = {"accelerations": (state, n + n_c, 0)}
         if n_c:
@@ -196,10 +196,10 @@ class Assembly:
         return self.coded(layouts, bridge)
 
     def coded(self, layouts: dict[str, tuple[tuple[int, ...], int, int]], bridge=None) -> dict[str, Any]:
-        """Callbacks of code that was made for the system as a whole; none where that is not at hand.
+        """Callbacks of the system's straight-line code; empty if there is none.
 
-        It is made for all constraints of the system, and of no use if some are left out. A layout holds the lengths of
-        the arguments and of the result, and how many numbers follow the arguments.
+        The code covers all constraints of the system and is useless if some are left out. A layout holds the lengths of
+        the arguments and of the result, and the number of values after the arguments.
         """
         system, code, bridge = self.system, self.system.straight_line, bridge or self.bridge
         if code is None or self.n_c < system.n_lambda or not code.belongs_to(system):
@@ -222,35 +222,35 @@ class Assembly:
 
     @property
     def is_coupled(self) -> bool:
-        """Whether multipliers and algebraic variables are found by iteration, for which guesses are of use."""
+        """Whether multipliers and algebraic variables are found by iteration, which needs initial guesses."""
         return bool(self.n_w or self.record["uses_multipliers"])
 
     @property
     def has_straight_line(self) -> bool:
-        """Whether accelerations are computed by code that was made for the system as a whole."""
+        """Whether accelerations are computed by the system's straight-line code."""
         return bool(self.record["accelerations"]["kind"])
 
     def weigh(self, weight: str):
-        """Project output in the norm of the mass matrix ("M") or of the identity ("I")."""
+        """Set the norm of output projections: of the mass matrix ("M") or of the identity ("I")."""
         if weight != self.setting.weight:
             self.setting = self.setting.changed(weight=weight)
         self.output_weight = weight
 
     def set_autonomous(self, autonomous: bool):
-        """Say whether the constraints depend on time."""
+        """Set whether the constraints are independent of time."""
         if autonomous != self.setting.autonomous:
             self.setting = self.setting.changed(autonomous=autonomous)
         self.record["autonomous"] = autonomous
 
     @property
     def is_autonomous(self) -> bool:
-        """Whether the constraints are taken not to depend on time."""
+        """Whether the constraints are treated as independent of time."""
         return self.setting.autonomous
 
     def choose_weight(self, values: dict[str, np.ndarray] | None):
-        """Project in the norm of the mass matrix, unless that is singular or moves the state much farther than need be.
+        """Project in the norm of the mass matrix, unless it is singular or moves the state much farther than necessary.
 
-        The move is F g with F = M^{-1} G^T (G M^{-1} G^T)^{-1}; the shortest one is G^+ g.
+        The displacement is F g with F = M^{-1} G^T (G M^{-1} G^T)^{-1}; the shortest one is G^+ g.
         """
         self.weigh("I")
         if values is None or self.n_c == 0:
@@ -266,7 +266,7 @@ class Assembly:
             return
 
     def start(self, t: float, state: np.ndarray, guess: np.ndarray | None = None) -> ConsistentStart:
-        """Accelerations, multipliers and algebraic variables that belong to a consistent state (z, r)."""
+        """Accelerations, multipliers and algebraic variables of a consistent state (z, r)."""
         n = self.m * self.nx
         if guess is not None and guess.size == self.n_w + self.rows_given:
             guess = np.concatenate([guess[: self.n_w], guess[self.n_w :][self.rows]])[None]
@@ -277,16 +277,16 @@ class Assembly:
 
     @property
     def rows_given(self) -> int:
-        """How many constraints the system has, redundant ones included."""
+        """Number of constraints, redundant ones included."""
         return self.given.n_lambda
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
-        """The largest residuals of the constraints, on the position and on the velocity level."""
+        """Largest residuals of the constraints, on position and velocity level."""
         found = self.drifts(times, states)
         return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
 
     def drifts(self, times: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
-        """The same at each of the times."""
+        """The same at each time."""
         from daedal.mechanics.manifold import residual_points
 
         largest = np.zeros((times.size, 2))
@@ -298,7 +298,7 @@ class Assembly:
         return {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
 
     def complete(self) -> Assembly:
-        """The same system with all of its constraints, also the redundant ones."""
+        """The same system with all constraints, including redundant ones."""
         return Assembly(self.given, setting=self.setting.changed(rows=np.arange(self.given.n_lambda)))
 
     def state_names(self) -> list[str]:
@@ -310,7 +310,7 @@ class Assembly:
         return [self.given.constraint_label(int(i)) for i in self.rows]
 
     def projector(self, weight="M", levels: int | None = None):
-        """A PROJECTOR record: projection in the norm of the mass matrix, the identity or a given matrix."""
+        """PROJECTOR record: projection in the norm of the mass matrix, the identity or a given matrix."""
         from daedal.kernels.records import Record
         from daedal.mechanics.manifold import GIVEN_WEIGHT, IDENTITY_WEIGHT, MASS_WEIGHT, PROJECTOR
 
@@ -332,7 +332,7 @@ class Assembly:
         )
 
     def project(self, times, states, weight="M", levels: int | None = None) -> np.ndarray:
-        """Project the rows of `states` (z, r) in place; returns 0 for those where it succeeded."""
+        """Project the rows of `states` (z, r) in place; returns 0 for rows that succeeded."""
         from daedal.mechanics.manifold import project_points
 
         statuses = np.zeros(times.size, dtype=np.int64)
@@ -347,7 +347,7 @@ class Assembly:
         return self.m * self.nx + self.n_r
 
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
-        """Evaluate at a point; copies of the arrays of the record, or None where a function cannot be evaluated."""
+        """Evaluate at a point; returns copies of the record's arrays, or None if a function cannot be evaluated."""
         from daedal.mechanics.constrained import ACCURATE
         from daedal.mechanics.manifold import evaluate_point
 
@@ -368,7 +368,7 @@ class Assembly:
         return {name: self.record.array(name).copy() for name in names}
 
     def gradients(self, t: float, state: np.ndarray) -> np.ndarray | None:
-        """The rows of K at a state (z, r), or None where they cannot be evaluated; forces are not asked for."""
+        """Rows of K at a state (z, r), or None if they cannot be evaluated; forces are not evaluated."""
         from daedal.mechanics.constrained import JACOBIAN
 
         n = self.m * self.nx
@@ -376,12 +376,12 @@ class Assembly:
         return None if values is None else values["jacobian"]
 
     def contact_coordinates(self, times, q) -> np.ndarray:
-        """s at the rows of q, in columns."""
+        """s at the rows of q, as columns."""
         points = [contact_coordinates(self.given, t, x) for t, x in zip(times.tolist(), q, strict=True)]
         return np.array(points).reshape(times.size, self.given.n_s).T
 
     def accelerate(self, times, states, guesses=None):
-        """a, lam, r' and w at the rows of `states` (z, r); rows where they do not exist are nan."""
+        """a, lam, r' and w at the rows of `states` (z, r); rows without a solution are NaN."""
         from daedal.mechanics.manifold import accelerate_points
 
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.ascontiguousarray(np.atleast_2d(states))
@@ -402,7 +402,7 @@ class Assembly:
 
 
 def _callback(bridge, system: MechanicalSystem, name: str, function, params):
-    """The record by which kernels call a function of the system."""
+    """The record through which kernels call a function of the system."""
     n, shapes = system.n_q, argument_sizes(system, name)
     if name == "mass":
         return bridge.function(function, shapes, (n, n), store_matrix("mass", n, n), params)

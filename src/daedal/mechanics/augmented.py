@@ -10,9 +10,9 @@ from daedal.mechanics.constrained import ACCELERATION, ALGEBRAIC, CONSTRAINED, E
 
 @part
 def _damped_bias(c, damping, i):
-    """bias + sum_l alpha_l g^(l): what is added to K z_m' on the acceleration level, with Baumgarte's terms.
+    """bias + sum_l alpha_l g^(l): the term added to K z_m' on acceleration level, with Baumgarte's terms.
 
-    The polynomial of a velocity constraint is tau + alpha, with alpha the last of the coefficients.
+    The polynomial of a velocity constraint is tau + alpha, where alpha is the last of the coefficients.
     """
     value = c.bias[i]
     if damping == 0:
@@ -28,7 +28,7 @@ def _damped_bias(c, damping, i):
 
 @part
 def factor_augmented(c):
-    """Factor [[M, B], [K, 0]] as evaluated last."""
+    """Factor [[M, B], [K, 0]] with the latest values."""
     nx, by_columns = c.nx, c.kkt.data
     transpose(by_columns, c.mass)
     transpose(by_columns[:, nx:], c.jacobian)
@@ -39,7 +39,7 @@ def factor_augmented(c):
 
 @part
 def solve_augmented(c, damping=0):
-    """z_m' and lam from [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with the factors at hand."""
+    """Solve [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with existing factors."""
     nx, solution = c.nx, c.solution
     copy(solution, c.force)
     for i in range(c.n_c):
@@ -51,10 +51,10 @@ def solve_augmented(c, damping=0):
 
 @entry(EVALUATION)
 def accelerator(system, t, damping):
-    """Accelerations and multipliers.
+    """Kernel for accelerations and multipliers.
 
-    Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on
-    (lam, w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
+    Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on (lam,
+    w). Its matrix is the one of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
     """
     c = record_at(system, CONSTRAINED)
     status = evaluate(c, t, ACCELERATION | (LEVELS if damping != 0 else 0)) or factor_augmented(c)
@@ -88,7 +88,7 @@ def _coupled_residual(c, t, damping, u, residual):
 
 @part
 def accelerate_coupled(c, t, damping=0):
-    """Newton's method on (lam, w) with the factors of the augmented matrix at hand."""
+    """Newton's method on (lam, w) with existing factors of the augmented matrix."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
     state, rows = c.state, c.rows
     u, residual, shifted = c.inner[0], c.inner[1], c.inner[2]

@@ -1,4 +1,4 @@
-"""Which function of a mechanical system cannot be evaluated, where compiled code knows only that one cannot."""
+"""Names the function of a mechanical system that cannot be evaluated, if compiled code only reports a failure."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from daedal.problems.compile import last_argument
 
 
 def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None) -> str | None:
-    """The function that cannot be evaluated at a state (q, v, r), and how that shows; None if all can.
+    """Description of the function that fails at a state (q, v, r); None if all can be evaluated.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None)
             values = np.asarray(getattr(result, "data", result) if hasattr(result, "tocsr") else result, dtype=float)
         except Unevaluable as error:
             return f"{name} raises Unevaluable: {error}".rstrip(": ")
-        except Exception as error:  # it is only described here; where it matters it is passed on unchanged
+        except Exception as error:  # only described here; the run passes the exception on unchanged
             return f"{name} raises {type(error).__name__}: {error}".rstrip(": ")
         if not np.all(np.isfinite(values)):
             return f"{name} returns NaN or infinity"

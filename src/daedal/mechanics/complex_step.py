@@ -1,9 +1,9 @@
-r"""Derivatives of compiled constraints by the complex step: exact to round-off, without subtraction.
+r"""Complex-step derivatives of compiled constraints: exact to round-off, without subtraction.
 
 .. math:: \partial g_i / \partial q_j = \operatorname{Im} g_i(t, q + i \varepsilon e_j) / \varepsilon
 
-It needs a function that Numba compiles for complex arguments and that is analytic; whether it is, shows by comparison
-with differences.
+Requires an analytic function that Numba compiles for complex arguments; analyticity is checked by comparison with
+differences.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ def complex_derivatives(constraint, n_q: int, n_g: int, n_p: int):
     r"""Compiled ``jacobian(t, q, tuning)``, ``partial_t(t, q, tuning)`` and ``bias(t, q, v, tuning)`` of a constraint.
 
     The bias is :math:`\gamma = -d^2/ds^2\, g(t + s, q + s v)`: a fourth-order difference of complex-step slopes.
-    `tuning` holds the `n_p` parameters of the constraint (which takes none if that is -1), then the increments of the
-    coordinates and of the time.
+    `tuning` holds the `n_p` parameters of the constraint (-1: it takes none), then the increments of the coordinates
+    and of the time.
     """
     import numba
 

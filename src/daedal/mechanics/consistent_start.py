@@ -1,4 +1,4 @@
-"""Where a run of a constrained system begins."""
+"""Starting point of a run of a constrained system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass
 class ConsistentStart:
-    """Consistent values from which a run begins: z = (q, v), r, w, accelerations and multipliers of the rows in use."""
+    """Consistent values at the start of a run: z = (q, v), r, w, accelerations and multipliers of the rows in use."""
 
     t: float
     z: np.ndarray
@@ -18,10 +18,10 @@ class ConsistentStart:
     r: np.ndarray = field(default_factory=lambda: np.zeros(0))
     rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
     w: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    direction: int = 1  # of time: -1 if the run goes backwards, where damping changes its sign
+    direction: int = 1  # of time: -1 for backward integration, which flips the sign of damping
 
     def towards(self, sign: float) -> ConsistentStart:
-        """The start of a run in this direction of time."""
+        """The same start for this direction of time."""
         return self if sign * self.direction > 0 else replace(self, direction=int(sign))
 
     @property

@@ -1,14 +1,14 @@
-r"""Constrained systems of order m as kernels see them, and everything that is evaluated of them.
+r"""Constrained systems of order m as seen by kernels, and their evaluation.
 
     M(t, z) z_m' = f(t, z, r, w, lam) - B lam,   z_j' = z_{j+1} (j < m),   g(t, z_1) = 0,   c(t, z_{m-1}, z_m) = 0
 
 A mechanism has m = 2, z = (q, v) and B = K^T; a linear Hessenberg DAE any m. The rows of K are the gradients of the
-holonomic constraints g (n_g of them, which exist on all levels) and of the velocity constraints c (on the two highest
-levels only). Level l of a constraint is its l-th derivative,
+holonomic constraints g (n_g of them, on all levels) and of the velocity constraints c (on the two highest levels only).
+Level l of a constraint is its l-th derivative,
 
     g^(l) = K z_{l+1} + ...,    g^(m) = K z_m' + bias.
 
-What the user did not supply is formed by differences that keep about ten digits (:mod:`.differences`).
+Derivatives not given by the user are formed by differences with about ten accurate digits (:mod:`.differences`).
 """
 
 from math import comb
@@ -24,9 +24,9 @@ from daedal.kernels.vectors import copy
 
 MECHANICAL, LINEAR = 0, 1
 
-# What is to be evaluated.
+# Flags: quantities to evaluate.
 MASS, FORCE, POSITION, JACOBIAN, VELOCITY, BIAS, RATE, ALGEBRAIC = 1, 2, 4, 8, 16, 32, 64, 128
-ACCURATE = 256  # G to sixth order, for single looks
+ACCURATE = 256  # G to sixth order, for single evaluations
 LEVELS = POSITION | VELOCITY
 DYNAMICS = MASS | FORCE | JACOBIAN
 ACCELERATION = DYNAMICS | BIAS
@@ -44,13 +44,13 @@ FUNCTIONS = (
     "state_rate",
     "algebraic_equation",
     "coefficients",
-    "accelerations",  # straight-line code, if there is any
+    "accelerations",  # straight-line code, if available
     "position_correction",
     "velocity_correction",
     "stage",
 )
 PROBES = 8
-"""Vectors of all constraints that differences work on."""
+"""Number of vectors of all constraints used as workspace by differences."""
 SIZES = ("kind", "m", "nx", "n_g", "n_c", "n_r", "n_w", "all_g", "all_v", "n_arguments", "n_coefficients")
 
 
@@ -62,12 +62,12 @@ CONSTRAINED = Struct(
         ("autonomous", INTEGER),
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
-        ("length", FLOAT),  # of a machine, in which positions are measured that are near zero; 0 where nothing is known
+        ("length", FLOAT),  # typical length of a machine, the scale for positions near zero; 0 if unknown
         ("time_increment", FLOAT),
-        ("t_first", FLOAT),  # of the run, for which increments are chosen
+        ("t_first", FLOAT),  # of the run that increments are chosen for
         ("t_last", FLOAT),
-        ("searches", INTEGER),  # for increments, in this run
-        ("patience", INTEGER),  # evaluations before the next one
+        ("searches", INTEGER),  # number of increment searches in this run
+        ("patience", INTEGER),  # evaluations before the next search
         *[(name, CALLBACK) for name in FUNCTIONS],
         ("rows", i64["n_c"]),
         ("state", f64["n_state"]),
@@ -84,14 +84,14 @@ CONSTRAINED = Struct(
         ("all_velocity", f64["all_g + all_v"]),
         ("all_bias", f64["all_g + all_v"]),
         ("all_jacobian", f64["all_g + all_v", "nx"]),
-        ("increments", f64[2, "nx"]),  # for derivatives along a line; those of single coordinates
+        ("increments", f64[2, "nx"]),  # for derivatives along a line; for single coordinates
         ("probes", f64[PROBES, "all_g + all_v"]),
         ("acceleration", f64["nx"]),
         ("multipliers", f64["n_c"]),
         ("solution", f64["nx + n_c"]),
         ("inner", f64[3, "n_c + n_w"]),
         ("binomials", f64["m + 1", "m + 1"]),
-        ("given", f64["nx"]),  # working memory of the look at a start: positions as they are given,
+        ("given", f64["nx"]),  # workspace for checking a start: positions as given,
         ("guesses", f64["n_w + n_c"]),
         ("factors", f64[2, "nx", "nx"]),  # of M, and of M + sum_i m K_i^T K_i / |K_i|^2
         ("gradients", f64["n_c", "nx"]),
@@ -115,13 +115,13 @@ def binomials(m: int) -> np.ndarray:
 
 @part
 def fetch(callback, t, state, n_arguments, n_result):
-    """Call a function of the user with the first entries of `state`; the result stands behind them in the block."""
+    """Call a user function with the first entries of `state`; the result is stored after them in the block."""
     return fetch_at(callback, t, data_of(state), n_arguments, 0, 0, 0, 0, callback.block + 8 * n_arguments, n_result)
 
 
 @part
 def load_state(c, z, r):
-    """Write z and r, which may be columns of matrices, to ``c.state``; w and lam stay as they are, as a guess."""
+    """Write z and r, which may be columns of matrices, to ``c.state``; w and lam are kept as a guess."""
     n, state = c.m * c.nx, c.state
     for i in range(min(n, z.size)):
         state[i] = z[i]
@@ -131,7 +131,7 @@ def load_state(c, z, r):
 
 @part
 def load(c, z, r, w, lam):
-    """Write the variables to ``c.state``; multipliers of rows that were left out as redundant are zero."""
+    """Write the variables to ``c.state``; multipliers of redundant rows are zero."""
     load_state(c, z, r)
     n = c.m * c.nx
     state, rows = c.state, c.rows
@@ -143,13 +143,13 @@ def load(c, z, r, w, lam):
 
 @part
 def load_start(c, z, r, w, lam):
-    """Write the variables of a start, and its multipliers as the first guess."""
+    """Write the variables of a start, with its multipliers as the first guess."""
     load(c, z, r, w, lam)
     copy(c.multipliers, lam[: c.n_c])
 
 
 EVALUATION = i64(i64, f64, i64)
-"""The C signature of evaluator and accelerator: status = f(system, t, what), f(system, t, damping)."""
+"""C signature of evaluator and accelerator: status = f(system, t, what), f(system, t, damping)."""
 
 _call_evaluator = caller(EVALUATION)
 
@@ -162,7 +162,7 @@ def evaluate(c, t, what):
 
 @inlined
 def accelerate(c, t, damping=0):
-    """Accelerations and multipliers at the variables in ``c.state``, with everything they need evaluated.
+    """Accelerations and multipliers at the variables in ``c.state``, evaluating all prerequisites.
 
     `damping` is the address of Baumgarte's coefficients alpha_0 .. alpha_{m-1} and that of velocity constraints; 0 for
     none.

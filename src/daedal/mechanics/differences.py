@@ -1,15 +1,16 @@
-r"""Derivatives of constraints by differences, and how far to move for them: compiled, found where the run is.
+r"""Compiled difference quotients for constraint derivatives, with increments chosen along the run.
 
 A column of G is a central difference of second order, 2 calls. The velocity level and the bias are the first and second
-derivative of phi(s) = g(t + s, q + s v), to sixth order from the same 6 calls; time needs no differences of its own.
+derivative of phi(s) = g(t + s, q + s v), to sixth order from the same 6 calls; time needs no separate differences.
 
-The increments follow from two numbers for each coordinate, found by :func:`search`: the length L over which the
-derivative changes, and the rounding errors of g, as a part n of what it changes by over L. The errors
+The increments follow from two numbers per coordinate, found by :func:`search`: the length L over which the derivative
+changes, and the rounding error of g, as a fraction n of its change over L. The errors
 
     G:  (h/L)^2 / 6 + n L/h            bias:  (s/L)^6 / 560 + 6 n (L/s)^2
 
-are least near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards, up to
-the first that disagrees: from above, an increment of whole periods would look as if nothing depended on the coordinate.
+are minimal near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards, up
+to the first that disagrees: from above, an increment of whole periods would suggest that nothing depends on the
+coordinate.
 """
 
 import numpy as np
@@ -21,23 +22,23 @@ from daedal.kernels.vectors import add_product, copy
 from daedal.mechanics.constrained import CONSTRAINED, fetch
 
 _EPS = float(np.finfo(float).eps)
-_RATIO = 10.0  # between increments that are compared
-_LEAST = 1e-11  # the first one, as a part of the coordinate
-_SMALLEST = 1e-24  # but no less than this part of the largest one, or of 1
+_RATIO = 10.0  # ratio of consecutive increments that are compared
+_LEAST = 1e-11  # the first one, as a fraction of the coordinate
+_SMALLEST = 1e-24  # but no less than this fraction of the largest coordinate, or of 1
 _AGREE, _AGREE_EVEN = 1e-6, 1e-4
-_MARGIN = 10.0  # of rounding errors beyond their estimate
+_MARGIN = 10.0  # safety factor on the estimated rounding errors
 _ROUGHLY = 1e-6
-_FEATURE = 1e3  # rounding errors by which a constraint changes that seemed not to depend on a coordinate
-_BISECTIONS, _RAMP = 12, 1e-2  # part of a change by which it may begin if it is not a rounding error
-_BEYOND = 1e6  # times the increment of a first change to one side, the other one is looked at
-_LONGEST = 0.1  # the last one
-_ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L where n is the unit round-off
+_FEATURE = 1e3  # change, in rounding errors, of a constraint that seemed independent of a coordinate
+_BISECTIONS, _RAMP = 12, 1e-2  # fraction of a change that may occur in its first interval unless it is a rounding error
+_BEYOND = 1e6  # ratio to the increment of a first change beyond which the opposite difference is tried
+_LONGEST = 0.1  # the largest increment
+_ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L if n is the unit round-off
 _NOISIEST = 1e-4
 
-_DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination is then right to seven digits
+_DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination still has seven digits
 _DISAGREE_JACOBIAN = 1e-6
 _TOO_NOISY, _EXPECTED = 1e-9, 100.0
-_NOISY_LINE = 1e-6  # fifty times the rounding errors beside the terms of G v
+_NOISY_LINE = 1e-6  # fifty times the rounding errors relative to the terms of G v
 _FREE_SEARCHES, _EVALUATIONS_PER_SEARCH, _WAIT = 50, 20, 50
 
 
@@ -63,10 +64,10 @@ def all_constraints(c, t, state, target):
 
 @part
 def search(c, t, anywhere):
-    """Increments at the variables in ``c.state``; 0, or a status if the constraints have no values there.
+    """Choose increments at the variables in ``c.state``; returns 0, or a status if the constraints cannot be evaluated.
 
-    With `anywhere`, coordinates may be moved by 1 and more where nothing shows, and the time to before the start: what
-    is raised there has to be harmless.
+    With `anywhere`, coordinates without visible influence may be moved by 1 and more, and the time to before the start;
+    exceptions raised there must be ignored.
     """
     nx, state, shifted = c.nx, c.state, c.shifted
     increments, singles = c.increments[0], c.increments[1]
@@ -92,7 +93,7 @@ def search(c, t, anywhere):
             along, single = _ALONG * _EPS**0.125 * length, (3.0 * _EPS) ** (1.0 / 3.0) * length
             if not anywhere and increments[j] >= along:
                 continue
-        elif length == np.inf:  # linear: any increment is right, as far as it was looked
+        elif length == np.inf:  # linear as far as tested: any increment is right
             along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
             single = along
         increments[j], singles[j] = along, single
@@ -103,7 +104,7 @@ def search(c, t, anywhere):
 
 @part
 def _search_time(c, t, shifted, anywhere):
-    """The increment of the time, never beyond the interval of the run by more than constraints at rest would allow."""
+    """The increment of time, within the interval of the run unless constraints at rest allow more."""
     span, resolution = abs(c.t_last - c.t_first), 4.0 * _EPS * abs(t)
     longest = _LONGEST * span
     slowest = _ALONG * _EPS**0.125 * longest
@@ -119,7 +120,7 @@ def _search_time(c, t, shifted, anywhere):
 
 @part
 def _sizes_of_terms(c, t, shifted):
-    """How large the terms are whose sum each constraint is: roughly sum_j |G_ij q_j|, from one-sided differences."""
+    """Sizes of the terms that each constraint sums, roughly sum_j |G_ij q_j|, from one-sided differences."""
     nx, rows = c.nx, c.all_g + c.all_v
     here, ahead, sizes = c.probes[0], c.probes[1], c.probes[7]
     sizes[:] = 0.0
@@ -140,10 +141,10 @@ def _sizes_of_terms(c, t, shifted):
 
 @part
 def _scale(c, t, shifted, j, low, high):
-    """The length over which derivatives with respect to z_j (or t, j = nx) change, and the noise as a part of it.
+    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the noise relative to it.
 
-    Then the increment at which the change showed: farther off, nothing is known of it.
-    0 if no constraint depends on it, infinite if they are linear as far as it was looked.
+    Also returns the increment at which the change appeared; beyond it nothing is known. The length is 0 if no
+    constraint depends on the variable, infinite if they are linear as far as tested.
     """
     nx, rows = c.nx, c.all_g + c.all_v
     probes = c.probes
@@ -170,7 +171,8 @@ def _scale(c, t, shifted, j, low, high):
                 seen = seen or move > 0.0
                 if before > 0.0:
                     if odd_before[i] == 0.0 and even_before[i] == 0.0 and move > _FEATURE * noise[i]:
-                        # flat as far as the last increment: something begins here, or it was lost in large terms
+                        # flat up to the last increment: a dependence begins here, or was lost in the rounding of large
+                        # terms
                         jump = _step_of_rounding(c, t, shifted, j, kept, before, h, high, i)
                         if jump == 0.0:
                             length = min(length, half)
@@ -178,7 +180,7 @@ def _scale(c, t, shifted, j, low, high):
                     change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
                     if before < 2.0 * low:
                         noise[i] = max(noise[i], min(before * change, 1e-4 * size))
-                    # a quotient that happens to vanish is judged beside the other one
+                    # a quotient that happens to vanish is compared with the opposite one
                     rounding, usual = _MARGIN * noise[i] / before, abs(odd_before[i]) + half * abs(even_before[i])
                     if change > _AGREE * usual + rounding:
                         if steady[i] == 1.0 or steady[i] == 3.0:
@@ -202,7 +204,7 @@ def _scale(c, t, shifted, j, low, high):
         return 0.0, _EPS, before
     if length == np.inf and unsettled > 0.0:
         length = before = _descend(c, t, shifted, j, kept, before, low, unsettled)
-    if length == np.inf:  # of a quadratic function, the change of the gradient must not hide the gradient
+    if length == np.inf:  # for a quadratic function, the change of the gradient must not hide the gradient
         for i in range(rows):
             if abs(even_before[i]) * before > abs(odd_before[i]):
                 before = abs(odd_before[i]) / abs(even_before[i])
@@ -216,10 +218,10 @@ def _scale(c, t, shifted, j, low, high):
 
 @part
 def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
-    """By how much constraint i changes where it first does, between increments low and h; 0 if that is no rounding.
+    """Size of the first change of constraint i between increments low and h; 0 if it is not a rounding error.
 
-    Terms that cancel, and whose derivatives vanish as well, show in no other way: 20 + 20 cos q near q = pi. What is
-    lost in their rounding errors begins with a step, unlike a ramp, and goes on to both sides, unlike a jump.
+    Cancelling terms whose derivatives vanish as well, such as 20 + 20 cos q near q = pi, are not visible otherwise. A
+    change lost in their rounding errors starts with a step, unlike a ramp, and continues on both sides, unlike a jump.
     """
     here, ahead, behind = c.probes[0, i], c.probes[1], c.probes[2]
     whole = max(abs(ahead[i] - here), abs(behind[i] - here))
@@ -244,7 +246,7 @@ def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
 
 @part
 def _descend(c, t, shifted, j, kept, high, low, largest):
-    """The increment below which a quotient that never settles, as that of x^3 at 0, is nothing beside its largest."""
+    """Increment below which a quotient that never settles, as for x^3 at 0, is negligible relative to its maximum."""
     ahead, behind, steady = c.probes[1], c.probes[2], c.probes[6]
     h, quotient = high, largest
     while h > low and quotient > _AGREE * largest:
@@ -276,19 +278,19 @@ def _both_sides(c, t, shifted, j, up, down, ahead, behind):
 
 @part
 def may_search(c):
-    """Whether increments may be chosen anew: not for a while after it did not help, and not too often."""
+    """Whether increments may be chosen again: not soon after a search without effect, and not too often."""
     return c.evaluations >= c.patience and c.searches < _FREE_SEARCHES + c.evaluations // _EVALUATIONS_PER_SEARCH
 
 
 @part
 def did_not_help(c):
-    """Wait with the next search, the longer the more there were: changes of increments are jumps for a method."""
+    """Delay the next search, longer each time: changes of increments are discontinuities for a method."""
     c.patience = c.evaluations + _WAIT * c.searches
 
 
 @entry(i64(i64, f64, f64[:]))
 def find_increments(system, t, z):
-    """Increments for a run from (t, z), into the record; 0, or a status if there are no values."""
+    """Choose increments for a run from (t, z) and store them in the record; 0, or a status if evaluation fails."""
     c = record_at(system, CONSTRAINED)
     copy(c.state, z)
     return search(c, t, True)
@@ -301,7 +303,7 @@ def find_increments(system, t, z):
 def differentiate(c, function, t, state, variable, jacobian):
     """d function / d z_j for nx variables from `variable` on, by central differences.
 
-    Returns a status, and whether the increments have become far too short, so that rounding errors dominate.
+    Returns a status, and whether the increments have become so short that rounding errors dominate.
     """
     nx, rows, n_arguments = c.nx, jacobian.shape[0], variable + c.nx
     shifted, increments, singles = c.shifted, c.increments[0], c.increments[1]
@@ -312,7 +314,7 @@ def differentiate(c, function, t, state, variable, jacobian):
         kept = state[variable + j]
         h = singles[j] if variable == 0 else max(abs(kept), 1.0)
         up, down = kept + h, kept - h
-        if not up > down:  # found where this coordinate was far smaller
+        if not up > down:  # chosen when this coordinate was far smaller
             up, down = kept + 4.0 * _EPS * abs(kept), kept - 4.0 * _EPS * abs(kept)
             too_noisy = True
         shifted[variable + j] = up
@@ -336,14 +338,14 @@ def differentiate(c, function, t, state, variable, jacobian):
                 clearest = min(clearest, _EPS * size / abs(change))
         shifted[variable + j] = kept
         if variable == 0 and _TOO_NOISY < clearest < np.inf:
-            n = (h / (1.05 * increments[j])) ** 4.8  # for which the increments were chosen
+            n = (h / (1.05 * increments[j])) ** 4.8  # ratio to the length for which the increments were chosen
             too_noisy = too_noisy or clearest > _EXPECTED * n ** (2.0 / 3.0)
     return 0, too_noisy
 
 
 @part
 def differentiate_accurately(c, function, t, state, jacobian):
-    """The same with respect to the coordinates to sixth order, three times as expensive."""
+    """The same with respect to the coordinates to sixth order, at three times the cost."""
     nx, rows = c.nx, jacobian.shape[0]
     shifted, increments = c.shifted, c.increments[0]
     copy(shifted, state[:nx])
@@ -372,7 +374,7 @@ def differentiate_accurately(c, function, t, state, jacobian):
 def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
     """First and second derivative of f(t + s, q + s v[, v]) at s = 0, to sixth order; of f(t + s, q) if not `moving`.
 
-    Returns a status, and whether quotients of different increments disagree.
+    Returns a status, and whether quotients with different increments disagree.
     """
     nx = c.nx
     values, shifted = floats(function.block + 8 * n_arguments, rows), c.shifted
@@ -387,7 +389,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
     s = 1.0 / speed
     if not c.autonomous:
         s = min(s, max(abs(c.t_last - t), 4e-3 * abs(c.t_last - c.t_first)) / 3.0)
-        s = (t + s) - t  # so that no time is rounded
+        s = (t + s) - t  # avoids rounding of times
     copy(shifted, state[:n_arguments])
     for k in range(-3, 4):
         for j in range(nx):
@@ -423,7 +425,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
 
 @part
 def _terms(c, state, row, variable):
-    """The sizes of the terms of K_i v, and of K_i z with z from `variable` on; K as it was evaluated last."""
+    """Sizes of the terms of K_i v, and of K_i z with z from `variable` on; K with its latest values."""
     nx, jacobian = c.nx, c.all_jacobian[row]
     terms, size = 0.0, 0.0
     for j in range(nx):
@@ -434,7 +436,7 @@ def _terms(c, state, row, variable):
 
 @part
 def contradicts(c, state, rate):
-    """Whether G v of constraints that do not depend on time differs from their derivative along the motion."""
+    """Whether G v of time-independent constraints differs from their derivative along the motion."""
     nx, singles = c.nx, c.increments[1]
     for i in range(c.all_g):
         terms, size = _terms(c, state, i, 0)

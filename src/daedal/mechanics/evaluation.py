@@ -1,8 +1,8 @@
-"""Evaluating a constrained system: the user's functions, and differences where they are missing.
+"""Evaluation of a constrained system: the user's functions, and differences for missing derivatives.
 
-Differences judge themselves by what they have computed anyway. Where quotients disagree, increments are chosen anew.
+Differences check themselves with values computed anyway. If quotients disagree, increments are chosen again.
 
-Compiled once: all other kernels reach it through its address, which stands in the record of the system.
+Compiled once: all other kernels call it through its address, stored in the record of the system.
 """
 
 from daedal.kernels.callbacks import is_given
@@ -38,7 +38,7 @@ from daedal.mechanics.differences import (
 
 @entry(EVALUATION)
 def evaluator(system, t, what):
-    """What :func:`evaluate` calls: compiled once, it is reached through its address by every kernel."""
+    """The kernel called by :func:`evaluate`: compiled once, and called through its address."""
     return _evaluate(record_at(system, CONSTRAINED), t, what)
 
 
@@ -97,9 +97,9 @@ def _evaluate_holonomic(c, t, state, what):
 
 @part
 def _derivatives(c, t, state, what):
-    """G, G v + g_t and the bias as far as differences give them; a status, and whether their increments are doubtful.
+    """G, G v + g_t and the bias as far as differences provide them; a status, and whether increments are doubtful.
 
-    Constraints that do not depend on time have G v for their derivative along the motion: that is compared as well.
+    For constraints independent of time, G v is the derivative along the motion, which is checked as well.
     """
     nx, rows, doubtful = c.nx, c.all_g, False
     status = 0
@@ -127,7 +127,7 @@ def _derivatives(c, t, state, what):
 
 @part
 def _velocity_level(c, t, state):
-    """g' = G v + g_t, term by term: where g_t is given, or for accurate looks."""
+    """g' = G v + g_t, term by term: if g_t is given, or for accurate evaluations."""
     nx, rows = c.nx, c.all_g
     velocity, jacobian = c.all_velocity[:rows], c.all_jacobian
     status, partial_t = 0, c.probes[PROBES - 1, :rows]
@@ -239,7 +239,7 @@ def _evaluate_linear(c, t, what):
     level, bias, binomial = c.level, c.bias, c.binomials
     for order in range(m + 1):
         if m == 2 and not what & (POSITION if order == 0 else VELOCITY if order == 1 else BIAS):
-            continue  # who does not ask for a level must find it unchanged
+            continue  # levels not requested must remain unchanged
         for i in range(ny):
             value = r_rows[order, i]
             for j in range(min(order + 1, m)):

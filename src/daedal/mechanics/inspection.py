@@ -1,14 +1,14 @@
-r"""A look at every accepted step: whether the constraints changed as their derivatives say.
+r"""Check after every accepted step that the constraints changed as their derivatives predict.
 
 Along the straight line from one accepted point to the next, with the derivatives at both ends,
 
     g(t_1, q_1) - g(t_0, q_0) = 1/2 (G_0 + G_1) (q_1 - q_0) + h/2 (g_{t,0} + g_{t,1}) + ...
 
-A gross disagreement makes the step be repeated, with increments that are chosen anew at its end, and shorter. If it
-does not go away, the run stops and the constraint is named. Constraints that were taken not to depend on time are
-evaluated at other times, and derivatives by the complex step are compared with differences.
+After a gross disagreement the step is repeated, shorter and with increments chosen again at its end. If it persists,
+the run stops with a message that names the constraint. Constraints treated as independent of time are evaluated at
+other times, and complex-step derivatives are compared with differences.
 
-A few calls of the constraints for a step; none where all derivatives are given, or made of a trace without switches.
+This costs a few constraint evaluations per step; none if all derivatives are given, or traced without switches.
 """
 
 import numpy as np
@@ -26,26 +26,26 @@ DEPENDS_ON_TIME, NOT_ANALYTIC, UNEXPLAINED = HOOK_STOP + 4, HOOK_STOP + 5, HOOK_
 
 NO_CHANGES, ALL_CHANGES, CHANGES_WITH_TIME = 0, 1, 2
 
-_GROSS = 0.5  # part of the terms of the predicted change
-_CURVED = 0.5  # part of h^2 g''
-_NEGLIGIBLE = 1e-7  # part of the terms of the constraint
-_NOT_THE_SAME = 1e-5  # relative disagreement of the complex step and differences
+_GROSS = 0.5  # fraction of the terms of the predicted change
+_CURVED = 0.5  # fraction of h^2 g''
+_NEGLIGIBLE = 1e-7  # fraction of the terms of the constraint
+_NOT_THE_SAME = 1e-5  # relative difference between the complex step and differences
 _MOST_REPETITIONS = 6
-_TIMES = 64.0  # at which constraints are looked at over the interval, besides the ends of steps
+_TIMES = 64.0  # number of times in the interval at which constraints are evaluated, besides the ends of steps
 
 INSPECTION = Struct(
     "INSPECTION",
     [
         ("system", at(CONSTRAINED)),
-        ("changes", INTEGER),  # when changes of g are compared with predictions
+        ("changes", INTEGER),  # whether changes of g are compared with predictions
         ("complex_step", INTEGER),
-        ("timeless", INTEGER),  # whether it matters that the constraints do not depend on time
+        ("timeless", INTEGER),  # whether independence of time is checked
         ("started", INTEGER),
         ("t", FLOAT),
         ("repetitions", INTEGER),
         ("beyond", FLOAT),  # where the last of them ended
-        ("worst", INTEGER),  # the constraint that changed otherwise
-        ("found", FLOAT),  # by how much,
+        ("worst", INTEGER),  # the constraint with an unexpected change
+        ("found", FLOAT),  # its change,
         ("expected", FLOAT),  # and the prediction
         ("q", f64["system.nx"]),
         ("position", f64["system.all_g"]),
@@ -59,7 +59,7 @@ INSPECTION = Struct(
 
 @entry(HOOK)
 def inspect(record, t, h, y):
-    """Look at the point in ``c.state``, to which a step h has led; h = 0 at the start."""
+    """Check the point in ``c.state`` reached by a step h; h = 0 at the start."""
     p = record_at(record, INSPECTION)
     c = p.system
     if h == 0.0:
@@ -95,7 +95,7 @@ def inspect(record, t, h, y):
 
 @part
 def _repeat(p, c, t):
-    """Have the step done again, with other increments; UNEXPLAINED if that has not led beyond this place for long."""
+    """Repeat the step with other increments; UNEXPLAINED after too many repetitions at this place."""
     p.beyond = t
     p.repetitions += 1
     if p.repetitions > _MOST_REPETITIONS:
@@ -109,7 +109,7 @@ def _repeat(p, c, t):
 
 @part
 def _partial_t(p, c, i):
-    """g_t of row i: what of the derivative along the motion is not G v."""
+    """g_t of row i: the derivative along the motion minus G v."""
     nx = c.nx
     if c.autonomous:
         return 0.0
@@ -130,7 +130,7 @@ def _keep(p, c, t):
 
 @part
 def _is_explained(p, c, t):
-    """Whether g has changed as predicted, within gross limits; otherwise the worst constraint is kept."""
+    """Whether g has changed as predicted, within gross limits; otherwise the worst constraint is recorded."""
     nx, rows, h = c.nx, c.all_g, t - p.t
     q, q_before, jacobian, before = c.state, p.q, c.all_jacobian, p.jacobian
     position, position_before, partial_t = c.all_position, p.position, p.partial_t
@@ -155,7 +155,7 @@ def _is_explained(p, c, t):
 
 @part
 def _is_not_analytic(p, c):
-    """Whether differences along the motion contradict what the complex step gave."""
+    """Whether differences along the motion contradict the complex step."""
     nx, velocity, rate, v = c.nx, c.all_velocity, p.values[0], c.state[c.nx :]
     jacobian = c.all_jacobian
     for i in range(c.all_g):
@@ -169,7 +169,7 @@ def _is_not_analytic(p, c):
 
 @part
 def _depends_on_time(p, c, t, h):
-    """DEPENDS_ON_TIME if the constraints differ at times inside of the step, else 0 or the status of an exception."""
+    """DEPENDS_ON_TIME if the constraints differ at times within the step, otherwise 0 or the status of an exception."""
     state, values, reference = c.state, p.values[0], p.values[1]
     status = all_constraints(c, c.t_first, state, reference)
     if status != 0:
@@ -187,15 +187,15 @@ def _depends_on_time(p, c, t, h):
 
 
 def make_inspection(assembly, *, changes: bool):
-    """The INSPECTION record of an assembled system; None if all derivatives that matter are given.
+    """INSPECTION record of an assembled system; None if all relevant derivatives are given.
 
-    Without `changes`, as with constant steps, which may be as coarse as the user likes, changes are not predicted.
+    Without `changes`, as for constant steps, which may be arbitrarily coarse, changes are not predicted.
     """
     from daedal.kernels.records import Record
     from daedal.mechanics.probes import asks_for_time
 
     system, rows, compares = assembly.system, assembly.system.n_constraints, NO_CHANGES
-    # Exact derivatives of a function with jumps, made of its trace, do not know of them.
+    # Exact derivatives of a traced function do not reveal its jumps.
     may_jump = not getattr(system.constraint, "is_smooth", True)
     if changes and rows and (system.constraint_jacobian is None or may_jump):
         compares = ALL_CHANGES
@@ -213,12 +213,12 @@ def make_inspection(assembly, *, changes: bool):
 
 
 def unexplained(assembly, inspection, t: float) -> str:
-    """What there is to say where a constraint did not change as its derivatives say."""
+    """Message for a constraint that did not change as its derivatives predict."""
     name = assembly.given.constraint_label(int(inspection["worst"]))
     return (
-        f"Stopped at t = {t:.10g}: the constraint {name} changes by {float(inspection['found']):.4g} between "
-        f"t = {float(inspection['t']):.10g} and there, but {float(inspection['expected']):.4g} is what its derivatives "
-        "say, however short the step. It jumps there, or changes faster than differences can tell. "
-        "Remedy: if it jumps, give the time as a break point and a state that satisfies it afterwards; otherwise give "
+        f"Stopped at t = {t:.10g}: the constraint {name} changes by {float(inspection['found']):.4g} after t = "
+        f"{float(inspection['t']):.10g}, but its derivatives predict {float(inspection['expected']):.4g}, however "
+        "short the step. It jumps there, or changes faster than differences can resolve. Remedy: if it jumps, "
+        "give the time as a break point and a state that satisfies it afterwards; otherwise give "
         "constraint_jacobian and constraint_t."
     )

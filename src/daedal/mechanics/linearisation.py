@@ -1,6 +1,6 @@
-"""The exact derivatives of a mechanism, for Newton's method: how kernels ask for them, and read them.
+"""Exact derivatives of a mechanism for Newton's method: evaluation and layout.
 
-A traced mechanism brings one function along that gives the matrix of
+A traced mechanism has one function that computes the matrix of
 
     rows      M a + K^T lam - f (nx) | -f_d (n_r) | d (n_w) | all constraints, velocity level | ... acceleration level
     columns   q | v | r | w | lam, where forces depend on it
@@ -37,7 +37,7 @@ def linearise(lin, c, t, a, lam):
 
 @inlined
 def derivatives(lin):
-    """The matrix, column by column."""
+    """The matrix, by columns."""
     return float_rows(lin.function.block + 8 * lin.n_arguments, lin.columns, lin.rows)
 
 
@@ -50,7 +50,7 @@ def balance_by(c, found, i, j, fq, fv, fa):
 
 @inlined
 def level_by(c, found, level, k, j, fq, fv, fa):
-    """The derivative of a level of constraint k with respect to coordinate j; K as evaluated last."""
+    """Derivative of a level of constraint k with respect to coordinate j, with the latest K."""
     gradient = c.jacobian[k, j]
     if level == 0:
         return fq * gradient
@@ -63,10 +63,10 @@ def level_by(c, found, level, k, j, fq, fv, fa):
 
 @part
 def acceleration_by(c, found, damping, column, target):
-    """Minus the derivative of the accelerations, with the factors of the augmented matrix at hand.
+    """Minus the derivative of the accelerations, with existing factors of the augmented matrix.
 
-    The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with a and lam as
-    they are in the system; Baumgarte's coefficients stand at the address `damping`. Forces must not depend on lam or w.
+    The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with the system's
+    current a and lam; `damping` is the address of Baumgarte's coefficients. Forces must not depend on lam or w.
     """
     nx, n_g, solution = c.nx, c.n_g, c.solution
     of_q, of_v, j = column < nx, nx <= column < 2 * nx, column % nx

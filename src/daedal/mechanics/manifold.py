@@ -1,7 +1,7 @@
-r"""Projection onto the constraint manifolds, and a look at their geometry.
+r"""Projection onto the constraint manifolds, and checks of their geometry.
 
 The weighted projection of Ascher and Petzold (4.20): the nearest point with g(t, q) = 0 in the norm of W, then the
-nearest velocity with G v + g_t = 0 (and the velocity constraints),
+nearest velocity with G v + g_t = 0 (and satisfying the velocity constraints),
 
     [ W  G^T ] [ dq ]   [  0 ]          [ W  K^T ] [ dv ]   [     0     ]
     [ G   0  ] [ nu ] = [ -g ],         [ K   0  ] [ nu ] = [ -(K v + k_t) ].
@@ -42,11 +42,11 @@ PROJECTOR = Struct(
         ("weight_kind", INTEGER),
         ("weight", f64["system.nx", "system.nx"]),
         ("levels", INTEGER),
-        ("rtol", FLOAT),  # a drift within this part of the size of q, plus atol, is left alone
+        ("rtol", FLOAT),  # a drift below this fraction of the size of q, plus atol, is tolerated
         ("atol", FLOAT),
     ],
 )
-"""How to project: the CONSTRAINED system, W, and the levels (1: positions only, m: all)."""
+"""Projection settings: the CONSTRAINED system, W, and the levels (1: positions only, m: all)."""
 
 
 @part
@@ -71,7 +71,7 @@ def _factor_projection(p, c, n_rows):
 
 @part
 def project(p, c, t):
-    """Project the variables in ``c.state``: lower levels in turn, then the velocities. 0, SINGULAR or a status."""
+    """Project the variables in ``c.state``: lower levels in turn, then velocities. Returns 0, SINGULAR or a status."""
     top = c.m - 1
     if p.weight_kind == MASS_WEIGHT and p.levels > top and is_given(c.velocity_correction):
         if project_straight(c, t) == 0:
@@ -93,7 +93,7 @@ def project(p, c, t):
 
 @part
 def _correct(c, level, rows):
-    """z_{level+1} moves by the solution for the residuals of its level; returns its size and that of the move."""
+    """Correct z_{level+1} for the residuals of its level; returns its size and that of the correction."""
     nx = c.nx
     z, values, solution = c.state[level * nx : (level + 1) * nx], c.level[level], c.solution
     solution[:nx] = 0.0
@@ -108,7 +108,7 @@ def _correct(c, level, rows):
 
 @part
 def _project_below(p, c, t, level):
-    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is kept while it converges fast."""
+    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is kept while convergence is fast."""
     if c.n_g == 0:
         return 0
     before = np.inf
@@ -139,7 +139,7 @@ def _project_below(p, c, t, level):
 
 @part
 def _project_top(p, c, t):
-    """g^(m-1) = 0 is linear in z_m: K is evaluated once, and an older matrix is made up for by repetition."""
+    """g^(m-1) = 0 is linear in z_m: K is evaluated once; iteration compensates for an older matrix."""
     nx, n_c, top = c.nx, c.n_c, c.m - 1
     fresh = top == 0
     status = evaluate(c, t, LEVELS | JACOBIAN)
@@ -173,7 +173,7 @@ def _project_top(p, c, t):
 
 @part
 def _drift_is_small(p, c):
-    """Whether all |g_i| / |G_i|, distances from the constraints, are below the limit; G as evaluated last."""
+    """Whether all |g_i| / |G_i|, distances from the constraints, are below the limit, with the latest G."""
     level, jacobian = c.level[0], c.jacobian
     limit = p.atol + p.rtol * largest(c.state[: c.nx])
     for i in range(c.n_g):
@@ -211,7 +211,7 @@ def projection_hook(record, t, h, y):
 
 @entry(void(i64, i64, f64[:], f64[:, :], i64[:]))
 def project_points(projector, system, times, states, statuses):
-    """Project the rows of `states` (z, r), one for each time, in place."""
+    """Project the rows of `states` (z, r), one per time, in place."""
     p, c = record_at(projector, PROJECTOR), record_at(system, CONSTRAINED)
     for k in range(times.size):
         statuses[k] = project_point(p, c, times[k], states[k])
@@ -219,7 +219,7 @@ def project_points(projector, system, times, states, statuses):
 
 @part
 def project_point(p, c, t, y):
-    """Project y = (z, r) in place; 0, or the status where that is not possible and it stays as it is."""
+    """Project y = (z, r) in place; returns 0, or a status if projection failed and y is unchanged."""
     n = c.m * c.nx
     load_state(c, y[:n], y[n : n + c.n_r])
     status = project(p, c, t)
@@ -249,7 +249,7 @@ def accelerate_points(system, times, states, guesses, accelerations, multipliers
 
 @entry(void(i64, f64[:], f64[:, :], f64[:, :]))
 def residual_points(system, times, states, sizes):
-    """The largest residuals below and on the highest level of the constraints, at the rows of `states` (z, r)."""
+    """Largest residuals of the constraints below and on the highest level, at the rows of `states` (z, r)."""
     c = record_at(system, CONSTRAINED)
     n = c.m * c.nx
     for k in range(times.size):
@@ -266,7 +266,7 @@ def residual_points(system, times, states, sizes):
 
 @entry(void(i64, f64[:], f64[:], f64[:], f64[:]))
 def load_point(system, z, r, w, lam):
-    """Leave the variables of a start in the record of the system, where guesses are taken from."""
+    """Write the variables of a start to the record of the system, where guesses are taken from."""
     load_start(record_at(system, CONSTRAINED), z, r, w, lam)
 
 

@@ -1,4 +1,4 @@
-"""Everything that the equations of a mechanical system say at one point."""
+"""All quantities of a mechanical system at one point."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
-_DEPENDENT = 1e-9  # singular values of rows with norm 1 that are zero,
-_OFF, _LARGEST = 100.0, 1e-6  # more off the manifold, by so many times the distance, but no more than this
-_WEAK, _ITERATIONS = 1e-3, 8  # rows that hardly differ from dependent ones are not used on the way to the manifold
+_DEPENDENT = 1e-9  # singular values of normalised rows below which they count as dependent,
+_OFF, _LARGEST = 100.0, 1e-6  # larger off the manifold, by this multiple of the distance, up to this limit
+_WEAK, _ITERATIONS = 1e-3, 8  # nearly dependent rows are not used for moving to the manifold
 
 
 @dataclass(frozen=True)
 class MechanicalPoint:
-    r"""What a mechanical system has at (t, q, v).
+    r"""Quantities of a mechanical system at (t, q, v).
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class MechanicalPoint:
     bias : numpy.ndarray
         :math:`\gamma`, so that :math:`K \ddot q = \gamma`.
     acceleration, multipliers, reaction : numpy.ndarray
-        :math:`\ddot q` and :math:`\lambda` of the augmented system, and :math:`-K^T \lambda`; dependent constraints
-        get the multipliers of smallest norm. Where constraints lose rank that they have beside the point (a singular
-        configuration) these are not determined, and nan.
+        :math:`\ddot q` and :math:`\lambda` of the augmented system, and :math:`-K^T \lambda`; dependent constraints get
+        the multipliers of smallest norm. Where the rank of the constraints is lower than nearby (a singular
+        configuration) these are undetermined, and NaN.
     rate, algebraic : numpy.ndarray
         :math:`\dot r`, and w.
     """
@@ -100,7 +100,7 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
 
 
 def _noise(values: dict[str, np.ndarray], n_constraints: int) -> float:
-    """Singular values of rows with norm 1 that are zero: off the manifold by d, dependent rows are independent by d."""
+    """Threshold for singular values of normalised rows: at distance d from the manifold, dependent rows differ by d."""
     norms = np.linalg.norm(values["jacobian"][:n_constraints], axis=1)
     away = np.abs(values["level"][0, :n_constraints]) / np.where(norms > 0.0, norms, 1.0)
     return _DEPENDENT + min(_OFF * float(np.max(away, initial=0.0)), _LARGEST)
@@ -111,7 +111,7 @@ def _rank(jacobian: np.ndarray, noise: float) -> int:
 
 
 def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, np.ndarray], rank: int) -> bool:
-    """Whether the constraints have a higher rank beside the point, on the manifold if the point lies on it."""
+    """Whether the constraints have a higher rank nearby, on the manifold if the point lies on it."""
     n_g, size = assembly.system.n_constraints, 1e-2 * typical_size(q)
     _, _, directions = np.linalg.svd(scaled_rows(values["jacobian"][:n_g] * size))
     along = directions[_rank(values["jacobian"][:n_g] * size, _LARGEST) :]
@@ -136,9 +136,9 @@ def scaled_rows(jacobian: np.ndarray) -> np.ndarray:
 
 
 def least_multipliers(values: dict[str, np.ndarray], noise: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations, and the multipliers of smallest norm, of an augmented system with dependent rows.
+    """Accelerations and smallest multipliers of an augmented system with dependent rows.
 
-    Of the rows K with norm 1 = U S V^T those of U_r^T K are kept, for singular values above `noise`.
+    Of the normalised rows K = U S V^T those of U_r^T K are kept, for singular values above `noise`.
     """
     mass, jacobian = values["mass"], values["jacobian"]
     norms = np.linalg.norm(jacobian, axis=1)
@@ -150,5 +150,5 @@ def least_multipliers(values: dict[str, np.ndarray], noise: float = 1e-9) -> tup
     right = np.concatenate([values["force"], -kept @ values["bias"]])
     solution = np.linalg.lstsq(augmented, right, rcond=1e-14)[0]
     multipliers = kept.T @ solution[n:]
-    dependent = left[:, singular <= noise].T / norms  # combinations of multipliers without a force
+    dependent = left[:, singular <= noise].T / norms  # combinations of multipliers that exert no force
     return solution[:n], multipliers - np.linalg.pinv(dependent) @ (dependent @ multipliers)

@@ -1,18 +1,18 @@
-"""Assemblies of one system, lent to those who evaluate it: every user has its own, so that threads do not meet."""
+"""Pools of assemblies of one system: every user takes a separate one, which makes evaluation thread-safe."""
 
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
-_KEPT = 4  # assemblies of each kind that wait for their next use
+_KEPT = 4  # number of idle assemblies kept of each kind
 
 
 class Pool:
-    """Lends assemblies, made by ``kind(system, setting=...)`` and adopted to system and setting of the borrower.
+    """A pool of assemblies, created by ``kind(system, setting=...)`` and set to the user's system and setting.
 
-    The systems of the borrowers differ in their parameters at most.
+    The systems differ in their parameters at most.
 
-    Nothing of an earlier use shows in a later one: what a run changes in an assembly, `adopt` sets anew.
+    No state of an earlier use survives: `adopt` resets everything that a run changes in an assembly.
     """
 
     def __init__(self, kind):
@@ -20,7 +20,7 @@ class Pool:
         self._shelves: dict[Any, list] = {}
 
     def take(self, system, setting):
-        """An assembly of the system with this setting, for the caller alone."""
+        """An assembly of the system with this setting, for exclusive use."""
         shelf = self._shelves.setdefault(setting.key, [])
         try:
             return shelf.pop().adopt(setting, system)
@@ -28,7 +28,7 @@ class Pool:
             return self._kind(system, setting=setting)
 
     def give_back(self, assembly):
-        """Let others use it."""
+        """Return an assembly to the pool."""
         shelf = self._shelves.setdefault(assembly.setting.key, [])
         if len(shelf) < _KEPT:
             shelf.append(assembly)
@@ -58,7 +58,7 @@ class Lender:
 
 
 class Keeper:
-    """One assembly that several threads use in turn."""
+    """One assembly shared by several threads under a lock."""
 
     def __init__(self, assembly):
         self._assembly, self._lock = assembly, RLock()

@@ -1,4 +1,4 @@
-"""The constraints of a mechanical system as functions that Python calls, for looking at them."""
+"""The constraints of a mechanical system as Python functions, for checks."""
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from daedal.problems.checks import check_number, check_vector
 from daedal.problems.compile import last_argument
 
 SOME_TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)
-"""Parts of an interval at which it is looked whether constraints depend on time, never farther apart than 2.5 %."""
+"""Fractions of an interval at which dependence of constraints on time is tested, with gaps of at most 2.5 %."""
 
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
     """All constraints as one vector function of (t, q), at the velocities v or some of the size of q.
 
-    It raises what the user's functions raise.
+    Exceptions of the user's functions are passed on.
     """
     system = without_contact(system)
     if system.n_lambda == 0:
@@ -47,7 +47,7 @@ def vector_function(system: MechanicalSystem, name: str, size: int):
 
 
 def looks_autonomous(system: MechanicalSystem, span: tuple[float, float], q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether the constraints give the same at many times of the interval: then they need not be differenced in t."""
+    """Whether the constraints are the same at many times of the interval, so that no differences in t are needed."""
     if not asks_for_time(system):
         return False
     times = span[0] + (span[1] - span[0]) * np.concatenate([[0.0], SOME_TIMES])
@@ -55,12 +55,12 @@ def looks_autonomous(system: MechanicalSystem, span: tuple[float, float], q: np.
 
 
 def asks_for_time(system: MechanicalSystem) -> bool:
-    """Whether it matters if the constraints depend on time: their derivative with respect to it was not given."""
+    """Whether time dependence of the constraints matters: their time derivative was not given."""
     return system.n_lambda > 0 and (system.constraint_t is None or system.velocity_constraint is not None)
 
 
 def _same_at(probe, times, q: np.ndarray) -> bool:
-    """Whether the constraints have the same values at the first and at all other times at which they have any."""
+    """Whether the constraints have the same values at the first and all other times at which they can be evaluated."""
     first = _values_or_nan(probe, times[0], q)
     others = (_values_or_nan(probe, t, q) for t in times[1:])
     return bool(np.all(np.isfinite(first))) and all(
@@ -71,12 +71,12 @@ def _same_at(probe, times, q: np.ndarray) -> bool:
 def _values_or_nan(probe, t: float, q: np.ndarray) -> np.ndarray:
     try:
         return probe(float(t), q)
-    except Exception:  # the run may end before that time, and says it properly if it gets there
+    except Exception:  # the run may end before that time, and raises a better error if it gets there
         return np.full(1, np.nan)
 
 
 def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:
-    """(t, q, v) as floats, checked; v is zero if it is None."""
+    """(t, q, v) as floats, validated; v is zero if it is None."""
     n = system.n_q
     if q is None:
         raise InvalidProblemError("q is missing")

@@ -1,12 +1,12 @@
-r"""Whether a mechanism may start where it is: consistent to round-off and clearly regular, in one compiled look.
+r"""Compiled check that a mechanism may start at given values: consistent to round-off and clearly regular.
 
-Most starts are, and then the search for consistent values and for redundant constraints can be spared. Asked for are
+Most starts pass, and need no search for consistent values and redundant constraints. The conditions are
 
     |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M = M^T > 0,
 
-where M = M^T > 0 on the kernel of K is enough: it follows from M + K^T K > 0. From M and K follows the norm in which
-output is projected: that of M, unless the move F g with F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the
-shortest one, K^+ g.
+where M = M^T > 0 on the kernel of K is sufficient: it follows from M + K^T K > 0. M and K also determine the norm of
+output projections: that of M, unless the displacement F g with F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than
+the shortest one, K^+ g.
 """
 
 import numpy as np
@@ -21,15 +21,15 @@ from daedal.mechanics.straight_line import accelerate_only
 NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
 _EVERYTHING = 255
 _CONSISTENT = 1e-13
-_INDEPENDENT = 1e-3  # part of a unit row that the others do not explain
-_SYMMETRIC = 1e-9  # entries of M beside its largest one
-_DEFINITE = 1e-6  # pivots of Cholesky's factorisation beside the diagonal
+_INDEPENDENT = 1e-3  # fraction of a unit row that is independent of the others
+_SYMMETRIC = 1e-9  # asymmetry relative to the largest entry of M
+_DEFINITE = 1e-6  # pivots of the Cholesky factorisation relative to the diagonal
 _LONGEST_MOVE = 10.0
 
 
 @entry(i64(i64, f64, f64[:], f64[:]))
 def is_ready(system, t, z, r):
-    """Look at the start (z, r); accelerations, multipliers and r' are left in the arrays of the system."""
+    """Check the start (z, r); accelerations, multipliers and r' are left in the arrays of the system."""
     c = record_at(system, CONSTRAINED)
     guesses = c.guesses
     guesses[:] = 0.0
@@ -76,7 +76,7 @@ def _is_consistent(c, z):
 
 @part
 def _is_independent(c):
-    """Whether every row of K, scaled to norm 1, has a part of its own: modified Gram-Schmidt."""
+    """Whether every normalised row of K has an independent component: modified Gram-Schmidt."""
     count, n = c.n_c, c.nx
     rows = c.gradients
     copy_matrix(rows, c.jacobian)
@@ -109,7 +109,7 @@ def _is_symmetric(a):
 
 @part
 def _cholesky(a, smallest):
-    """a = L L^T in the lower triangle; False if a pivot is not larger than this part of its diagonal entry."""
+    """a = L L^T in the lower triangle; False if a pivot is not larger than this fraction of its diagonal entry."""
     n = a.shape[0]
     for j in range(n):
         pivot = a[j, j]
@@ -128,8 +128,8 @@ def _cholesky(a, smallest):
 
 @part
 def _is_definite_on_kernel(c):
-    """Whether M is clearly positive definite on the kernel of K, since M + sum_i m K_i^T K_i / |K_i|^2 is, with the
-    largest entry m of the diagonal of M."""
+    """Whether M is clearly positive definite on the kernel of K, which follows if M + sum_i m K_i^T K_i / |K_i|^2 is,
+    with the largest diagonal entry m of M."""
     nx, n_c = c.nx, c.n_c
     mass, jacobian = c.mass, c.jacobian
     heaviest = 0.0
@@ -190,7 +190,7 @@ def _mass_norm_is_short(c, mass):
 
 @entry(boolean(i64, f64, f64[:], f64[:, :]))
 def same_in_time(system, t0, times, states):
-    """Whether the constraints are at `times` what they are at t0, wherever they have values at both.
+    """Whether the constraints at `times` equal those at t0, wherever both can be evaluated.
 
     `states` has one row (q, v, ...) for all times, or one for each.
     """

@@ -1,7 +1,7 @@
-r"""Whether a machine whose accelerations come from recursive elimination may start where it is.
+r"""Check that a mechanism with recursive elimination may start at given values.
 
-The same is asked as of other mechanisms (:mod:`.readiness`), without the mass matrix: elimination from the tips to the
-base has found a positive pivot for every joint, and multipliers for all constraints, if its result is finite.
+The conditions are those of other mechanisms (:mod:`.readiness`), without the mass matrix: if the result is finite,
+elimination from the tips to the base has found a positive pivot for every joint, and multipliers for all constraints.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from daedal.mechanics.consistent_start import ConsistentStart
 
 _CONSISTENT = 1e-13
-_INDEPENDENT = 1e-3  # part of a unit row that the others do not explain
+_INDEPENDENT = 1e-3  # fraction of a unit row that is independent of the others
 
 
 def starts_recursively(system: Any) -> bool:
-    """Whether there is such code, and it is that of all the functions and constraints of the system."""
+    """Whether recursive code exists and covers all functions and constraints of the system."""
     code = system.straight_line
     if not getattr(code, "is_recursive", False) or not code.belongs_to(system):
         return False
@@ -26,7 +26,7 @@ def starts_recursively(system: Any) -> bool:
 
 
 def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> ConsistentStart | None:
-    """The start at z = (q, v) and r if it is consistent to round-off and clearly regular, else None."""
+    """The start at z = (q, v) and r if it is consistent to round-off and clearly regular, otherwise None."""
     q, v = np.split(z, 2)
     given = (q, v, r) if system.n_r else (q, v)
     if system.n_constraints and not _is_regular(system, t, q, v):
@@ -39,7 +39,7 @@ def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> Cons
 
 
 def _is_regular(system: Any, t: float, q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether the constraints hold on both levels, and none nearly follows from others."""
+    """Whether the constraints hold on both levels and are clearly independent."""
     from scipy.linalg import qr
 
     residual, rows = system.constraint(t, q), system.constraint_jacobian(t, q)

@@ -1,6 +1,6 @@
-"""How a mechanical system is evaluated in one run: what follows from where the run starts.
+"""Evaluation settings of a mechanical system for one run, derived from its starting point.
 
-Nothing of it is kept on the system: the same start gives the same setting, whatever ran before.
+They are not stored on the system: the same start gives the same settings, whatever ran before.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from daedal.mechanics.increments import typical_size
 from daedal.problems import MechanicalSystem
 
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")
-_NOTHING = 1e-13  # part of a coordinate's size that may be a rounding error
-_BESIDE = 1e-2  # part of a coordinate's size by which increments are looked for beside its zero
-_SAME = 1e-5  # relative disagreement of the complex step and differences that is taken for rounding errors
+_NOTHING = 1e-13  # fraction of a coordinate's size that may be a rounding error
+_BESIDE = 1e-2  # fraction of a coordinate's size at which increments are chosen if it is zero
+_SAME = 1e-5  # relative difference between complex step and differences attributed to rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Which constraints are used, and how their missing derivatives are formed.
+    """The constraints in use and how their missing derivatives are formed.
 
     Attributes
     ----------
     rows : numpy.ndarray of int
         The constraints in use; the others are redundant.
     increments : numpy.ndarray, shape (2, n_q)
-        With which differences begin: along a line, and with respect to single coordinates.
+        Initial increments along a line and with respect to single coordinates.
     time_increment : float
-        The same for the time, along a line.
+        Initial increment of time, along a line.
     complex_step : bool
-        Whether the missing derivatives of a compiled constraint come from the complex step.
+        Whether the missing derivatives of a compiled constraint are computed by the complex step.
     autonomous : bool
-        Whether the constraints do not depend on time.
+        Whether the constraints are independent of time.
     weight : str
-        The norm in which output is projected onto the constraints: "M", or "I".
+        Norm in which output is projected onto the constraints: "M", or "I".
     guess : numpy.ndarray, optional
-        Algebraic variables and multipliers (w, lam) of the start, where they are found by Newton's method.
+        Algebraic variables and multipliers (w, lam) of the start, if they are found by Newton's method.
     interval : (float, float)
-        The interval of the run: how slow the constraints may be.
+        Interval of the run, which limits how slow the constraints may be.
     """
 
     rows: np.ndarray
@@ -61,21 +61,21 @@ class Setting:
         object.__setattr__(self, "key", (self.rows.tobytes(), self.complex_step))
 
     def changed(self, **values) -> Setting:
-        """The setting with other values."""
+        """A copy with other values."""
         return replace(self, **values)
 
 
 def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Setting:
-    """A setting to look at a system with: increments are guessed from sizes."""
+    """Default setting for evaluations outside a run: increments are guessed from sizes."""
     rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
     return Setting(rows, np.outer([1.5e-2, 1e-5], lengths_of(system, np.asarray(q, dtype=float), typical_size)), 1e-3)
 
 
 def lengths_of(system: MechanicalSystem, q: np.ndarray, otherwise: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sizes of the coordinates; those of machines are no smaller than what their joints are known for.
+    """Sizes of the coordinates; for machines no smaller than the typical sizes of their joints.
 
-    Coordinates of joints count from a zero position, in which the terms of constraints do not vanish. Of other systems
-    nothing is known but q: `otherwise` tells its sizes.
+    Joint coordinates are measured from a zero position, in which the terms of constraints do not vanish. For other
+    systems only q is known: `otherwise` computes its sizes.
     """
     typical = getattr(system, "typical_sizes", None)
     return otherwise(q) if typical is None else np.maximum(np.abs(q), typical)
@@ -94,7 +94,7 @@ def setting_at(
 ) -> Setting:
     """The setting of a run over an interval that starts at (t, q).
 
-    `analytic` is False if the complex step is known not to hold. `assembly` is one of the system that may be used.
+    `analytic` is False if the complex step is known to fail. `assembly` is an available one of the system.
     """
     q = np.asarray(q, dtype=float)
     interval = interval or (float(t), float(t) + max(1.0, 1e-3 * abs(float(t))))
@@ -111,9 +111,9 @@ def setting_at(
     from daedal.mechanics.differences import find_increments
 
     record = assembly.record
-    # Where the coordinates change, velocity constraints only show it if something moves.
+    # Velocity constraints only reveal changes with coordinates if something moves.
     lengths = lengths_of(system, q, typical_size)
-    # At zero, or at a rounding error, terms of constraints vanish, beside which their own rounding errors are judged.
+    # At zero, or at a rounding error, terms of constraints vanish, and with them the scale of their rounding errors.
     near = np.where(np.abs(q) > _NOTHING * lengths, q, _BESIDE * lengths) if hasattr(system, "typical_sizes") else q
     z = np.concatenate([near, np.where(np.arange(q.size) % 2, 0.7, 1.0) * lengths])
     status = find_increments(record.address, float(t), z)
@@ -132,14 +132,14 @@ def missing_derivatives(system: MechanicalSystem) -> list[str]:
 
 
 def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
-    """Whether a constraint has to be moved along coordinates or time."""
+    """Whether a constraint needs differences in coordinates or time."""
     if system.velocity_constraint is not None and system.velocity_bias is None:
         return True
     return any(not autonomous or name != "constraint_t" for name in missing_derivatives(system))
 
 
 def _forget_errors(assembly):
-    """Beyond the domain of the user's functions anything may be raised; the run says it properly if it gets there."""
+    """Ignore exceptions of user functions beyond their domain; the run raises a better error if it gets there."""
     pending, assembly.bridge.exception = assembly.bridge.exception, None
     if isinstance(pending, KeyboardInterrupt):
         raise pending
@@ -151,7 +151,7 @@ _complex_functions: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def complex_functions(system: MechanicalSystem) -> dict[str, Any]:
-    """Compiled derivatives by the complex step, of (t, q[, v], tuning); made once for a constraint, without numbers."""
+    """Compiled complex-step derivatives, functions of (t, q[, v], tuning); cached per constraint, without numbers."""
     from daedal.mechanics.complex_step import complex_derivatives
 
     known = _complex_functions.setdefault(system.constraint, {})
@@ -163,16 +163,16 @@ def complex_functions(system: MechanicalSystem) -> dict[str, Any]:
 
 
 def tuning(system: MechanicalSystem, setting: Setting) -> np.ndarray:
-    """What the functions of the complex step get as parameters: the user's, then increments for their differences."""
+    """Parameters of the complex-step functions: the user's, then increments for their differences."""
     numbers = np.zeros(0) if system.params is None else parameter_vector(system.params)
     return np.concatenate([numbers, _SHARE * setting.increments[0], [_SHARE * setting.time_increment]])
 
 
-_SHARE = 0.05  # fourth-order differences of slopes move less far than sixth-order second differences
+_SHARE = 0.05  # fourth-order differences of slopes need smaller increments than sixth-order second differences
 
 
 def _complex_step_holds(system: MechanicalSystem, assembly, t: float, z: np.ndarray) -> bool:
-    """Whether derivatives are missing that the complex step gives: it compiles, and agrees with differences."""
+    """Whether the complex step provides missing derivatives: it compiles, and agrees with differences."""
     if not missing_derivatives(system) or not is_compiled(system.constraint):
         return False
     from daedal.mechanics.constrained import JACOBIAN, VELOCITY

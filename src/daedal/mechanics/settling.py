@@ -1,8 +1,8 @@
-"""A state brought onto the constraints of the mode that it enters, in one compiled look.
+"""Compiled projection of a state onto the constraints of the mode that it enters.
 
-Most transitions lead to where positions are right and velocities nearly so, or leave a constraint behind. Then the
-nearest velocity in the norm of M is that of the projection of output, and the search for consistent values, for
-redundant constraints and for singular configurations can be spared.
+Most transitions lead to a state with correct positions and nearly correct velocities, or remove a constraint. The
+nearest velocity in the norm of M is then that of the output projection, and the search for consistent values, redundant
+constraints and singular configurations is skipped.
 """
 
 from daedal.kernels.compilation import entry
@@ -13,13 +13,13 @@ from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.manifold import PROJECTOR, project_point
 from daedal.mechanics.readiness import is_ready
 
-_ATTEMPTS = 4  # what is left of a velocity that vanishes has no size by which round-off could be judged
-_STAYS = 1e-9  # part of the size of q by which a projection may move it
+_ATTEMPTS = 4  # a vanishing velocity provides no scale for judging round-off
+_STAYS = 1e-9  # fraction of the size of q by which a projection may move it
 
 
 @entry(boolean(i64, i64, f64, f64[:]))
 def settle(system, projector, t, y):
-    """Move y = (q, v, r) onto the constraints; False if it is not near them, or they are not clearly regular."""
+    """Project y = (q, v, r) onto the constraints; False if it is not near them, or they are not clearly regular."""
     c, p = record_at(system, CONSTRAINED), record_at(projector, PROJECTOR)
     nx = c.nx
     given = c.given

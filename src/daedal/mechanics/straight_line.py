@@ -1,7 +1,7 @@
-r"""Accelerations, multipliers and projections by straight-line code that was made for one mechanism.
+r"""Accelerations, multipliers and projections by straight-line code generated for one mechanism.
 
-The code eliminates [[M, K^T], [K, 0]] without choosing pivots at run time. Where one of them is bad, where a function
-raises or a result is not finite, the matrices are evaluated and factored with pivoting as for any other system.
+The code eliminates [[M, K^T], [K, 0]] without pivoting at run time. If a pivot is bad, a function raises or a result is
+not finite, the matrices are evaluated and factored with pivoting as for any other system.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def _is_finite(values):
 
 @part
 def _run(callback, t, state, n_arguments, n_result):
-    """Call straight-line code with the first entries of the state; 0, or not 0 where its result is of no use."""
+    """Call straight-line code with the first entries of the state; nonzero if its result is unusable."""
     copy(floats(callback.block, n_arguments), state[:n_arguments])
     status = call(callback, t)
     if status == 0 and not _is_finite(floats(callback.block + 8 * n_arguments, n_result)):
@@ -41,7 +41,7 @@ def _run(callback, t, state, n_arguments, n_result):
 
 @part
 def accelerate_only(c, t):
-    """Accelerations and multipliers at the variables in ``c.state``; matrices are left in the record or not."""
+    """Accelerations and multipliers at the variables in ``c.state``; the record may or may not contain the matrices."""
     nx, n_c, n = c.nx, c.n_c, c.n_arguments
     if is_given(c.accelerations) and _run(c.accelerations, t, c.state, n, nx + n_c) == 0:
         _keep(c, c.accelerations.block + 8 * n)
@@ -51,7 +51,7 @@ def accelerate_only(c, t):
 
 @part
 def straight_slope(c, t, y, slope):
-    """slope = (v, a) of y = (q, v), with nothing left in the record; not 0 where there is no code or it has failed."""
+    """slope = (v, a) of y = (q, v), without writing to the record; nonzero if there is no code or it has failed."""
     if not is_given(c.accelerations):
         return _FAILED
     nx, arguments = c.nx, floats(c.accelerations.block, 2 * c.nx)
@@ -75,7 +75,7 @@ def _keep(c, result):
 
 @part
 def solve_stage(c, t, t_bar, bar, factor):
-    """The half-explicit stage at ``c.state`` with constraints at (t_bar, bar); not 0 where it has failed."""
+    """The half-explicit stage at ``c.state`` with constraints at (t_bar, bar); nonzero on failure."""
     nx, n_c, n = c.nx, c.n_c, c.n_arguments
     further = floats(c.stage.block + 8 * n, 2 * nx + 2)
     copy(further, bar[: 2 * nx])
@@ -91,15 +91,15 @@ def solve_stage(c, t, t_bar, bar, factor):
 
 
 def position_projection(number: NumberOperations, correct: Callable) -> Any:
-    """Newton's method for g(t, q) = 0 with a new matrix in every step, for one run or for eight.
+    """Newton's method for g(t, q) = 0 with a new matrix in every step, for one run or for eight in lanes.
 
-    ``correct(owner, t, q)`` returns what failed, 0 or more, and the correction of q, a vector of such numbers.
+    ``correct(owner, t, q)`` returns the status of failures, 0 or more, and the correction of q.
     """
     _, _, get, put, spread, absolute, _, larger, where_less, all_less = number
 
     @part
     def project_positions(owner, t, q, length, moving):
-        """Move q where `moving` is 1; what is returned is not 0 where that failed."""
+        """Correct q in lanes with `moving` = 1; nonzero on failure."""
         half, zero, failed = spread(0.5), spread(0.0), spread(0.0)
         for _ in range(MOST_CORRECTIONS):
             found, correction = correct(owner, t, q)
@@ -129,9 +129,9 @@ _project_positions = position_projection(ONE, _correct)
 
 @part
 def project_straight(c, t):
-    """Project positions and velocities in ``c.state`` in the norm of M, and leave K; not 0 where it has failed.
+    """Project positions and velocities in ``c.state`` in the norm of M, and store K; nonzero on failure.
 
-    Newton's method for the positions, then the shortest way to K v + k_t = 0.
+    Newton's method for the positions, then the smallest correction to K v + k_t = 0.
     """
     nx, n_c = c.nx, c.n_c
     v = c.state[nx : 2 * nx]

@@ -143,7 +143,7 @@ _ALIASES = {"implicit_euler": "backward_euler", "midpoint": "implicit_midpoint",
 
 
 @cache
-def formula(name: str) -> RungeKuttaTableau | MultistepFormula:
+def coefficients(name: str) -> RungeKuttaTableau | MultistepFormula:
     """The coefficients of a method by its name.
 
     Families take a number: that of stages for ``gauss``, ``radau_ia``, ``radau_iia``, ``lobatto_iiia``,
@@ -162,9 +162,9 @@ def formula(name: str) -> RungeKuttaTableau | MultistepFormula:
     Examples
     --------
     >>> import daedal
-    >>> daedal.formula("lobatto_iiic3").b
+    >>> daedal.methods.coefficients("lobatto_iiic3").b
     (Fraction(1, 6), Fraction(2, 3), Fraction(1, 6))
-    >>> [str(x) for x in daedal.formula("bdf2").rho]
+    >>> [str(x) for x in daedal.methods.coefficients("bdf2").rho]
     ['3/2', '-2', '1/2']
     """
     if not isinstance(name, str):
@@ -189,5 +189,5 @@ def formula(name: str) -> RungeKuttaTableau | MultistepFormula:
 
 
 def formula_names() -> list[str]:
-    """All names that :func:`formula` knows."""
+    """All names that :func:`coefficients` knows."""
     return [*_ONE, *(f"{family}{k}" for family, (_, numbers) in _FAMILIES.items() for k in numbers)]

@@ -283,7 +283,7 @@ class Run:
                 self.bridge.refresh()
             self._counters.fill(0)
         if switching is not None:
-            switching.begin(t1, float(task.rtol.max()))
+            switching.begin(t0, t1, float(task.rtol.max()))
         if task.watch is not None:
             self.record["slice"] = min(int(self.record["slice"]), task.watch.due)
         self.load(task)
@@ -293,7 +293,7 @@ class Run:
         """The record of the switching functions, made once for as long as they are the same."""
         if task.switching is None:
             return None
-        if self._switching is None or self._switching.functions is not task.switching:
+        if self._switching is None or not self._switching.takes(task.switching):
             self._switching = Switching(task.switching, self.equations.n)
         return self._switching
 

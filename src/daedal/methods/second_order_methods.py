@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.kernels.functions import NativeFunction, store_matrix, store_sparse, store_vector
-from daedal.methods.linear_solvers import build_linear
+from daedal.methods.iterative_solvers import build_linear
 from daedal.methods.task import Task
 from daedal.methods.workspace import Workspace
 from daedal.problems import SecondOrderDAE

@@ -277,7 +277,7 @@ class RungeKuttaTableau(_Tableau):
     Examples
     --------
     >>> import daedal
-    >>> radau = daedal.RungeKuttaTableau([["5/12", "-1/12"], ["3/4", "1/4"]], ["3/4", "1/4"], name="Radau IIA")
+    >>> radau = daedal.methods.RungeKuttaTableau([["5/12", "-1/12"], ["3/4", "1/4"]], ["3/4", "1/4"], name="Radau IIA")
     >>> radau.c, radau.exact, radau.stiffly_accurate
     ((Fraction(1, 3), Fraction(1, 1)), True, True)
     """
@@ -348,8 +348,8 @@ class RungeKuttaTableau(_Tableau):
         Examples
         --------
         >>> import daedal
-        >>> euler = daedal.formula("explicit_euler")
-        >>> euler.adjoint().a == daedal.formula("backward_euler").a
+        >>> euler = daedal.methods.coefficients("explicit_euler")
+        >>> euler.adjoint().a == daedal.methods.coefficients("backward_euler").a
         True
         """
         b = self.b[::-1]
@@ -365,7 +365,7 @@ class RungeKuttaTableau(_Tableau):
         Examples
         --------
         >>> import daedal
-        >>> twice = daedal.RungeKuttaTableau([["1/2", "1/2"], ["1/2", "1/2"]], ["1/2", "1/2"])
+        >>> twice = daedal.methods.RungeKuttaTableau([["1/2", "1/2"], ["1/2", "1/2"]], ["1/2", "1/2"])
         >>> twice.reduced().a, twice.reduced().b
         (((Fraction(1, 1),),), (Fraction(1, 1),))
         """

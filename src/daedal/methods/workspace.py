@@ -6,7 +6,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import NativeFunction
-from daedal.methods.linear_solvers import build_linear
+from daedal.methods.iterative_solvers import build_linear
 from daedal.methods.task import statistics
 from daedal.problems import ImplicitDAE
 from daedal.solution.solution import Statistics

@@ -1,4 +1,4 @@
-r"""The recursive algorithms under the names of the textbooks: ``rnea``, ``crba``, ``aba``; with closed loops,
+r"""The recursive algorithms under their textbook names: ``rnea``, ``crba``, ``aba``; with closed loops,
 ``accelerations``.
 
 The equations of motion of a tree in the velocities u of its joints are :math:`H(q) \dot u + C(q, u) = \tau`; gravity is
@@ -18,16 +18,16 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.packed import LoadBlock, sizes_of
 from daedal.problems.checks import check_real
 
-_FLOAT = np.dtype(np.float64)  # given to np.empty, which otherwise counts a reference to it with every call
-_UNFIT = (TypeError, AttributeError)  # what kernels raise for other things than arrays; the latter when interpreted
+_FLOAT = np.dtype(np.float64)  # for np.empty, which otherwise looks up the type in every call
+_UNFIT = (TypeError, AttributeError)  # raised by kernels for arguments other than arrays; the latter when interpreted
 
 
 class Accelerations(NamedTuple):
-    """What :func:`accelerations` gives."""
+    """Result of :func:`accelerations`."""
 
     u: np.ndarray  # accelerations of the joints
-    multipliers: np.ndarray  # one for each condition of the joints that close loops
-    redundant: int  # how many of these conditions follow from the others
+    multipliers: np.ndarray  # one for each closure condition
+    redundant: int  # number of dependent conditions
 
 
 def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
@@ -36,15 +36,15 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     Parameters
     ----------
     model : Model or Layout
-        A model, in the relative coordinates of its spanning tree, or what ``model.layout(...)`` gives, which is faster
-        in loops. Joints that close loops and the forces of the model take no part.
+        A model, in the relative coordinates of its spanning tree, or the result of ``model.layout(...)``, which is
+        faster in loops. Joints that close loops and the forces of the model are ignored.
     q : array
         Coordinates, in the order of ``layout.names``.
     u, a : array
         Velocities and accelerations of the joints.
     forces, torques : array of shape (number of bodies, 3), optional
-        What acts on the centres of mass of the bodies besides gravity, in the axes of the ground and in the order of
-        ``layout.topology.bodies``.
+        Applied loads at the centres of mass of the bodies besides gravity, in the axes of the ground and in the order
+        of ``layout.topology.bodies``.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def crba(model: Any, q) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        Symmetric, with as many rows as there are velocities of joints.
+        Symmetric, with one row for each joint velocity.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     Parameters
     ----------
     model : Model or Layout
-        As for :func:`rnea`; :func:`accelerations` also has closed loops and the forces of the model.
+        As for :func:`rnea`; use :func:`accelerations` for closed loops.
     q, u : array
         Coordinates, and velocities of the joints.
     tau : array
@@ -115,7 +115,7 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        :math:`\dot u = H^{-1} (\tau - C)`. Entries are not finite where a joint moves nothing that has mass.
+        :math:`\dot u = H^{-1} (\tau - C)`. Entries are not finite if a joint moves nothing that has mass.
 
     Examples
     --------
@@ -135,17 +135,17 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
 
     The equations are :math:`H \dot u + J^T \lambda = \tau - C` and :math:`J \dot u = \gamma` for the conditions of the
     joints that close loops, in the order of ``layout.closing_joints``. Bodies are eliminated from the tips to the base,
-    where one small system remains for each set of loops that share bodies.
+    which leaves one small system for each set of loops that share bodies.
 
-    Where conditions follow from others, as in Bricard's mechanism or a spatial parallelogram, reactions are not unique.
-    Then the :math:`\lambda` of least norm is taken, and ``redundant`` says how many conditions are to spare.
+    If conditions are dependent, as in Bricard's mechanism or a spatial parallelogram, reactions are not unique. The
+    :math:`\lambda` of least norm is then computed, and ``redundant`` is the number of dependent conditions.
 
     Parameters
     ----------
     model : Model or Layout
         As for :func:`rnea`.
     q, u : array
-        Coordinates, and velocities of the joints, which satisfy the conditions.
+        Coordinates, and velocities of the joints, consistent with the closure conditions.
     tau : array, optional
         Forces of the joints.
     forces, torques : array, optional
@@ -181,7 +181,7 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     if layout.constraints:
         named = listing(repr(one.name) for one in layout.constraints)
         raise InvalidProblemError(
-            f"accelerations knows joints only, and the model has {named} besides; use model.system().at(t, q, v)"
+            f"accelerations supports joints only, but the model also has {named}; use model.system().at(t, q, v)"
         )
     loads = _loads(layout, forces, torques)
     q, u, drive = _vectors(layout, q=q, u=u, tau=np.zeros(layout.n_v) if tau is None else tau)
@@ -192,7 +192,7 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
 
 
 def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) -> np.ndarray:
-    """The result of a kernel for three vectors, which are converted if they are not arrays as it reads them."""
+    """Result of a kernel for three vectors, which are converted if they do not have the required type."""
     layout = layout_of(model)
     ready = layout.prepared
     result, room = np.empty(ready.n_v, _FLOAT), np.empty(ready.room, _FLOAT)
@@ -208,12 +208,12 @@ def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) 
 
 
 def layout_of(model: Any):
-    """A layout is taken as it is; a model gives that of its relative coordinates."""
+    """A layout is returned unchanged; for a model the layout of its relative coordinates."""
     return model if hasattr(model, "packed") else model.layout()
 
 
 def _vectors(layout: Layout, **given) -> list[np.ndarray]:
-    """Arrays of floats, as compiled code takes them; an error names the argument of another size."""
+    """Float arrays for compiled code; an error names the argument of wrong size."""
     found = []
     for name, values in given.items():
         size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")
@@ -223,7 +223,7 @@ def _vectors(layout: Layout, **given) -> list[np.ndarray]:
             raise InvalidProblemError(f"{name} must be an array of {size} numbers, got {values!r}") from error
         if vector.shape != (size,):
             raise InvalidProblemError(
-                f"{name} has shape {vector.shape}; expected ({size},), as the model has {size} {what}"
+                f"{name} has shape {vector.shape}; expected ({size},), since the model has {size} {what}"
             )
         found.append(np.require(vector, requirements=["C", "A"]))
     return found

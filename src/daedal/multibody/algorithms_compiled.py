@@ -1,6 +1,6 @@
-"""The recursive algorithms as Python calls them: with the address of a packed machine, vectors, results and a room.
+"""Python entry points of the recursive algorithms: address of a packed machine, vectors, results and workspace.
 
-`loads` is the address of forces and torques on the bodies. Vectors of another length are refused: the status is -1.
+`loads` is the address of forces and torques on the bodies. Vectors of wrong length return status -1.
 """
 
 from daedal.kernels.compilation import entry, part
@@ -31,7 +31,7 @@ REFUSED = -1
 
 
 def room_for_accelerations(sizes: MachineSizes) -> int:
-    """How many floats :func:`accelerations` needs; what the others need, a prepared machine says."""
+    """Workspace of :func:`accelerations` in floats; that of the others is an attribute of a prepared machine."""
     n, n_v = sizes.n, sizes.n_v
     return 1 + floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES) + floats_for_solution(sizes)
 
@@ -95,7 +95,7 @@ def aba(machine, q, u, tau, loads, result, room):
 
 @entry(i64(i64, VECTOR, VECTOR, VECTOR, i64, VECTOR, VECTOR, VECTOR))
 def accelerations(machine, q, u, tau, loads, result, multipliers, room):
-    """Accelerations and multipliers of a machine with loops; returns how many conditions follow from others."""
+    """Accelerations and multipliers of a machine with loops; returns the number of dependent conditions."""
     record = record_at(machine, MACHINE)
     if not _fit(record, q, u, tau):
         return REFUSED

@@ -1,4 +1,4 @@
-"""What a model can be asked besides its equations of motion."""
+"""Analyses of a model besides its equations of motion."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Analyses:
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
             raise InvalidProblemError(
-                f"contacts and dry friction have no place in this analysis: leave out {named}, or solve the model "
-                "over time"
+                f"contacts and dry friction are not supported in this analysis: leave out {named}, or simulate the "
+                "model"
             )
         if layout not in self._equations:
             self._equations[layout] = MotionEquations(system_of(self, layout), self.conditions(layout))
@@ -50,11 +50,11 @@ class Analyses:
 
     @property
     def initial_states(self) -> list[float]:
-        """Where the states of forces start, those of controllers for example."""
+        """Initial states of forces, for example of controllers."""
         return [value for force in self.forces for value in force.initial]
 
     def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:
-        """The machine at rest, assembled from the bodies as they are drawn and joints at zero."""
+        """The machine at rest, assembled from the drawn positions of bodies and joints at zero."""
         return self.assemble(coordinates=coordinates, cut=cut)
 
     def assemble(
@@ -74,21 +74,21 @@ class Analyses:
         Parameters
         ----------
         **joint_values
-            Values of joints that are held: ``A=0.5``. A joint with several coordinates takes all of them, a ball joint
-            an orientation, a free one a pair of position and orientation.
+            Values of joints that are fixed: ``A=0.5``. A joint with several coordinates takes all of them, a ball joint
+            an orientation, a free joint a pair of position and orientation.
         hold : dict, optional
-            The same for names that are no identifiers, and for single coordinates: ``{"nut.angle": 0.5}``.
+            The same for names that are not identifiers, and for single coordinates: ``{"nut.angle": 0.5}``.
         velocities : dict, optional
-            Velocities of joints that are held; all others are as small as the joints allow.
+            Fixed velocities of joints; all others are as small as the joints allow.
         side : dict, optional
-            Which of several ways to close is meant, by the sign of joints: ``{"B": "+"}``.
+            Selects one of several closures by the sign of joint coordinates: ``{"B": "+"}``.
         guess : dict or Start, optional
-            Where the search starts, for joints that are not held. Others start where the bodies are drawn, or at zero.
-            Without `side` the way to close that is nearest is taken.
+            Initial guess for joints that are not fixed. Others start at the drawn positions of the bodies, or at zero.
+            Without `side` the nearest closure is taken.
         coordinates, cut
             As in :meth:`system`.
         t : float
-            The time, for motions that are prescribed.
+            Time, for prescribed motions.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class Analyses:
         Raises
         ------
         InconsistentInitialError
-            If the mechanism cannot be closed: the message names the joint, the gap and the values that are in the way.
+            If the mechanism cannot be closed: the message names the joint, the gap and the conflicting values.
 
         Examples
         --------
@@ -136,16 +136,16 @@ class Analyses:
         guess: Mapping[str, Any] | Start | None = None,
         cut: Sequence[str] = (),
     ) -> KinematicSolution:
-        """The motion of a mechanism whose driven joints move as given: no forces, no integration.
+        """Motion of a mechanism whose driven joints follow given functions: no forces, no integration.
 
         Parameters
         ----------
         t : array
             The times, increasing or decreasing.
         driven : dict
-            For each driven joint (or "joint.coordinate") its angle or displacement: a function of time, a number that
-            holds it, or its values at the times `t`, which are joined by a spline. Functions are differentiated exactly
-            if they can be traced.
+            For each driven joint (or "joint.coordinate") its angle or displacement: a function of time, a constant that
+            fixes it, or its values at the times `t`, interpolated by a spline. Functions are differentiated exactly if
+            they can be traced.
         side, guess, cut
             As in :meth:`assemble`, for the first position; the others follow from it.
 
@@ -157,7 +157,7 @@ class Analyses:
         Raises
         ------
         DeadPointError
-            Where the prescribed motion cannot be followed any more; it names the time and the joint.
+            If the prescribed motion cannot be continued; the message names the time and the joint.
 
         Examples
         --------
@@ -196,17 +196,17 @@ class Analyses:
         Parameters
         ----------
         **joint_values, hold, side, guess, coordinates, cut, t
-            As in :meth:`assemble`; joints whose values are given are held there.
+            As in :meth:`assemble`; joints with given values are fixed at these.
 
         Returns
         -------
         Equilibrium
-            A start at rest, which also says whether the equilibrium is stable.
+            A start at rest, with the stability of the equilibrium.
 
         Raises
         ------
         NoEquilibriumError
-            If none was found; it names the joint along which a force remains.
+            If none was found; the message names the joint along which a force remains.
 
         Examples
         --------
@@ -223,12 +223,12 @@ class Analyses:
         return equilibrium(self, values, side=side, guess=guess, coordinates=coordinates, cut=cut, t=t)
 
     def linearise(self, at: Start) -> Linearised:
-        """Small motions about a state that satisfies all joints: reduced matrices, eigenvalues and modes.
+        """Linearisation about a state that satisfies all joints: reduced matrices, eigenvalues and modes.
 
         Parameters
         ----------
         at : Start
-            What :meth:`assemble` or :meth:`equilibrium` gives, in any coordinates.
+            Result of :meth:`assemble` or :meth:`equilibrium`, in any coordinates.
 
         Examples
         --------
@@ -253,20 +253,20 @@ class Analyses:
         coordinates: str = RELATIVE,
         cut: Sequence[str] = (),
     ) -> InverseDynamics:
-        """The torques and forces of chosen joints that a given motion takes.
+        """Torques and forces of chosen joints that produce a given motion.
 
         Parameters
         ----------
         motion : KinematicSolution, MechanicalSolution or Start
-            What :meth:`kinematics` gives, a solution of :meth:`system`, or one state.
+            Result of :meth:`kinematics`, a solution of :meth:`system`, or one state.
         by : sequence of str, optional
-            The joints (or "joint.coordinate") that act, and no others: drives of the model (:class:`Prescribed`,
-            :class:`PrescribedMotion`) only show the way. By default those that were driven, that drives of the model
-            move, or whose accelerations are given, otherwise all in the tree.
+            The actuated joints (or "joint.coordinate"); drives of the model (:class:`Prescribed`,
+            :class:`PrescribedMotion`) only define the motion. By default the joints that were driven, that drives of
+            the model move, or whose accelerations are given, otherwise all joints of the tree.
         accelerations : dict, optional
-            With a start: accelerations of joints; those that are not given are as small as possible.
+            With a start: accelerations of joints; all others are as small as possible.
         coordinates, cut
-            Of a solution, as in :meth:`system`.
+            For a solution, as in :meth:`system`.
 
         Examples
         --------

@@ -2,13 +2,13 @@ r"""Assembly: positions and velocities that satisfy all joints, near a rough gue
 
 .. math:: g(t, q) = 0, \qquad K v + k = 0,
 
-with some of the coordinates and velocities of joints held. It is done in the coordinates of a spanning tree, in which
-only the joints that close loops have to be satisfied.
+with some coordinates and velocities of joints fixed. The unknowns are the coordinates of a spanning tree, in which only
+the joints that close loops impose conditions.
 
-Closing loops: the nearest zero of conditions that may depend on each other, by the Levenberg-Marquardt method.
+Closing loops: the nearest zero of possibly dependent conditions, by the Levenberg-Marquardt method.
 
-A step is :math:`-V\, s / (s^2 + \mu)\, U^T r` with the singular values s of the Jacobian :math:`U s V^T`, which is the
-one of smallest norm for :math:`\mu = 0` (Gauss and Newton); :math:`\mu` grows where the residual does not shrink
+A step is :math:`-V\, s / (s^2 + \mu)\, U^T r` with the singular values s of the Jacobian :math:`U s V^T`; for
+:math:`\mu = 0` it is the Gauss-Newton step of smallest norm, and :math:`\mu` grows if the residual does not decrease
 (Nocedal and Wright, *Numerical Optimization*, 10.3). Steps are bounded, so that the branch near the guess is found.
 """
 
@@ -81,13 +81,13 @@ class AssemblyProblem:
             named = ", ".join(f"{name} {'>' if signs[name] > 0 else '<'} 0" for name in wrong)
             reached = ", ".join(f"{name} = {self._value(q, name):.6g}" for name in wrong)
             raise InconsistentInitialError(
-                f"no assembly with {named} was found; the mechanism closes with {reached}. "
-                "Remedy: give a guess for this joint, or leave out side"
+                f"no assembly with {named} was found; the mechanism closes with {reached}. Remedy: give a guess "
+                "for this joint, or omit side"
             )
         return q
 
     def closed(self, start: np.ndarray, held: Sequence[Held], signs: Mapping[str, float] | None = None) -> Closed:
-        """The search for a closed position from `start`, in which values of whole joints of the tree are in place."""
+        """Search for a closed position from `start`, in which values of whole joints of the tree are set."""
         free = ~self._fixed(held)
         rows = [one for one in held if not self._in_tree(one)]
         if not self.conditions.n_g and not rows:
@@ -166,7 +166,7 @@ class AssemblyProblem:
         return np.concatenate([matrix, self.rate_rows(q, rows)])
 
     def rate_rows(self, q: np.ndarray, rows: Sequence[Held]) -> np.ndarray:
-        """The matrix that gives velocities of joints for rates of the coordinates."""
+        """The matrix that maps rates of the coordinates to velocities of joints."""
         if not rows:
             return np.zeros((0, q.size))
         columns = []
@@ -183,7 +183,7 @@ class AssemblyProblem:
         return np.column_stack(columns) @ map_matrix(tree, q)
 
     def _row_scale(self, q: np.ndarray, rows: Sequence[Held], free: np.ndarray) -> np.ndarray:
-        """Norms of the gradients here and beside, so that conditions of all units count alike."""
+        """Norms of the gradients here and nearby, so that conditions of all units have equal weight."""
         beside = q + 0.1 * self.column_scale * np.cos(0.4 + 1.9 * np.arange(q.size)) * free
         norms = [np.linalg.norm(self._jacobian(x, rows) * self.column_scale, axis=1) for x in (q, beside)]
         n_g = self.conditions.n_g
@@ -191,7 +191,7 @@ class AssemblyProblem:
         return np.concatenate([self.conditions.scales(largest[:n_g]), np.where(largest > 0.0, largest, 1.0)[n_g:]])
 
     def _unwound(self, q: np.ndarray, start: np.ndarray, held: Sequence[Held]) -> np.ndarray:
-        """Angles that went around are brought back to within half a turn of the guess, if that changes nothing."""
+        """Angles after full turns are reduced to within half a turn of the guess, if that changes nothing."""
         turns = np.where(self._is_angle() & ~self._fixed(held), np.round((q - start) / (2.0 * np.pi)), 0.0)
         back = q - 2.0 * np.pi * turns
         same = np.allclose(self._residual(back, []), 0.0, atol=CLOSED * max(1.0, self.length))
@@ -238,13 +238,13 @@ class AssemblyProblem:
         if self._least_rates(q, [])[1] > _CONSISTENT:
             drives = drives_in_words(self.model.constraints) or "the constraints that depend on time"
             raise InconsistentInitialError(
-                f"no motion follows {drives} at t = {self.t:g}: they fight each other. "
-                "Remedy: remove one of them, or make them fit each other"
+                f"no motion follows {drives} at t = {self.t:g}: they are incompatible. Remedy: remove one of them, "
+                "or make them compatible"
             )
         loose = [one.key for one in held if self._least_rates(q, [x for x in held if x is not one])[1] <= _CONSISTENT]
         named = ", ".join(f"{one.key} = {_told(one)}" for one in held)
         if loose:
-            remedy = f"Remedy: leave out one of {', '.join(loose)}, or make them fit each other"
+            remedy = f"Remedy: omit one of {', '.join(loose)}, or make them compatible"
         else:
             remedy = "Remedy: give fewer of them, or assemble in another position; this one may be a dead point"
         raise InconsistentInitialError(f"no motion has the velocities {named}: the joints do not allow it. {remedy}")
@@ -257,7 +257,7 @@ class AssemblyProblem:
         mismatch = np.linalg.norm((matrix @ x - right) / norms)
         return x * self.column_scale, float(mismatch / max(float(np.linalg.norm(right / norms)), 1e-300))
 
-    # --- what does not close ------------------------------------------------------------------------------------------
+    # --- joints that cannot be closed ---------------------------------------------------------------------------------
 
     def _refuse(self, q: np.ndarray, start: np.ndarray, held: Sequence[Held]):
         gaps = self._gaps(q)
@@ -274,12 +274,13 @@ class AssemblyProblem:
             message += " It does not close either if one of these values is left out."
         else:
             message += (
-                " Remedy: check lengths and frames of the bodies in this loop, or give a guess nearer to the goal."
+                " Remedy: check lengths and frames of the bodies in this loop, or give a guess nearer to the solution."
             )
         drives = drives_in_words(self.model.constraints)
         if drives:
             message += (
-                f" At t = {self.t:g} the motion is prescribed by {drives}, which must fit the joints and each other."
+                f" At t = {self.t:g} the motion is prescribed by {drives}, which must be compatible with the "
+                "joints and each other."
             )
         raise InconsistentInitialError(message, residual=self.conditions.value(self.t, q))
 
@@ -291,7 +292,7 @@ class AssemblyProblem:
         )
 
     def _gaps(self, q: np.ndarray) -> list[str]:
-        """The joints that stay open, worst first, in words."""
+        """Description of the joints that stay open, worst first."""
         states = states_of(self.layout, q, np.zeros(q.size))
         found = []
         for joint in self.layout.topology.cut:
@@ -322,7 +323,7 @@ def _told(one: Held) -> str:
 
 
 def _excess(joint: Joint, shift: np.ndarray, turn: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """How far a joint is from given coordinates, as velocities that would bring it there in unit time, negative."""
+    """Difference of a joint from given coordinates, as minus the velocities that would remove it in unit time."""
     if joint.turn != ANY_ROTATION:
         values = coordinates_of(joint, shift, turn, target)
         return values - target
@@ -333,7 +334,7 @@ def _excess(joint: Joint, shift: np.ndarray, turn: np.ndarray, target: np.ndarra
 
 
 CLOSED = 1e-10
-"""Conditions, scaled to gradients of norm 1, count as satisfied up to here."""
+"""Conditions, scaled to gradients of norm 1, count as satisfied below this value."""
 _LONGEST = 0.5
 _RANK = 1e-10
 _MOST = 120
@@ -341,7 +342,7 @@ _AMPLITUDES = (0.02, 0.3, 1.0, 3.0)
 
 
 class Closed(NamedTuple):
-    """Where the search ended, and the norm of the conditions there."""
+    """End point of the search, and the norm of the conditions there."""
 
     x: np.ndarray
     size: float
@@ -368,7 +369,7 @@ def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> C
             break
         s, along = np.where(s > _RANK * largest, s, 0.0), U.T @ r
         if np.linalg.norm(s * along) <= 1e-13 * largest * size and size > CLOSED:
-            break  # the gradient of the squares vanishes
+            break  # the gradient of the sum of squares vanishes
         moved = None
         for _ in range(12):
             share = np.divide(s, s**2 + damping, out=np.zeros_like(s), where=s > 0.0)
@@ -392,9 +393,9 @@ def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> C
 
 
 def search(residual: Conditions, jacobian: Conditions, x: np.ndarray, accepted: Callable[[np.ndarray], bool]) -> Closed:
-    """The zero nearest to `x` that is accepted, also from points farther and farther away; or the best that was found.
+    """The nearest acceptable zero, tried from points at increasing distance; or the best point found.
 
-    Where no zero is accepted, one that is not is better than none.
+    If no zero is acceptable, one that is not is returned.
     """
     best = nearest_zero(residual, jacobian, x)
     if (best.found and accepted(best.x)) or x.size == 0:

@@ -20,24 +20,24 @@ GROUND = "ground"
 
 
 def checked_name(name: Any, what: str) -> str:
-    """A name that is not empty."""
+    """Check that a name is a nonempty string."""
     if not isinstance(name, str) or not name.strip():
-        raise InvalidProblemError(f"the name of a {what} must be a string that is not empty, got {name!r}")
+        raise InvalidProblemError(f"the name of a {what} must be a nonempty string, got {name!r}")
     return name
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A place on a body with axes: a joint, a force or a trace holds on to it.
+    """A point on a body with axes, the attachment of joints, forces and traces.
 
     Parameters
     ----------
     body : Body
-        Which body, or :data:`ground`.
+        The body, or :data:`ground`.
     position : numpy.ndarray
-        In the frame of the body.
+        Position in the frame of the body.
     rotation : numpy.ndarray
-        From the axes of this frame to those of the body.
+        Matrix from the axes of this frame to those of the body.
     """
 
     body: Body
@@ -45,7 +45,7 @@ class Frame:
     rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
 
     def turned(self, rotation) -> Frame:
-        """The same place with other axes: `rotation` takes the new ones to those of this frame."""
+        """The same point with other axes: `rotation` maps the new axes to those of this frame."""
         return Frame(self.body, self.position, self.rotation @ rotation)
 
 
@@ -56,22 +56,22 @@ class Body:
     Parameters
     ----------
     name : str
-        A name that no other body of the model has.
+        A unique name.
     mass : float
         The mass.
     inertia : number, 3 numbers or 3 by 3 matrix
-        Moments of inertia about the centre of mass in the axes of the body; one number is the moment about z, which is
-        all that counts in the plane.
+        Moments of inertia about the centre of mass in the axes of the body; one number is the moment about z,
+        sufficient in planar models.
     center : point, optional
         The centre of mass in the frame of the body; by default its origin.
     position, orientation : optional
-        Where the body is drawn: the position of its frame and the rotation from its axes to those of the ground (an
-        angle about z, Euler parameters, a matrix or a ``scipy`` rotation). Joints that are given by points of the
-        ground (``at=``) refer to this; otherwise it is where the assembly starts.
+        The drawn position: the origin of the body frame and the rotation from its axes to those of the ground (an angle
+        about z, Euler parameters, a matrix or a ``scipy`` rotation). Joints given by points of the ground (``at=``)
+        refer to it; otherwise it is the starting point of the assembly.
     shapes : sequence, optional
-        What is drawn, in the frame of the body: :class:`daedal.viz.Box`, :class:`daedal.viz.Cylinder`, ...; the
-        constructors :meth:`rod`, :meth:`box`, :meth:`cylinder`, :meth:`sphere` know theirs. Of a body without shapes
-        the lines between its joints are drawn.
+        Shapes for drawings, in the frame of the body: :class:`daedal.viz.Box`, :class:`daedal.viz.Cylinder`, ...; the
+        constructors :meth:`rod`, :meth:`box`, :meth:`cylinder`, :meth:`sphere` provide them. A body without shapes is
+        drawn as lines between its joints.
 
     Examples
     --------
@@ -114,12 +114,12 @@ class Body:
 
     @property
     def start(self) -> Frame:
-        """Where a rod begins, at the negative end of its x axis."""
+        """The beginning of a rod, at the negative end of its x axis."""
         return self._end(-1.0)
 
     @property
     def end(self) -> Frame:
-        """Where a rod ends, at the positive end of its x axis."""
+        """The end of a rod, at the positive end of its x axis."""
         return self._end(1.0)
 
     def _end(self, sign: float) -> Frame:
@@ -130,18 +130,18 @@ class Body:
 
     @property
     def is_ground(self) -> bool:
-        """Whether this is what everything stands on."""
+        """Whether this is the ground."""
         return self.name == GROUND
 
     @classmethod
     def rod(cls, name: str, *, length: float, mass: float | None = None, density=None, radius=None, **others) -> Body:
-        """A straight rod along its x axis, its frame in the middle; thin, or round with a radius."""
+        """A straight rod along its x axis, with the frame at its midpoint; thin, or round with a radius."""
         length = _positive(length, "length", name)
         width = _positive(radius, "radius", name) if radius is not None else None
         if width is None and density is not None:
             raise InvalidProblemError(
-                f"body '{name}' has a density but no radius, so that its mass is not known. Remedy: give its radius, "
-                "or its mass (the mass per length times the length)"
+                f"body '{name}' has a density but no radius, so its mass is unknown. Remedy: give its radius, or "
+                "its mass (the mass per length times the length)"
             )
         volume = math.pi * width**2 * length if width is not None else length
         mass = _mass(mass, density, volume, name)
@@ -158,7 +158,7 @@ class Body:
 
     @classmethod
     def box(cls, name: str, *, size, mass: float | None = None, density=None, **others) -> Body:
-        """A box with edges along its axes, its frame in the middle."""
+        """A box with edges along its axes, with the frame at its centre."""
         edges = [_positive(edge, "size", name) for edge in np.atleast_1d(size)]
         if len(edges) != 3:
             raise InvalidProblemError(f"the size of box '{name}' must be three numbers, got {size!r}")
@@ -168,7 +168,7 @@ class Body:
 
     @classmethod
     def cylinder(cls, name: str, *, radius, length, mass: float | None = None, density=None, **others) -> Body:
-        """A solid cylinder along its z axis (a wheel, a disc, a drum), its frame in the middle."""
+        """A solid cylinder along its z axis (a wheel, a disc, a drum), with the frame at its centre."""
         radius, length = _positive(radius, "radius", name), _positive(length, "length", name)
         mass = _mass(mass, density, math.pi * radius**2 * length, name)
         others.setdefault("shapes", (Disc(radius, length) if radius > length else Cylinder(radius, length),))
@@ -176,7 +176,7 @@ class Body:
 
     @classmethod
     def sphere(cls, name: str, *, radius, mass: float | None = None, density=None, **others) -> Body:
-        """A solid sphere, its frame in the middle."""
+        """A solid sphere, with the frame at its centre."""
         radius = _positive(radius, "radius", name)
         mass = _mass(mass, density, 4.0 / 3.0 * math.pi * radius**3, name)
         others.setdefault("shapes", (Sphere(radius),))
@@ -184,7 +184,7 @@ class Body:
 
     @classmethod
     def particle(cls, name: str, *, mass: float, **others) -> Body:
-        """A mass in one point."""
+        """A point mass."""
         return cls(name, mass, 0.0, **others)
 
     def __repr__(self):
@@ -197,21 +197,21 @@ def _positive(value, argument: str, name: str) -> float:
 
 def _mass(mass, density, volume: float, name: str) -> float:
     if (mass is None) == (density is None):
-        raise InvalidProblemError(f"body '{name}' needs its mass or its density, one of them")
+        raise InvalidProblemError(f"body '{name}' needs either mass or density")
     return _positive(mass, "mass", name) if mass is not None else _positive(density, "density", name) * volume
 
 
 @dataclass(frozen=True, eq=False)
 class Inertia:
-    """The mass of a body, its centre of mass, and its moments of inertia about that centre.
+    """Mass of a body, its centre of mass, and its moments of inertia about that centre.
 
     Parameters
     ----------
     mass : float
-        Not negative.
+        Nonnegative.
     moments : number, 3 numbers or 3 by 3 matrix
         Moments of inertia about the centre of mass in the axes of the body: the whole matrix, its diagonal, or one
-        number, the moment about z, for a body that moves in the plane.
+        number, the moment about z, for planar models.
     center : point
         The centre of mass in the frame of the body.
     """
@@ -222,10 +222,10 @@ class Inertia:
 
     @staticmethod
     def checked(mass, moments, center, name: str) -> Inertia:
-        """An inertia that a body can have; `name` is that of the body, for messages."""
+        """A physically possible inertia; `name` is the body's, for messages."""
         value = check_real(mass, f"the mass of body '{name}'", "be a number")
         if value.ndim != 0 or not np.isfinite(value) or value < 0:
-            raise InvalidProblemError(f"the mass of body '{name}' must be a finite number, not negative; got {mass!r}")
+            raise InvalidProblemError(f"the mass of body '{name}' must be finite and not negative; got {mass!r}")
         what = f"the inertia of body '{name}'"
         given = check_real(moments, what, "be a number, three numbers or a 3 by 3 matrix")
         if given.ndim == 0:
@@ -242,15 +242,15 @@ class Inertia:
         return Inertia(float(value), matrix, point(center, f"the centre of body '{name}'"))
 
     def shifted(self, by) -> Inertia:
-        """The same inertia with its centre moved."""
+        """The same inertia with its centre displaced."""
         return Inertia(self.mass, self.moments, self.center + by)
 
     def turned(self, rotation) -> Inertia:
-        """The same inertia turned about the origin of the frame."""
+        """The same inertia rotated about the origin of the frame."""
         return Inertia(self.mass, rotation @ self.moments @ rotation.T, rotation @ self.center)
 
     def __add__(self, other: Inertia) -> Inertia:
-        """Two bodies fixed to each other (parallel axis theorem)."""
+        """Combine two bodies fixed to each other (parallel axis theorem)."""
         mass = self.mass + other.mass
         center = (self.mass * self.center + other.mass * other.center) / mass if mass > 0 else self.center
         moments = sum(one.moments + one.mass * about_a_distant_point(one.center - center) for one in (self, other))
@@ -258,7 +258,7 @@ class Inertia:
 
 
 def about_a_distant_point(distance) -> np.ndarray:
-    """What a unit mass at this distance adds to moments of inertia (parallel axis theorem)."""
+    """Contribution of a unit mass at this distance to moments of inertia (parallel axis theorem)."""
     d = np.asarray(distance, dtype=float)
     return float(d @ d) * np.eye(3) - np.outer(d, d)
 
@@ -269,11 +269,11 @@ def _check_physical(matrix: np.ndarray, what: str):
     moments = np.linalg.eigvalsh(matrix)
     slack = 1e-9 * float(np.abs(moments).max())
     if moments[0] < -slack:
-        raise InvalidProblemError(f"{what} has the negative principal moment {moments[0]:.4g}; no body has")
+        raise InvalidProblemError(f"{what} has the negative principal moment {moments[0]:.4g}, which is impossible")
     if moments[2] > moments[0] + moments[1] + slack:
         raise InvalidProblemError(
-            f"{what} has the principal moments {moments[0]:.4g}, {moments[1]:.4g} and {moments[2]:.4g}; the largest is "
-            "more than the sum of the other two, which no distribution of mass has (triangle inequality)"
+            f"{what} has the principal moments {moments[0]:.4g}, {moments[1]:.4g} and {moments[2]:.4g}; the "
+            "largest exceeds the sum of the other two, which is impossible (triangle inequality)"
         )
 
 
@@ -300,4 +300,4 @@ def moments_of_thin_rod(mass: float, length: float) -> np.ndarray:
 
 
 ground = Body(GROUND)
-"""What stands still: its frame is the one that positions and directions refer to."""
+"""The fixed body: positions and directions refer to its frame."""

@@ -1,8 +1,8 @@
-r"""Accelerations of machines with closed loops: chains are reduced to the base, appendix B of the formalism.
+r"""Accelerations of machines with closed loops: chains reduced to the base, appendix B of the formalism.
 
-The conditions of cut joints, :math:`\phi_{u} \dot v = \gamma` (2.45), go along when bodies are eliminated from the tips
-(:mod:`daedal.multibody.dynamics`). They start with :math:`\hat\Phi = \phi_u` at the bodies that were cut apart, and
-with zeros for :math:`\hat\psi` and :math:`\hat\gamma`:
+The conditions of cut joints, :math:`\phi_{u} \dot v = \gamma` (2.45), are carried along when bodies are eliminated from
+the tips (:mod:`daedal.multibody.dynamics`). Initially :math:`\hat\Phi = \phi_u` at the bodies that were cut apart, and
+:math:`\hat\psi` and :math:`\hat\gamma` are zero:
 
 .. math::
 
@@ -11,10 +11,10 @@ with zeros for :math:`\hat\psi` and :math:`\hat\gamma`:
     \hat\Phi_i^T &\mathrel{+}= A_j^T \Pi_j \hat\Phi_j^T.
 
 At the ground, where :math:`\dot v_0 = 0`, the system (2.42), (2.46), (2.47) has become :math:`\hat\psi \lambda =
-\hat\gamma + \gamma`, one for each set of loops that share bodies. Then come the accelerations from the base to the
-tips, with :math:`\hat\Phi_j^T \lambda` among the loads (B.6).
+\hat\gamma + \gamma`, one for each set of loops that share bodies. Accelerations then follow from the base to the tips,
+with :math:`\hat\Phi_j^T \lambda` among the loads (B.6).
 
-The shortest solution of a system with a positive semidefinite matrix.
+Minimum-norm solution of a system with a positive semidefinite matrix.
 
 Conditions of joints that close loops, in the velocities of the other joints: :math:`J u = 0, J \dot u = \gamma`.
 """
@@ -55,29 +55,29 @@ from daedal.multibody.vectors import matrix as room_for_matrix
 
 
 class BaseProjection(NamedTuple):
-    r"""What is left of the conditions at the base."""
+    r"""The conditions after reduction to the base."""
 
-    phi: np.ndarray  # (places, 6) Phihat at each body of each chain; Pi Phihat^T when its joint has been eliminated
+    phi: np.ndarray  # (places, 6) Phihat at each body of each chain; Pi Phihat^T after elimination of its joint
     product: np.ndarray  # Phihat b, for each column b of B
-    psi: np.ndarray  # the matrices -psihat, row by row, one set after the other
+    psi: np.ndarray  # the matrices -psihat, row by row, one set after another
     gamma: np.ndarray  # (m,) -(gammahat + gamma)
 
 
 def floats_for_solution(sizes: MachineSizes) -> int:
-    """How many words of room :func:`reduction_in` and :func:`constrained_solution` need together."""
+    """Workspace for :func:`reduction_in` and :func:`constrained_solution` together, in words."""
     m, entries = sizes.m, sizes.entries
     reduced = floats_for(sizes.n, sizes.n_v, ELIMINATION) + 6 * sizes.places + sizes.products + entries + 13 * m
     return reduced + 2 * m + floats_for_solutions(m, entries) + 6 * sizes.n
 
 
 def floats_for_change(sizes: MachineSizes) -> int:
-    """How many words of room :func:`shortest_change` needs."""
+    """Workspace for :func:`shortest_change`, in words."""
     return 6 * sizes.n + sizes.n_v + sizes.m + floats_for_solution(sizes)
 
 
 @part
 def constrained_solution(tree, chains, placed, moving, left, reduced, result, multipliers, room):
-    """Accelerations of the joints and multipliers of the conditions; returns how many conditions follow from others."""
+    """Accelerations of the joints and multipliers of the conditions; returns the number of dependent conditions."""
     redundant = solve_at_base(chains, reduced, multipliers, room)
     apply_reactions(tree, chains, reduced, multipliers, left)
     n = tree.parent.size
@@ -87,10 +87,10 @@ def constrained_solution(tree, chains, placed, moving, left, reduced, result, mu
 
 @part
 def shortest_change(tree, closures, chains, placed, gap, change, room):
-    """The change of the coordinates by which the conditions change by -gap, the shortest one in the norm of H;
-    returns how many conditions follow from others.
+    """The change of the coordinates, smallest in the norm of H, that changes the conditions by -gap; returns the number
+    of dependent conditions.
 
-    It is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
+    This is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
     """
     n = tree.parent.size
     still, weight = rows(data_of(zeros(room, 3 * n)), n), matrix(room, n, 3)
@@ -105,9 +105,9 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
 
 
 def reduction(tree, closures, chains, placed, moving, tau, force, torque):
-    """Bodies eliminated and conditions carried to the base: an ``Elimination`` and a :class:`BaseProjection`.
+    """Eliminate bodies and carry conditions to the base: an ``Elimination`` and a :class:`BaseProjection`.
 
-    Interpreted, for studies: kernels have :func:`reduction_in`.
+    Interpreted, for studies: kernels use :func:`reduction_in`.
     """
     memory = np.empty(1 + floats_for_solution(sizes_of(tree, closures, chains)))
     room = open_room(memory.ctypes.data)
@@ -117,7 +117,7 @@ def reduction(tree, closures, chains, placed, moving, tau, force, torque):
 
 @part
 def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torque):
-    """Bodies eliminated and conditions carried to the base, in a room."""
+    """Eliminate bodies and carry conditions to the base, in a given workspace."""
     n, n_v = tree.parent.size, tau.size
     left = elimination_at(taken(room, floats_for(n, n_v, ELIMINATION)), n, n_v)
     eliminate(tree, placed, moving, tau, force, torque, left)
@@ -126,7 +126,7 @@ def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torqu
 
 @part
 def reduce(tree, placed, moving, closures, chains, left, room):
-    """Carry the conditions to the base, along with an elimination that has been done."""
+    """Carry the conditions to the base after an elimination."""
     n, m, places = tree.parent.size, closures.kind.size, chains.condition.size
     reduced = BaseProjection(
         matrix(room, places, 6),
@@ -188,13 +188,14 @@ def _reduce_column(tree, placed, chains, left, reduced, j, k):
         size = chains.first_member[group + 1] - chains.first_member[group]
         line = chains.first_entry[group] + size * chains.within[own]
         for other in range(first, place + 1):
-            column = chains.within[chains.condition[other]]  # within itself: conditions at one body are of one set
+            # index within its set: conditions at one body belong to one set
+            column = chains.within[chains.condition[other]]
             reduced.psi[line + column] += share * reduced.product[at + other - first]
 
 
 @part
 def apply_reactions(tree, chains, reduced, multipliers, left):
-    """Add the reactions of the conditions to what drives the joints (B.6)."""
+    """Add the reactions of the conditions to the joint drives (B.6)."""
     for j in range(tree.parent.size):
         first, end = chains.first_place[j], chains.first_place[j + 1]
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
@@ -205,7 +206,7 @@ def apply_reactions(tree, chains, reduced, multipliers, left):
 
 @part
 def solve_at_base(chains, reduced, multipliers, room):
-    """The multipliers of all sets; returns how many conditions follow from others."""
+    """Multipliers of all sets; returns the number of dependent conditions."""
     redundant = 0
     for group in range(chains.first_entry.size - 1):
         members = chains.member[chains.first_member[group] : chains.first_member[group + 1]]
@@ -221,25 +222,25 @@ def solve_at_base(chains, reduced, multipliers, room):
 
 
 DEPENDENT = 1e-12
-"""A row follows from others where this part of its diagonal entry is left when they are eliminated."""
+"""A row is dependent if elimination leaves less than this fraction of its diagonal entry."""
 
 
 def floats_for_solutions(total: int, entries: int) -> int:
-    """How many words of room systems need that have so many unknowns and entries in all."""
+    """Workspace in words for systems with these total numbers of unknowns and entries."""
     return 3 * total + 2 * entries
 
 
 @part
 def least_norm_solution(matrix, right, x, room):
-    """The shortest x with A x = b for a positive semidefinite matrix A, of which the lower half is read; its rank.
+    """Smallest x with A x = b for a positive semidefinite matrix A (only its lower triangle is read), and the rank.
 
-    Cholesky's factorisation with diagonal pivoting, A = L L^T with as many columns as the rank is; where that is not
-    full, L = Q R and x = Q R^{-T} R^{-1} Q^T b.
+    Cholesky factorisation with diagonal pivoting, A = L L^T with as many columns as the rank; if rank-deficient, L = Q
+    R and x = Q R^{-T} R^{-1} Q^T b.
     """
     n = right.size
     factor, order, left = room_for_matrix(room, n, n), numbers(room, n), vector(room, n)
     factor[:, :] = 0.0
-    left[:] = 1.0  # what remains of the diagonal, as a share
+    left[:] = 1.0  # remaining fraction of the diagonal entries
     for i in range(n):
         order[i] = i
     rank = 0
@@ -282,7 +283,7 @@ def least_norm_solution(matrix, right, x, room):
 
 @part
 def _by_orthogonal_factor(factor, rank, right, x, room):
-    """Q R^{-T} R^{-1} Q^T b for L = Q R, which has `rank` columns: modified Gram-Schmidt, twice."""
+    """Q R^{-T} R^{-1} Q^T b for L = Q R with `rank` columns: modified Gram-Schmidt, twice."""
     n = right.size
     r, y = room_for_matrix(room, rank, rank), vector(room, rank)
     r[:, :] = 0.0
@@ -330,7 +331,7 @@ def loop_jacobian(tree, placed, closures):
 @grouped
 @entry(void(BodyTree, Placement, Closures, MATRICES, ROWS))
 def fill_loop_jacobian(tree, placed, closures, rows, matrix):
-    """The matrix of :func:`loop_jacobian`; `rows` has room for the gradients."""
+    """The matrix of :func:`loop_jacobian`; `rows` is workspace for the gradients."""
     fill_gradients(closures, placed.r, placed.rotation, rows)
     matrix[:, :] = 0.0
     for i in range(closures.kind.size):
@@ -360,7 +361,7 @@ def loop_bias(tree, placed, moving, closures):
 def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
     """The vector of :func:`loop_bias`.
 
-    There is room for the accelerations of the bodies if those of the joints are zero, and for the gradients.
+    Includes workspace for the accelerations of the bodies with zero joint accelerations, and for the gradients.
     """
     for j in range(tree.parent.size):
         i = tree.parent[j]

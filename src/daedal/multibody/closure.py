@@ -1,15 +1,15 @@
-r"""Conditions on two frames, from which joints that close a loop are made.
+r"""Conditions on two frames, from which loop-closing joints are composed.
 
 Frame A at :math:`p_A` with the axes :math:`a_x, a_y, a_z` and frame B likewise; :math:`d = p_B - p_A`, all in the axes
 of the ground. Every condition is one of three,
 
 .. math:: d_k = 0, \qquad a_k \cdot d = 0, \qquad a_k \cdot b_l = 0,
 
-each with its gradient with respect to the virtual displacements and rotations of the two bodies and with what its
-second derivative has without accelerations (Haug's basic constraints). They are the :math:`\phi(u_n, u_{n+1})` of
+each with its gradient with respect to the virtual displacements and rotations of the two bodies and with the
+acceleration-free terms of its second derivative (Haug's basic constraints). They are the :math:`\phi(u_n, u_{n+1})` of
 (2.44), (2.45).
 
-Which conditions act through which bodies: the chains from cut joints to the base (2.3), as arrays.
+The bodies through which conditions act: chains from cut joints to the base (2.3), as arrays.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OFFSET, ALONG, ACROSS = 0, 1, 2
 
 
 class Closures(NamedTuple):
-    """Conditions as arrays: which bodies (-1 is the ground), where the frames are on them, and of what kind."""
+    """Conditions as arrays: their bodies (-1 is the ground), frame positions on them, and kinds."""
 
     kind: np.ndarray  # (m,)
     k: np.ndarray  # (m,)
@@ -54,7 +54,7 @@ class Closures(NamedTuple):
 
     @property
     def stacked(self) -> Closures:
-        """The same, with the axes of the two frames below each other."""
+        """The same with the axes of the two frames stacked."""
         return self._replace(axes=self.axes.reshape(-1, 6, 3))
 
 
@@ -63,7 +63,7 @@ Closures.kinds = (NUMBERS, NUMBERS, NUMBERS, i64[:, :], MATRICES, MATRICES)  # t
 
 @part
 def _arm(closures, rotation, i, side):
-    """The way from the centre of mass to the frame on this side of condition i; from the origin on the ground."""
+    """Vector from the centre of mass to the frame on this side of condition i; from the origin for the ground."""
     places, body = closures.place, closures.body[i, side]
     place = places[i, side, 0], places[i, side, 1], places[i, side, 2]
     return place if body < 0 else product(rotation, body, place)
@@ -71,7 +71,7 @@ def _arm(closures, rotation, i, side):
 
 @part
 def _point(closures, r, i, side, arm):
-    """Where the frame is."""
+    """Position of the frame."""
     body = closures.body[i, side]
     return arm if body < 0 else plus(row(r, body), arm)
 
@@ -97,7 +97,7 @@ def _unit(k):
 
 
 def residuals(closures, r, rotation):
-    """The value of each condition for bodies at `r`, turned by `rotation`."""
+    """Value of each condition for bodies at `r`, rotated by `rotation`."""
     values = np.zeros(closures.kind.size)
     fill_residuals(closures.stacked, r, rotation, values)
     return values
@@ -149,7 +149,7 @@ def fill_gradients(closures, r, rotation, rows):
 
 
 def biases(closures, r, rotation, linear, angular):
-    r"""gamma of (2.45): minus what the second derivative of each condition has without accelerations of the bodies."""
+    r"""gamma of (2.45): minus the acceleration-free terms of the second derivative of each condition."""
     values = np.zeros(closures.kind.size)
     fill_biases(closures.stacked, r, rotation, linear, angular, values)
     return values
@@ -182,22 +182,22 @@ def fill_biases(closures, r, rotation, linear, angular, values):
 
 
 class Chains(NamedTuple):
-    """A place for each condition at each body of its chains, and the sets of conditions that act on each other."""
+    """An entry for each condition at each body of its chains, and the sets of coupled conditions."""
 
     first_place: np.ndarray  # (n + 1,) the places at body j are first_place[j] to first_place[j + 1]
     condition: np.ndarray  # (places,)
-    up: np.ndarray  # (places,) that of the same condition at the parent, -1 at the base
+    up: np.ndarray  # (places,) entry of the same condition at the parent, -1 at the base
     first_product: np.ndarray  # (n + 1,) of the products of B with the conditions, one for each place and velocity
-    side: np.ndarray  # (m, 2) where the two bodies of a condition are, -1 for the ground
+    side: np.ndarray  # (m, 2) entries of the two bodies of a condition, -1 for the ground
     group: np.ndarray  # (m,) the set of each condition
-    within: np.ndarray  # (m,) its number in this set
-    member: np.ndarray  # (m,) the conditions of one set after the other
+    within: np.ndarray  # (m,) its index in this set
+    member: np.ndarray  # (m,) the conditions sorted by set
     first_member: np.ndarray  # (sets + 1,)
     first_entry: np.ndarray  # (sets + 1,) where the matrix of each set begins
 
 
 def chains_of(tree: BodyTree, closures: Closures) -> Chains:
-    """The chains of all conditions; those whose chains meet in a body are in one set."""
+    """The chains of all conditions; conditions whose chains share a body belong to one set."""
     n, m = tree.parent.size, closures.kind.size
     passing: list[set[int]] = [set() for _ in range(n)]
     base = np.full((m, 2), -1)
@@ -238,7 +238,7 @@ def chains_of(tree: BodyTree, closures: Closures) -> Chains:
 
 
 def _sets(base: np.ndarray, n: int) -> np.ndarray:
-    """A number for each set of conditions whose chains end at the same bodies of the base."""
+    """An index for each set of conditions whose chains end at the same bodies of the base."""
     m = base.shape[0]
     condition, side = np.nonzero(base >= 0)
     links = coo_array((np.ones(condition.size), (condition, m + base[condition, side])), shape=(m + n, m + n))

@@ -1,12 +1,12 @@
 r"""Velocities of joints and rates of coordinates: :math:`u = N(q) \dot q`.
 
-They are the same but for Euler parameters, whose rates give an angular velocity, :math:`\omega = 2 L(p) \dot p`. As
-:math:`\dot N \dot q = 0`, accelerations go the same way, and the equations of motion become
+They differ only for Euler parameters, whose rates determine an angular velocity, :math:`\omega = 2 L(p) \dot p`. Since
+:math:`\dot N \dot q = 0`, accelerations transform in the same way, and the equations of motion become
 
 .. math:: N^T H N\, \ddot q = N^T (\tau - C) - \nu, \qquad |p|^2 - 1 = 0.
 
-:math:`N^T H N` is singular along p. Adding :math:`\mu\, p p^T` there, and :math:`-\mu |\dot p|^2 p` on the right,
-changes nothing but the multiplier of :math:`|p|^2 = 1`.
+:math:`N^T H N` is singular along p. Adding :math:`\mu\, p p^T` there, and :math:`-\mu |\dot p|^2 p` on the right-hand
+side, changes only the multiplier of :math:`|p|^2 = 1`.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from daedal.multibody.vectors import ROWS, VECTOR, grouped, rows_of_rates
 
 
 def parameter_masses(tree) -> np.ndarray:
-    """The factor mu of each body: of the size of its inertia."""
+    """The factor mu of each body, of the order of its inertia."""
     traces = tree.inertia.trace(axis1=1, axis2=2)
     return np.where(traces > 0, traces, float(traces.max(initial=0.0)) or 1.0)
 
@@ -132,7 +132,7 @@ def fill_map_matrix(tree, q, matrix):
 
 @part
 def fill_lifted_rows(tree, q, matrix, result):
-    """A matrix with one column for each velocity of a joint, times N."""
+    """A matrix with one column per joint velocity, times N."""
     n = matrix.shape[0]
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
@@ -162,7 +162,7 @@ def lifted_mass(tree, q, mass, parameter_mass):
 @grouped
 @entry(void(BodyTree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
 def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
-    """The result of :func:`lifted_mass`; `lifted` has room for H N."""
+    """The result of :func:`lifted_mass`; `lifted` is workspace for H N."""
     fill_lifted_rows(tree, q, mass, lifted)
     fill_lifted_rows(tree, q, lifted.T, result)
     for j in range(tree.parent.size):

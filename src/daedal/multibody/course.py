@@ -1,4 +1,4 @@
-"""The motion of all bodies over time: what bodies, joints and forces of a solution are read from."""
+"""The motion of all bodies over time, from which bodies, joints and forces of a solution are computed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from daedal.multibody.motion import Loads, Motion, states_by_force
 
 
 class MotionHistory:
-    """Coordinates, velocities, accelerations and multipliers at given times, and what follows for bodies and frames.
+    """Coordinates, velocities, accelerations and multipliers at given times, and quantities of bodies and frames.
 
     Parameters
     ----------
     model, layout : Model, Layout
-        Whose motion, in which coordinates.
+        The machine and its coordinates.
     t : numpy.ndarray, shape (nt,)
         The times.
     q, v : numpy.ndarray, shape (nt, n_q)
@@ -30,9 +30,9 @@ class MotionHistory:
     r : numpy.ndarray, shape (nt, n_r)
         States of forces, in rows.
     rest : function
-        Gives an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt), when they are asked for.
+        Provides an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt) on demand.
     is_single : bool
-        Whether one time was asked for, so that results have no axis for it.
+        Whether a single time was requested, so that results have no time axis.
     """
 
     def __init__(self, model: Any, layout: Layout, t, q, v, r, rest: Callable, *, is_single: bool = False):
@@ -48,7 +48,7 @@ class MotionHistory:
 
     @property
     def multipliers(self) -> np.ndarray:
-        """Those of the constraints, in rows."""
+        """Multipliers of the constraints, in rows."""
         return self._solved.lam.T
 
     @cached_property
@@ -58,12 +58,12 @@ class MotionHistory:
 
     @cached_property
     def placed(self) -> list:
-        """Where the bodies are."""
+        """Positions of the bodies."""
         return [placement(self.layout.tree, q) for q in self.q]
 
     @cached_property
     def moving(self) -> list:
-        """How fast they are."""
+        """Velocities of the bodies."""
         return [velocities(self.layout.tree, placed, u) for placed, u in zip(self.placed, self.speeds)]
 
     @cached_property
@@ -74,10 +74,10 @@ class MotionHistory:
         return linear, angular
 
     def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Accelerations, what the joints of the tree exert on their bodies, and that along their velocities."""
+        """Accelerations, the reactions of the tree's joints on their bodies, and these along joint velocities."""
         tree, rates = self.layout.tree, np.ascontiguousarray(self._solved.a.T)
         found = [
-            transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', as N' q' = 0
+            transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', since N' q' = 0
             for placed, moving, q, a, *loads in zip(self.placed, self.moving, self.q, rates, force, torque)
         ]
         return tuple(np.array(kind) for kind in zip(*found))
@@ -104,7 +104,7 @@ class MotionHistory:
 
     @cached_property
     def kinetic_energies(self) -> np.ndarray:
-        """Of each body, (nt, n)."""
+        """Kinetic energy of each body, (nt, n)."""
         speed, spin = self.center_velocities, self.angular_velocities
         own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # in the axes of the bodies
         turning = np.einsum("tni,nij,tnj->tn", own, self.layout.tree.inertia, own)
@@ -113,7 +113,7 @@ class MotionHistory:
     # --- frames on bodies -------------------------------------------------------------------------------------------
 
     def _of_body(self, values: np.ndarray, frame: Frame) -> np.ndarray:
-        """The entries of a body; zero for the ground."""
+        """The values of a body; zero for the ground."""
         body = self.layout.index[frame.body.name]
         return np.zeros((self.t.size, 3)) if body < 0 else values[:, body]
 
@@ -129,15 +129,15 @@ class MotionHistory:
         return self.rotation(Frame(frame.body)) @ place
 
     def position(self, frame: Frame) -> np.ndarray:
-        """Where the frame is, (nt, 3)."""
+        """Position of the frame, (nt, 3)."""
         return self._of_body(self.centers, frame) + self._arm(frame)
 
     def angular_velocity(self, frame: Frame) -> np.ndarray:
-        """How fast it turns."""
+        """Angular velocity of the frame."""
         return self._of_body(self.angular_velocities, frame)
 
     def velocity(self, frame: Frame) -> np.ndarray:
-        """How fast its origin moves."""
+        """Velocity of its origin."""
         return self._of_body(self.center_velocities, frame) + np.cross(self.angular_velocity(frame), self._arm(frame))
 
     def angular_acceleration(self, frame: Frame) -> np.ndarray:
@@ -153,7 +153,7 @@ class MotionHistory:
     # --- forces -----------------------------------------------------------------------------------------------------
 
     def loads(self, forces) -> list[Loads]:
-        """What `forces` do to the bodies at each time."""
+        """Loads of `forces` on the bodies at each time."""
         found = []
         for i, placed in enumerate(self.placed):
             loads, motion = Loads(self.layout, placed), self.motion(i)
@@ -163,7 +163,7 @@ class MotionHistory:
         return found
 
     def on_bodies(self, loads: list[Loads]) -> tuple[np.ndarray, np.ndarray]:
-        """Forces and torques (nt, n, 3) on the centres of mass, with what acts along coordinates of joints."""
+        """Forces and torques (nt, n, 3) on the centres of mass, with the loads along joint coordinates."""
         tree = self.layout.tree
         force, torque = np.array([load.forces for load in loads]), np.array([load.torques for load in loads])
         for i, (load, placed) in enumerate(zip(loads, self.placed)):
@@ -181,14 +181,14 @@ class MotionHistory:
         return force, torque
 
     def motion(self, i: int) -> Motion:
-        """What forces see at the time with this number."""
+        """The motion as seen by forces at the time with this index."""
         states = states_by_force(self.model.forces, self.r[i])
         return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states)
 
-    # --- as results are shown ---------------------------------------------------------------------------------------
+    # --- shapes of results --------------------------------------------------------------------------------------------
 
     def values(self, rows: np.ndarray) -> Any:
-        """One entry for each time, or the only one."""
+        """One entry per time, or the only one."""
         return rows[0] if self.is_single else rows
 
     def columns(self, rows: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
-r"""Kinematic analysis: where driven joints lead all others, without integration.
+r"""Kinematic analysis: driven joints determine all others, without integration.
 
-With the coordinates c(q) of driven joints given over time, positions, velocities and accelerations follow from
+With the coordinates c(q) of driven joints given as functions of time, positions, velocities and accelerations follow
+from
 
 .. math::
 
@@ -9,8 +10,8 @@ With the coordinates c(q) of driven joints given over time, positions, velocitie
     \begin{pmatrix} G \\ c_q \end{pmatrix} \ddot q =
     \begin{pmatrix} \gamma \\ \ddot f - (c_q \dot q)_q \dot q \end{pmatrix}
 
-(Haug, *Computer Aided Kinematics and Dynamics*, 3.6). Positions are followed in time with
-:math:`q + h \dot q + h^2 \ddot q / 2` as the prediction; where the matrix is singular (a dead point) they end.
+(Haug, *Computer Aided Kinematics and Dynamics*, 3.6). Positions are continued in time with the predictor :math:`q + h
+\dot q + h^2 \ddot q / 2`; they end where the matrix is singular (a dead point).
 
 A motion that was not integrated: of a driven mechanism, or of a mode.
 """
@@ -36,9 +37,9 @@ from daedal.problems.checks import check_real
 from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
-_NEAR = 0.05  # a correction of the prediction that needs no smaller step
-_SHARE = 0.25  # or this part of the step
-_SHORTEST = 1e-10  # step, as part of the whole time
+_NEAR = 0.05  # correction of the prediction that does not require a smaller step
+_SHARE = 0.25  # or this fraction of the step
+_SHORTEST = 1e-10  # step, as a fraction of the whole interval
 
 
 class DeadPointError(InvalidProblemError):
@@ -49,7 +50,7 @@ class DeadPointError(InvalidProblemError):
     t : float
         The time.
     joints : tuple of str
-        The joints that move although the driven ones stand still, most of all first.
+        The joints that move although the driven ones are at rest, in order of decreasing motion.
     """
 
     def __init__(self, message: str, t: float, joints: tuple[str, ...]):
@@ -72,7 +73,7 @@ def kinematics(model, t, driven: Mapping[str, Any], *, side, guess, cut) -> Kine
 
 
 class _Follower:
-    """Positions of a driven mechanism, followed in time."""
+    """Positions of a driven mechanism, continued in time."""
 
     def __init__(self, model: Any, times: np.ndarray, driven: Mapping[str, Any], cut):
         self.assembly = AssemblyProblem(model, cut, times[0])
@@ -83,7 +84,7 @@ class _Follower:
         self.courses = [course_of(key, driven[key], n, times) for key, n in self.measures.sizes.items()]
         self.n_g = self.conditions.n_g
         self.dead: list[tuple[float, str]] = []
-        self._rows = np.zeros(0, dtype=int)  # as many conditions as there are coordinates, independent at the beginning
+        self._rows = np.zeros(0, dtype=int)  # independent conditions, as many as coordinates, chosen at the start
 
     def drive(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """f and its derivatives."""
@@ -94,7 +95,7 @@ class _Follower:
     # --- the equations ------------------------------------------------------------------------------------------------
 
     def residual(self, t: float, q: np.ndarray) -> np.ndarray:
-        """All conditions at the position level."""
+        """All conditions on position level."""
         wanted = self.drive(t)[0]
         return np.concatenate([self.conditions.value(t, q), self.measures.values(q, wanted) - wanted])
 
@@ -119,7 +120,7 @@ class _Follower:
         )
 
     def motion(self, t: float, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, str | None]:
-        """Velocities and accelerations, and the joint that moves by itself where they are not determined."""
+        """Velocities and accelerations, and the joint that moves freely if they are not determined."""
         _, rate, second = self.drive(t)
         matrix = self.matrix(t, q)
         norms = self._norms(matrix)
@@ -136,12 +137,12 @@ class _Follower:
         return v, solved(np.concatenate([bias, second + self.measures.bias(q, v)])), None
 
     def _named(self, direction: np.ndarray) -> str:
-        """The joint that moves most in a direction of the coordinates."""
+        """The joint that moves most along a direction of the coordinates."""
         k = int(np.argmax(np.abs(direction)))
         j = int(np.searchsorted(self.layout.tree.first_q, k, side="right")) - 1
         return self.layout.topology.joints[j].name
 
-    # --- following ----------------------------------------------------------------------------------------------------
+    # --- continuation -------------------------------------------------------------------------------------------------
 
     def run(self, side: Mapping[str, str], guess: Any) -> KinematicSolution:
         """Positions, velocities and accelerations at all times."""
@@ -178,12 +179,12 @@ class _Follower:
         return float(np.linalg.det(matrix / self._norms(matrix / self.scale)[:, None]))
 
     def _loosest(self, t: float, q: np.ndarray) -> str:
-        """The joint that the conditions hold least."""
+        """The joint that is least constrained."""
         matrix = self.matrix(t, q)
         return self._named(np.linalg.svd(matrix * self.scale / self._norms(matrix)[:, None])[2][-1])
 
     def _advance(self, t: float, q: np.ndarray, slope, end: float):
-        """From one output time to the next, in steps that are small enough for the prediction."""
+        """Advance from one output time to the next, in steps small enough for the predictor."""
         h = end - t
         shortest = _SHORTEST * max(abs(self.times[-1] - self.times[0]), abs(h))
         while t != end:
@@ -210,15 +211,15 @@ class _Follower:
         joint = self._loosest(t, q)
         driven = ", ".join(f"'{key}'" for key in self.driven) or "the model"
         return DeadPointError(
-            f"the mechanism reaches a dead point at t = {t:.6g}: joint '{joint}' moves there although {driven} stands "
-            "still, and the prescribed motion cannot be followed beyond. "
-            f"Remedy: end before this time, change the motion of {driven}, or drive joint '{joint}' instead",
+            f"the mechanism reaches a dead point at t = {t:.6g}: joint '{joint}' moves there although {driven} is "
+            "at rest, and the prescribed motion cannot be continued. Remedy: end before this time, change the "
+            f"motion of {driven}, or drive joint '{joint}' instead",
             t,
             (joint,),
         )
 
     def _check_determined(self, q: np.ndarray):
-        """Refuse drives that leave a motion open, here and beside."""
+        """Raise if the drives do not determine the motion, here and nearby."""
         t = float(self.times[0])
         free = self._free_direction(t, q)
         if free is None:
@@ -240,7 +241,7 @@ class _Follower:
         return V[-1] if is_free else None
 
     def _closed(self, t: float, q: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The loops closed again, whatever the drives say."""
+        """The position with loops closed again, ignoring the drives."""
         if not self.n_g:
             return q, True
         matrix = self.conditions.jacobian(t, q)[: self.n_g]
@@ -254,7 +255,7 @@ class _Follower:
 
 
 def _independent(matrix: np.ndarray) -> np.ndarray:
-    """As many rows as there are columns, the most independent ones (QR with pivoting)."""
+    """As many rows as columns, the most independent ones (QR with pivoting)."""
     from scipy.linalg import qr
 
     pivots = qr(matrix.T, mode="r", pivoting=True)[1]
@@ -263,7 +264,7 @@ def _independent(matrix: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KinematicSolution(PartsOfMotion):
-    """The motion of a driven mechanism; it is asked for bodies and joints as a solution of a model is.
+    """The motion of a driven mechanism; provides bodies and joints like the solution of a model.
 
     Attributes
     ----------
@@ -272,12 +273,12 @@ class KinematicSolution(PartsOfMotion):
     q, v, a : numpy.ndarray, shape (n_q, nt)
         Coordinates, velocities and accelerations.
     driven : tuple of str
-        The joints that were driven.
+        The driven joints.
     dead_points : tuple of (float, str)
-        Times at which the motion is not determined, with the joint that moves by itself. Between the output times they
-        were passed on the smooth way; at an output time v and a are nan there.
+        Times at which the motion is undetermined, with the joint that moves freely. Between output times such points
+        are passed along the smooth branch; at an output time v and a are NaN.
     model, layout : Model, Layout
-        Whose motion, in which coordinates.
+        The machine and its coordinates.
     """
 
     t: np.ndarray
@@ -288,30 +289,30 @@ class KinematicSolution(PartsOfMotion):
     dead_points: tuple[tuple[float, str], ...]
     model: Any
     layout: Any
-    attributes: dict[str, Any] = field(default_factory=dict)  # notes of the user, which files keep
+    attributes: dict[str, Any] = field(default_factory=dict)  # notes of the user, saved in files
     params: ClassVar[Any] = None
 
     @property
     def r(self) -> np.ndarray:
-        """The states of forces, which stay where they start."""
+        """States of forces, which keep their initial values."""
         return np.repeat(np.array(self.model.initial_states, dtype=float)[:, None], self.t.size, axis=1)
 
     @cached_property
     def lam(self) -> np.ndarray:
-        """The multipliers of the constraints, with the forces that drive the motion; see ``model.inverse_dynamics``."""
+        """Multipliers of the constraints, including the driving forces; see ``model.inverse_dynamics``."""
         joints = stated_joints(self.layout)
         for key in self.driven:
             name = key if key in joints else key.rpartition(".")[0]
             if joints[name].number < 0:
                 other = next((joint.name for joint in self.layout.topology.joints), "")
                 raise InvalidProblemError(
-                    f"reactions are not known where a joint that closes a loop is driven, here '{name}'. "
-                    f"Remedy: cut another joint of the loop, kinematics(..., cut=[{other!r}])"
+                    f"reactions are not available if a joint that closes a loop is driven, here '{name}'. Remedy: "
+                    f"cut another joint of the loop, kinematics(..., cut=[{other!r}])"
                 )
         return self.model.inverse_dynamics(self).lam
 
     def at(self, t: Any) -> KinematicSolution:
-        """The motion at other times between the first and the last, by interpolation of positions to accelerations."""
+        """The motion at other times between the first and the last, by Hermite interpolation."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         order = np.argsort(self.t)
         low, high = self.t[order[0]], self.t[order[-1]]
@@ -334,10 +335,10 @@ class KinematicSolution(PartsOfMotion):
 
     @property
     def ends(self) -> np.ndarray:
-        """The times between which positions are interpolated."""
+        """First and last time of the interpolation."""
         return self.t
 
-    # --- as a solution of a model -----------------------------------------------------------------------------------
+    # --- interface of model solutions ---------------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Results:
@@ -345,11 +346,11 @@ class KinematicSolution(PartsOfMotion):
 
     @property
     def parts(self) -> Results:
-        """What answers for bodies, joints and forces."""
+        """Provider of bodies, joints and forces."""
         return self._results
 
     def recorded(self) -> RecordedMachine:
-        """Bodies and joints as numbers, for a file."""
+        """Bodies and joints as numbers, for files."""
         return recorded(self._results)
 
     def save(self, path: Any) -> Path:
@@ -363,18 +364,18 @@ class KinematicSolution(PartsOfMotion):
         return {name: value for name, value in self.__dict__.items() if name != "_results"}
 
     def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or a file, driven joints beside it; see :func:`daedal.multibody.picture.animate`."""
+        """The motion as a scene or file, with plots of driven joints; see :func:`daedal.multibody.picture.animate`."""
         joints = {joint.name for joint in self.model.joints}
         driven = dict.fromkeys(key if key in joints else key.rpartition(".")[0] for key in self.driven)
         return self._results.animate(path, **({"plots": tuple(driven)} | options))
 
 
 class _Results(Results):
-    """Bodies and joints of a motion that is interpolated."""
+    """Bodies and joints of an interpolated motion."""
 
     @property
     def output_times(self) -> None:
-        """None: it is known at all times between the first and the last."""
+        """None: the motion is known at all times between the first and the last."""
         return None
 
     def _between(self, times, *, is_single: bool = False):
@@ -385,4 +386,4 @@ class _Results(Results):
         return course
 
     def _check_balance(self):
-        """The force of the drives is what is left, and part of the reactions."""
+        """No check: the force of the drives is the remainder, and is included in the reactions."""

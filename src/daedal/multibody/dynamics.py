@@ -1,12 +1,12 @@
-r"""Forces from motions and masses from positions, body by body: ``rnea`` and ``crba``.
+r"""Forces from motions and masses from positions, by recursion over bodies: ``rnea`` and ``crba``.
 
 The equations of motion of a tree in the velocities of its joints are :math:`H(q) \dot u + C(q, u) = \tau`. The
-recursive Newton-Euler algorithm (``rnea``) gives the forces :math:`\tau` for given accelerations, the
-composite-rigid-body algorithm (``crba``) gives H. Both take what :mod:`daedal.multibody.kinematics` has computed.
+recursive Newton-Euler algorithm (``rnea``) computes the forces :math:`\tau` for given accelerations, the
+composite-rigid-body algorithm (``crba``) computes H. Both use the results of :mod:`daedal.multibody.kinematics`.
 
 Accelerations of a tree in O(n): elimination from the tips, appendix A of the formalism, Featherstone's ``aba``.
 
-With :math:`\bar M_j`, :math:`\bar g_j` the mass and the load of body j and of what the bodies behind it pass on,
+With :math:`\bar M_j`, :math:`\bar g_j` the mass and the load of body j including those passed on from the outer bodies,
 
 .. math::
 
@@ -21,8 +21,8 @@ from the tips to the base, and from there
     \ddot q_j = D_j B_j^T \{\bar g_j - \bar M_j (A_j \dot v_i + c_j)\} + D_j \tau_j, \qquad
     \dot v_j = A_j \dot v_i + B_j \ddot q_j + c_j.                                               \qquad (A.2), (A.6)
 
-A joint of several degrees of freedom is eliminated column by column of :math:`B_j`, the last one first: what would
-otherwise be the factors of :math:`D_j` are then numbers.
+A joint of several degrees of freedom is eliminated column by column of :math:`B_j`, the last one first: the factors of
+:math:`D_j` are then scalars.
 """
 
 from typing import NamedTuple
@@ -52,7 +52,7 @@ from daedal.multibody.vectors import (
 
 
 class Sweep(NamedTuple):
-    """What ``rnea`` finds on its way, in the axes of the ground."""
+    """Intermediate results of ``rnea``, in the axes of the ground."""
 
     linear: np.ndarray  # (n, 3) accelerations of the centres of mass
     angular: np.ndarray  # (n, 3) angular accelerations
@@ -64,10 +64,10 @@ Sweep.kinds = (ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
 
 
 class Composite(NamedTuple):
-    """Bodies with all that they carry."""
+    """Composite bodies: each with all outer bodies."""
 
     mass: np.ndarray  # (n,)
-    moment: np.ndarray  # (n, 3) mass times the way from the body's centre to that of the composite
+    moment: np.ndarray  # (n, 3) mass times the vector from the body's centre to that of the composite
     inertia: np.ndarray  # (n, 3, 3) about the body's centre of mass
 
 
@@ -95,13 +95,14 @@ def world_inertia(tree, placed, j, target):
 def rnea(tree, placed, moving, accelerations, force, torque):
     """Generalised forces of the joints for given accelerations of the joints.
 
-    `force` and `torque` (n, 3) act on the bodies at their centres of mass, in the axes of the ground, besides gravity.
+    `force` and `torque` (n, 3) act on the bodies at their centres of mass, in the axes of the ground, in addition to
+    gravity.
     """
     return transmission(tree, placed, moving, accelerations, force, torque)[-1]
 
 
 def transmission(tree, placed, moving, accelerations, force, torque):
-    """The arrays of a :class:`Sweep`, and what ``rnea`` returns: their part along the velocities of the joints."""
+    """The arrays of a :class:`Sweep`, and the result of ``rnea``: components along the velocities of the joints."""
     n, result = tree.parent.size, np.zeros(tree.first_v[-1])
     sweep = Sweep(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result)
@@ -198,15 +199,15 @@ def composite_bodies(tree, placed, composite, matrix):
 
 
 class Elimination(NamedTuple):
-    r"""What the sweep to the base leaves behind: for each body, and for each velocity of a joint."""
+    r"""Results of the sweep to the base: for each body, and for each velocity of a joint."""
 
-    # [[P, Q], [Q^T, S]], the articulated inertia of a body: Mbar, and Pi Mbar when its joint has been eliminated
+    # [[P, Q], [Q^T, S]], the articulated inertia of a body: Mbar, and Pi Mbar after elimination of its joint
     pp: np.ndarray  # (n, 3, 3)
     pq: np.ndarray  # (n, 3, 3)
     qq: np.ndarray  # (n, 3, 3)
     pull: np.ndarray  # (n, 3) gbar, then Pi (gbar - Mbar c)
     twist: np.ndarray  # (n, 3)
-    row_pull: np.ndarray  # (n_v, 3) Mbar b, for a column b of B, when the columns behind it have been eliminated
+    row_pull: np.ndarray  # (n_v, 3) Mbar b for a column b of B, after elimination of the later columns
     row_twist: np.ndarray  # (n_v, 3)
     pivot: np.ndarray  # (n_v,) b^T Mbar b
     drive: np.ndarray  # (n_v,) b^T (gbar - Mbar c) + tau
@@ -304,7 +305,7 @@ def _row_shifted(pp, pq, j, l, arm):
 
 @part
 def accelerate(tree, placed, moving, left, work, result):
-    """Sweep from the base to the tips, (A.2) and (A.6); `work` has room for the accelerations of the bodies."""
+    """Sweep from the base to the tips, (A.2) and (A.6); `work` is workspace for the accelerations of the bodies."""
     linear, angular = work
     for j in range(tree.parent.size):
         i = tree.parent[j]

@@ -2,9 +2,9 @@ r"""Static equilibrium: positions in which the forces are balanced by reactions,
 
 .. math:: f(t, q, 0) - K^T \lambda = 0, \qquad g(t, q) = 0.
 
-In the directions Z that the constraints allow, the force :math:`Z^T f` vanishes; its derivative is minus the reduced
-stiffness :math:`Z^T (K^T \lambda - f)_q Z`. Newton's steps are taken with the absolute values of its eigenvalues, so
-that they go downhill (Nocedal and Wright, *Numerical Optimization*, 3.4), and are halved until the forces do work.
+In the admissible directions Z, the force :math:`Z^T f` vanishes; its derivative is minus the reduced stiffness
+:math:`Z^T (K^T \lambda - f)_q Z`. Newton steps use the absolute values of its eigenvalues, so that they go downhill
+(Nocedal and Wright, *Numerical Optimization*, 3.4), and are halved until the forces do positive work.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _NEUTRAL = 1e-9
 
 
 class NoEquilibriumError(DaedalError):
-    """No position of balance was found; the message names the joint along which a force remains."""
+    """No equilibrium was found; the message names the joint along which a force remains."""
 
 
 class Equilibrium(Start):
-    """A position in which all forces are balanced; it is a start at rest as well.
+    """A position in which all forces are balanced; also a start at rest.
 
     Attributes
     ----------
     stability : {"stable", "neutral", "unstable"}
-        By the smallest eigenvalue of the reduced stiffness; forces that depend on velocities do not count. With
-        states of forces (controllers), by the eigenvalues of small motions.
+        Determined by the smallest eigenvalue of the reduced stiffness; velocity-dependent forces are ignored. With
+        states of forces (controllers), by the eigenvalues of the linearised motion.
     stiffness : numpy.ndarray
-        The eigenvalues of the reduced stiffness, smallest first, in coordinates of the joints.
+        Eigenvalues of the reduced stiffness, smallest first, in coordinates of the joints.
     lam : numpy.ndarray
         The multipliers of the constraints.
     holding : dict
-        The forces that hold the joints whose values were given; of a joint that turns in space the torque in the axes
-        of its second frame.
+        Forces that hold the joints whose values were given; for a joint with spatial rotation the torque in the axes of
+        its second frame.
     """
 
     stability: str
@@ -78,7 +78,7 @@ def equilibrium(model, values: Mapping[str, Any], *, side, guess, coordinates, c
 
 
 class _BalanceSearch:
-    """The search for a position of balance on the manifold of closed positions."""
+    """Search for an equilibrium on the manifold of closed positions."""
 
     def __init__(self, model: Any, values: Mapping[str, Any], cut, t: float):
         self.assembly = AssemblyProblem(model, cut, t)
@@ -119,7 +119,7 @@ class _BalanceSearch:
         raise self._none(q)
 
     def _step(self, q, f, Z, reduced, held) -> np.ndarray | None:
-        """The next position, in which less force remains or to which the forces do work."""
+        """The next position, with a smaller remaining force or reached with positive work of the forces."""
         force = Z.T @ f
         values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
         floor = max(1e-8 * float(np.max(np.abs(values))), 1e-6 * float(np.linalg.norm(force)))
@@ -146,15 +146,15 @@ class _BalanceSearch:
         return np.concatenate([self.conditions.jacobian(self.t, q), self.measures.jacobian(q)])
 
     def _balance(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Forces, multipliers of smallest norm, and the directions that are free."""
+        """Forces, multipliers of smallest norm, and the free directions."""
         self._settle(q)
         f = self.equations.force(self.t, q, self._rest, self.r)
         K = self._conditions_at(q)
         lam = np.linalg.lstsq(K.T, f, rcond=1e-12)[0] if K.size else np.zeros(K.shape[0])
-        return f, lam, null_space(K, self.scale)
+        return f, lam, null_space(K, self.scale, self.conditions.sizes(K.shape[0]))
 
     def _settle(self, q: np.ndarray):
-        """States of forces at rest: f_d = 0 (Newton's method)."""
+        """Stationary states of forces: f_d = 0 (Newton's method)."""
         lam, rest = np.zeros(self.n_lambda), self._rest
         for _ in range(50 if self.r.size and not self.has_integrators else 0):
             rate = self.equations.state_rate(self.t, q, rest, self.r)
@@ -167,7 +167,7 @@ class _BalanceSearch:
             self.r = self.r + np.linalg.solve(slopes, rate)
 
     def _together(self, q: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions and states of forces at once, where states do not come to rest by themselves (integrators)."""
+        """Positions and states of forces together, if the states have no separate equilibrium (integrators)."""
         n, rest = q.size, self._rest
         for _ in range(_MOST):
             f, lam, Z = self._balance(q)
@@ -193,7 +193,7 @@ class _BalanceSearch:
         raise self._none(q)
 
     def _stiffness(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        """The derivative of the remaining force, negative, with states of forces at rest and held joints held."""
+        """Minus the derivative of the remaining force, with stationary states of forces and fixed joints."""
         rest, n = self._rest, q.size
         found = self.equations.derivatives(self.t, q, rest, self.r, rest, lam[: self.n_lambda])
         H = found.balance[:, :n]
@@ -202,7 +202,7 @@ class _BalanceSearch:
         return H + self.measures.curvature(q, lam[self.n_lambda :])
 
     def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray, H: np.ndarray) -> float:
-        """What the remaining force is compared with: weights and stiffness of the machine."""
+        """Scale of the remaining force: weights and stiffness of the machine."""
         K = self._conditions_at(q)
         tree = self.layout.tree
         weight = float(np.sum(tree.mass) * np.linalg.norm(tree.gravity)) * self.assembly.length

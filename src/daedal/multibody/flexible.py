@@ -1,9 +1,10 @@
 r"""Flexible parts made of rigid segments: beams and cables (finite segments).
 
-A beam of length L is divided into n cells of length h = L/n. In the middle of each cell is a hinge with the spring
-:math:`k = EI/h`, which has the curvature of the cell; what is between two hinges is rigid. The segments at the two ends
-are half as long, so that a beam is clamped by fixing its end, and hinged by hinging it. Static deflections are those of
-the midpoint rule for :math:`\int M(x)/EI\, dx`: their error, and that of the lower frequencies, is of order 2 in h.
+A beam of length L is divided into n cells of length h = L/n. At the midpoint of each cell is a hinge with the spring
+:math:`k = EI/h`, which represents the bending of the cell; the parts between hinges are rigid. The segments at the two
+ends are half as long, so that fixing the end clamps the beam, and a hinge supports it simply. Static deflections are
+those of the midpoint rule for :math:`\int M(x)/EI\, dx`: their error, and that of the lower frequencies, is of order 2
+in h.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from daedal.problems.checks import check_finite, check_size
 
 @dataclass(frozen=True, eq=False)
 class Segmented:
-    """A beam or a cable: the parts to be given to a model, ``Model(*beam, ...)``, and frames on them.
+    """A beam or a cable: parts for a model, ``Model(*beam, ...)``, and frames on them.
 
     Attributes
     ----------
@@ -33,11 +34,11 @@ class Segmented:
     bodies : tuple of Body
         The segments, "name 1", "name 2", ...
     joints : tuple of Joint
-        Between them.
+        Joints between the segments.
     forces : tuple of Force
         Springs at the joints.
     ends : numpy.ndarray
-        Where each segment ends, as a length from the start.
+        End of each segment, as a length from the start.
     """
 
     name: str
@@ -51,19 +52,19 @@ class Segmented:
 
     @property
     def start(self) -> Frame:
-        """Where it begins; its x axis is along the beam."""
+        """The beginning; its x axis is along the beam."""
         return self.bodies[0].start
 
     @property
     def end(self) -> Frame:
-        """Where it ends."""
+        """The end."""
         return self.bodies[-1].end
 
     def at(self, length: float) -> Frame:
         """The point at a length from the start."""
         x, total = check_finite(length, f"length of a point of '{self.name}'"), float(self.ends[-1])
         if not 0.0 <= x <= total:
-            raise InvalidProblemError(f"'{self.name}' is {total:g} long, it has no point at {x:g}")
+            raise InvalidProblemError(f"'{self.name}' has length {total:g}, so it has no point at {x:g}")
         i = min(int(np.searchsorted(self.ends, x)), len(self.bodies) - 1)
         own = float(self.ends[i] - (self.ends[i - 1] if i else 0.0))
         return self.bodies[i].at(x - float(self.ends[i]) + 0.5 * own, 0.0, 0.0)
@@ -81,12 +82,12 @@ def beam(
     radius: float | None = None,
     damping: float = 0.0,
 ) -> Segmented:
-    r"""A slender beam that bends, by finite segments.
+    r"""A slender beam in bending, by finite segments.
 
     Parameters
     ----------
     name : str
-        Segments, joints and springs have names that begin with it.
+        Prefix of the names of segments, joints and springs.
     length : float
         L.
     segments : int
@@ -100,7 +101,7 @@ def beam(
     torsional_stiffness : float, optional
         GJ; a beam in space without it is rigid in torsion. Needs the radius.
     radius : float, optional
-        Of a round section, for moments of inertia about the axis and for drawings.
+        Radius of a round section, for moments of inertia about the axis and for drawings.
     damping : float
         A time :math:`\tau`: torques :math:`\tau k \dot\varphi` at the hinges (Kelvin and Voigt).
 
@@ -178,12 +179,12 @@ def cable(
     radius: float | None = None,
     damping: float = 0.0,
 ) -> Segmented:
-    r"""A cable that neither stretches nor resists bending (or hardly), by links of equal length.
+    r"""An inextensible cable without (or with small) bending stiffness, by links of equal length.
 
     Parameters
     ----------
     name : str
-        Links, joints and springs have names that begin with it.
+        Prefix of the names of links, joints and springs.
     length : float
         L.
     segments : int
@@ -191,7 +192,7 @@ def cable(
     mass_per_length : float
         The mass of the cable, divided by its length.
     planar : bool
-        Whether it hangs in the xy plane, with hinges about z; otherwise links are joined by universal joints.
+        Whether it lies in the xy plane, with hinges about z; otherwise links are joined by universal joints.
     bending_stiffness : float
         EI, small; springs EI/h at the joints.
     radius : float, optional
@@ -202,7 +203,7 @@ def cable(
     Returns
     -------
     Segmented
-        Straight, along the x axis of ``cable.start``. Join its ends by hinges, in space by universal joints.
+        Straight, along the x axis of ``cable.start``. Attach its ends by hinges, in space by universal joints.
 
     Notes
     -----

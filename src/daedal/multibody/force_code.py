@@ -1,13 +1,13 @@
-"""Forces of large machines as machine code: each is traced in the motion of the few bodies that it touches.
+"""Forces of large machines as machine code: each is traced with the motion of the few bodies that it affects.
 
-Forces that differ in numbers and places only share code (:mod:`daedal.symbolic.alike`); a compiled loop
-(:mod:`daedal.multibody.loops_compiled`) goes over them. So the time for all of them grows with their number, and so
-does the time to make the code ready.
+Forces that differ only in numbers and attachment share code (:mod:`daedal.symbolic.alike`); a compiled loop
+(:mod:`daedal.multibody.loops_compiled`) evaluates them. The evaluation time is proportional to their number, and so is
+the preparation time.
 
-Forces of this package that differ in nothing but where they act: one of them is traced for all.
+Forces of this package that differ only in their attachment are traced once.
 
-A beam of a thousand segments has a thousand equal springs. What a force reads and drives belongs to the bodies of its
-frames and to the coordinates of its joints; for another force that is its equal, these are exchanged.
+A beam of a thousand segments has a thousand equal springs. The inputs and outputs of a force belong to the bodies of
+its frames and to the coordinates of its joints; for another force that is equal, these are exchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.substitution import Substitution
 
 _SYMBOLIC = Substitution(Dependencies())
-_OWN = "daedal."  # parts of this package do not change
+_OWN = "daedal."  # objects of this package are constant
 _IN_THE_PLANE = {
     "r": frozenset({2}),
     "rotation": frozenset({2, 5, 6, 7}),
@@ -48,7 +48,7 @@ _IN_THE_PLANE = {
 
 
 class _Local:
-    """An object of this module that a trace takes as it is."""
+    """An object of this module that a trace leaves unchanged."""
 
     @property
     def on_symbols(self):
@@ -60,7 +60,7 @@ class _SymbolicMotion(_Local, _SYMBOLIC.of(Motion)):  # type: ignore[misc]
 
 
 class _SymbolicLoads(_Local, _SYMBOLIC.of(Loads)):  # type: ignore[misc]
-    """Loads that are there where something acts."""
+    """Loads that are created on first use."""
 
     def __init__(self, layout, placed, shapes):
         self._layout, self._placed = layout, placed
@@ -68,7 +68,7 @@ class _SymbolicLoads(_Local, _SYMBOLIC.of(Loads)):  # type: ignore[misc]
 
 
 class _Symbols:
-    """Rows of an array, as symbols that are made when they are asked for."""
+    """Rows of an array, as symbols created on access."""
 
     def __init__(self, graph: Graph, first: int, size: int, shape: tuple[int, ...], zeros: frozenset[int]):
         self._graph, self._first, self._size, self._shape, self._zeros = graph, first, size, shape, zeros
@@ -109,15 +109,15 @@ class _States:
 
 
 class _Element(_Local):
-    """One force, in the motion of what it touches."""
+    """One force, with the motion of the bodies it affects."""
 
     def __init__(self, code: ForceCode, force: Force):
         self.force, self.graph, self._code = force, Graph(), code
         self._is_own = type(force).__module__.startswith(_OWN)
         functions = {name: value for name, value in vars(force).items() if callable(value)} if self._is_own else {}
-        self._given = functions if self._is_own else force  # what a trace has to walk through
+        self._given = functions if self._is_own else force  # objects that a trace must analyse
         self.may_change = bool(functions) or not self._is_own
-        self.targets: list[int] = []  # entries of the loads in the order of the results
+        self.targets: list[int] = []  # entries of the loads, in the order of the results
         zeros = _IN_THE_PLANE if code.layout.planar else {}
         symbols = {
             name: _Symbols(self.graph, first, size, shape, zeros.get(name, frozenset()))
@@ -130,7 +130,7 @@ class _Element(_Local):
         self.motion = _SymbolicMotion(code.layout, symbols["q"], symbols["u"], placed, moving, states)
 
     def on_symbols_with(self, given: Any) -> Any:
-        """The force as a trace calls it; of forces of this package, only functions of the user are `given` to it."""
+        """The force as called in a trace; for forces of this package, only user functions are `given` to it."""
         if not self._is_own:
             return given
         force = object.__new__(_SYMBOLIC.of(type(self.force)))
@@ -138,11 +138,11 @@ class _Element(_Local):
         return force
 
     def loads(self) -> Any:
-        """New ones, without anything on them."""
+        """New loads, all zero."""
         return _SymbolicLoads(self._code.layout, self._placed, (_Sums((3,)), _Sums((3,)), _Sums(())))
 
     def results(self, loads: Any, rates: Sequence[Any]) -> list[Any]:
-        """What `targets` have got; entries that are not among them yet are noted."""
+        """Entries `targets` of the loads; entries not yet listed are recorded."""
         n, n_v = self._code.layout.tree.parent.size, self._code.layout.n_v
         found = {3 * body + k: value for body, vector in loads.forces.items() for k, value in enumerate(vector)}
         found |= {3 * (n + body) + k: value for body, vector in loads.torques.items() for k, value in enumerate(vector)}
@@ -153,7 +153,7 @@ class _Element(_Local):
         return [found.get(target, 0.0) for target in self.targets]
 
     def traced(self) -> Traced:
-        """All that the force does, without what is zero in any motion."""
+        """All results of the force that do not vanish identically."""
         while True:
             known = len(self.targets)
             try:
@@ -161,7 +161,7 @@ class _Element(_Local):
                 break
             except Untraceable:
                 if len(self.targets) == known:
-                    raise  # otherwise another path through its branches has touched something else: once more
+                    raise  # another path through its branches has affected another entry: repeat
         felt = [i for i, node in enumerate(made.nodes) if not self.graph.is_zero(node)]
         self.targets = [self.targets[i] for i in felt]
         return replace(made, nodes=tuple(made.nodes[i] for i in felt), shape=(len(felt),))
@@ -186,7 +186,7 @@ class ForceCode:
     Raises
     ------
     Untraceable
-        Where one of them cannot be traced.
+        If one of them cannot be traced.
     """
 
     def __init__(self, forces: Sequence[Force], layout: Layout):
@@ -203,7 +203,7 @@ class ForceCode:
         ]
 
     def _traced(self, forces: Sequence[Force]) -> list[_Traced]:
-        """Traces of the forces, one for all that are equal."""
+        """Traces of the forces, one for all equal forces."""
         found: list[_Traced] = []
         known: dict[tuple, _Traced] = {}
         n = self.layout.tree.parent.size
@@ -230,12 +230,12 @@ class ForceCode:
 
     @cached_property
     def is_current(self) -> Callable[[], bool]:
-        """Tells whether functions of the user read the same from outside as when they were traced."""
+        """Whether external values read by user functions are unchanged since the trace."""
         return self._dependencies.check()
 
     @cached_property
     def record(self) -> Record:
-        """What the loop over the forces reads."""
+        """Data for the loop over the forces."""
         groups = self.groups
         arrays: dict[str, Any] = {
             "arguments": _joined([group.arguments for group in groups], np.int64),
@@ -256,11 +256,11 @@ class ForceCode:
 
 @dataclass
 class _Traced:
-    """The trace of a force, and what is to be exchanged for those that are its equals."""
+    """The trace of a force, and the indices to exchange for equal forces."""
 
     trace: Traced
     targets: np.ndarray
-    equals: list[Likeness]  # itself and the others; none if it has no equals
+    equals: list[Likeness]  # itself and the others; empty if it has no equals
     arguments: list[ForceEntry] | None = None
     driven: list[ForceEntry] | None = None
 
@@ -285,7 +285,7 @@ def _group(found: Alike, traced: Sequence[_Traced]) -> Group:
 
 
 def _arguments(trace: Traced) -> list[int]:
-    """The nodes of the arguments that a trace reads, without time, in the order of its structure."""
+    """Argument nodes that a trace reads, without time, in the order of its structure."""
     graph = trace.graph
     read = graph.needed([*trace.nodes, trace.raises])
     return [i for i in read if graph.operations[i] == "argument" and graph.data[i][0] == ARGUMENT]
@@ -300,18 +300,18 @@ def _joined(arrays: Sequence[np.ndarray], kind: Any) -> np.ndarray:
     return np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)]).astype(kind)
 
 
-_NAMES = ("name", "joint", "joints")  # attributes that say which, not how
+_NAMES = ("name", "joint", "joints")  # attributes that identify, without effect on the result
 
 
 class Likeness(NamedTuple):
-    """What a force has in common with others, and the rows of arrays that are its own."""
+    """Comparison key of a force, and its rows in arrays."""
 
     key: tuple
-    rows: dict[str, list[int]]  # of bodies, coordinates and velocities
+    rows: dict[str, list[int]]  # indices of bodies, coordinates and velocities
 
 
 def likeness(force: Force, layout: Any) -> Likeness | None:
-    """None for a force with functions, states, or joints whose coordinates are found from frames."""
+    """None for a force with functions, states, or joints whose coordinates are computed from frames."""
     rows: dict[str, list[int]] = {"body": [], "q": [], "v": []}
     key: list[Any] = [type(force)]
     if force.initial:
@@ -343,10 +343,10 @@ def likeness(force: Force, layout: Any) -> Likeness | None:
 
 
 class ForceEntry(NamedTuple):
-    """An entry of an array, in terms of the rows of a force: first + width * row + component."""
+    """An entry of an array, relative to the rows of a force: first + width * row + component."""
 
     kind: str
-    place: int  # among the rows of this kind
+    place: int  # index among the rows of this kind
     first: int
     width: int
     component: int
@@ -355,9 +355,9 @@ class ForceEntry(NamedTuple):
 def entries(
     indices: Sequence[int], arrays: Sequence[tuple[str, int, int, int]], rows: Mapping[str, list[int]]
 ) -> list[ForceEntry] | None:
-    """What indices stand for; None where one of them belongs to none of the rows.
+    """Entries for given indices; None if one of them is in none of the rows.
 
-    `arrays` says of each array which kind of rows it has, where it begins, how many rows there are and how long.
+    `arrays` gives for each array the kind of its rows, its beginning, the number of rows and their length.
     """
     found = [_entry(index, arrays, rows) for index in indices]
     known = [one for one in found if one is not None]

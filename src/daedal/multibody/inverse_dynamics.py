@@ -1,12 +1,12 @@
-r"""Inverse dynamics: the forces of chosen joints that a given motion takes.
+r"""Inverse dynamics: forces of chosen joints that produce a given motion.
 
-With the coordinates c(q) of these joints, :math:`M \ddot q + K^T \lambda = f + c_q^T \tau`. In the directions Z that
-the constraints allow, K Z = 0, the multipliers drop out,
+With the coordinates c(q) of these joints, :math:`M \ddot q + K^T \lambda = f + c_q^T \tau`. Projection onto the
+admissible directions Z, K Z = 0, eliminates the multipliers,
 
 .. math:: (c_q Z)^T \tau = Z^T (M \ddot q - f),
 
-and then follow. For a tree whose joints all act, this is what ``rnea`` gives. Motions that are prescribed are no
-constraints here: their forces are those of the joints that act.
+which then follow. For a tree with all joints actuated, this is ``rnea``. Prescribed motions are not constraints here:
+their forces are those of the actuated joints.
 
 Coordinates of chosen joints as functions of those of a layout, with exact derivatives; and functions of time.
 """
@@ -44,12 +44,12 @@ class InverseDynamics:
     t : numpy.ndarray, shape (nt,)
         The times.
     forces : dict
-        For each joint that acts its torque or force over time, shape (nt,), or (n, nt) for n coordinates: on its second
-        body, with the opposite on the first.
+        For each actuated joint its torque or force over time, shape (nt,), or (n, nt) for n coordinates: on its second
+        body, with the reaction on the first.
     lam : numpy.ndarray, shape (n_lambda, nt)
         The multipliers of the constraints.
     redundant : bool
-        Whether more joints act than the motion needs, so that forces of smallest norm were chosen among many.
+        Whether more joints are actuated than the motion needs, so that the forces of smallest norm were chosen.
     """
 
     t: np.ndarray
@@ -63,7 +63,7 @@ class InverseDynamics:
 
     def __str__(self):
         lines = [f"{name}: up to {np.nanmax(np.abs(force)):.6g}" for name, force in self.forces.items()]
-        note = ["more joints act than the motion needs: forces of smallest norm"] if self.redundant else []
+        note = ["more joints are actuated than the motion needs: forces of smallest norm"] if self.redundant else []
         return "\n".join(["forces for a given motion", *lines, *note])
 
 
@@ -72,7 +72,9 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
     if isinstance(motion, Start):
         layout, t, q, v, a = _at_start(model, motion, accelerations or {})
     elif accelerations is not None:
-        raise InvalidProblemError("accelerations are given with a start only; a motion over time has its own")
+        raise InvalidProblemError(
+            "accelerations can be given with a start only; a motion over time determines them itself"
+        )
     else:
         layout = _layout_of(model, motion, coordinates, cut)
         t, q, v, a = _of_motion(layout, motion)
@@ -88,7 +90,7 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
             found.append((np.full(len(measures.rows), np.nan), np.full(conditions.n_g + conditions.n_hat, np.nan)))
             continue
         K, C = conditions.jacobian(t[i], q[:, i])[holds], measures.jacobian(q[:, i])
-        Z = null_space(K, np.ones(q.shape[0]))
+        Z = null_space(K, np.ones(q.shape[0]), conditions.sizes(holds.size)[holds])
         needed = equations.mass(t[i], q[:, i]) @ a[:, i] - equations.force(t[i], q[:, i], v[:, i], r[:, i])
         acting = (C @ Z).T
         tau, _, rank, _ = np.linalg.lstsq(acting, Z.T @ needed, rcond=1e-9)
@@ -106,7 +108,7 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
 
 
 def _layout_of(model: Any, motion: Any, coordinates: str, cut: Sequence[str]) -> Any:
-    """The coordinates of a motion, in this model, which may lack the drives of the one that has moved."""
+    """The coordinates of a motion in this model, which may lack the drives of the original one."""
     layout = getattr(motion, "layout", None)
     if layout is None:
         return model.layout(coordinates, cut)
@@ -115,14 +117,14 @@ def _layout_of(model: Any, motion: Any, coordinates: str, cut: Sequence[str]) ->
     own = model.layout("relative", tuple(joint.name for joint in layout.topology.cut))
     if own.names != layout.names:
         raise InvalidProblemError(
-            f"the motion is one of the coordinates {listing(layout.names)}, the model has {listing(own.names)}. "
-            "Remedy: take the model that has moved, or one that differs from it in drives and forces only"
+            f"the motion has the coordinates {listing(layout.names)}, but the model has {listing(own.names)}. "
+            "Remedy: use the original model, or one that differs from it in drives and forces only"
         )
     return own
 
 
 def _prescribed(model: Any) -> tuple[str, ...]:
-    """The joints whose motions are prescribed; all that move if frames are led."""
+    """The joints with prescribed motions; all moving ones if frames are guided."""
     if any(isinstance(one, PrescribedMotion) for one in model.constraints):
         return _every(model.layout())
     pairs = [named_coordinate(one.joint) for one in model.constraints if isinstance(one, Prescribed)]
@@ -143,11 +145,12 @@ def _of_motion(layout: Any, motion: Any) -> tuple:
         t, q, v, a = (np.asarray(getattr(motion, name), dtype=float) for name in ("t", "q", "v", "a"))
     except AttributeError:
         raise InvalidProblemError(
-            "motion must be a start, what model.kinematics gives, or a solution of the model's system"
+            "motion must be a start, the result of model.kinematics, or a solution of the model's system"
         ) from None
     if q.shape[0] != layout.n_q:
         raise InvalidProblemError(
-            f"the motion has {q.shape[0]} coordinates, the model {layout.n_q}; say in which coordinates it was solved"
+            f"the motion has {q.shape[0]} coordinates, the model {layout.n_q}; give the coordinates used in its "
+            "solution"
         )
     return t, q, v, a
 
@@ -163,7 +166,7 @@ def _every(layout: Any) -> tuple[str, ...]:
 
 
 def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tuple:
-    """The accelerations of smallest norm with those of some joints given."""
+    """Accelerations of smallest norm with those of some joints given."""
     if start.layout.n_q and start.layout is not model.layout("relative", ()):
         start = start.in_coordinates("relative")
     layout, q, v, t = start.layout, start.q, start.v, start.t
@@ -185,8 +188,8 @@ def _refuse(layout: Any, keys: Sequence[str], t: float, missing: np.ndarray):
     k = int(np.argmax(np.abs(missing)))
     j = int(np.searchsorted(layout.tree.first_q, k, side="right")) - 1
     raise InvalidProblemError(
-        f"forces of {', '.join(map(repr, keys)) or 'no joint'} cannot bring this motion about at t = {t:.6g}: joint "
-        f"'{layout.topology.joints[j].name}' would move otherwise. Remedy: let it act too (by=...)"
+        f"forces of {', '.join(map(repr, keys)) or 'no joint'} cannot produce this motion at t = {t:.6g}: joint "
+        f"'{layout.topology.joints[j].name}' would move differently. Remedy: actuate it too (by=...)"
     )
 
 
@@ -198,11 +201,11 @@ class MeasuredCoordinates:
     model, layout : Model, Layout
         The layout in relative coordinates.
     joints : mapping
-        Of :func:`daedal.multibody.poses.stated_joints`.
+        Result of :func:`daedal.multibody.poses.stated_joints`.
     keys : sequence of str
-        Which of them.
+        The joints or coordinates.
     turned : mapping of str to matrix
-        For joints that turn in space, an orientation near which rotations are three small angles from it.
+        For joints with spatial rotation, a reference orientation, relative to which rotations are three small angles.
     """
 
     def __init__(
@@ -246,7 +249,7 @@ class MeasuredCoordinates:
         )
 
     def values(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """c, with angles that are known up to turns within half a turn of `near`."""
+        """c, with angles modulo full turns within half a turn of `near`."""
         values = self._conditions.value(0.0, q)
         return np.where(self._wraps, values + 2.0 * np.pi * np.round((near - values) / (2.0 * np.pi)), values)
 
@@ -273,7 +276,7 @@ class _Row(NamedTuple):
     key: str
     joint: str
     which: str
-    turn: np.ndarray | None = None  # the orientation from which a small angle about this axis is measured
+    turn: np.ndarray | None = None  # orientation relative to which a small angle about this axis is measured
 
 
 def _rows(joints: Mapping[str, StatedJoint], key: str, turned: Mapping[str, np.ndarray]) -> list[_Row]:
@@ -283,8 +286,8 @@ def _rows(joints: Mapping[str, StatedJoint], key: str, turned: Mapping[str, np.n
         return [*shifts, *(_Row(key, joint.name, axis, turned[key]) for axis in "xyz")]
     if joint.turn == ANY_ROTATION and int(which[-1]) >= len(joint.slides) - 3:
         raise InvalidProblemError(
-            f"'{key}' is a rotation in space, which is not given by numbers over time; "
-            "name its displacements one by one, or take other joints"
+            f"'{key}' is a spatial rotation, which cannot be given by numbers over time; name its displacements "
+            "individually, or use other joints"
         )
     return [_Row(key, joint.name, joint.coordinates[k]) for k in map(int, which)]
 
@@ -301,7 +304,7 @@ Course = Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def course_of(key: str, given: Any, n: int, t: np.ndarray) -> Course:
-    """The course of `n` coordinates: a function that is traced, a table over `t` (a quintic spline), or constants."""
+    """Time function of `n` coordinates: a traced function, a table over `t` (a quintic spline), or constants."""
     if callable(given):
         return _of_function(given, n)
     values = np.asarray(given, dtype=float)

@@ -1,8 +1,8 @@
-r"""Coordinates of joints, whatever coordinates the model is solved in.
+r"""Coordinates of joints, independent of the coordinates that the model is solved in.
 
-The frames a and b of a joint have the axes A and B, :math:`R = A^T B`, and d leads from a to b. Where the joint is in
-the spanning tree, its coordinate is an entry of q; x and y are not if the tree passes the joint from b to a.
-Otherwise, in absolute coordinates and at joints that are cut, it is found from the frames:
+The frames a and b of a joint have the axes A and B, :math:`R = A^T B`, and d is the vector from a to b. If the joint is
+in the spanning tree, its coordinate is an entry of q, except for x and y if the tree traverses the joint from b to a.
+Otherwise, in absolute coordinates and at cut joints, it is computed from the frames:
 
 =================  =================================  ===========================================
 coordinate         value                              rate
@@ -13,12 +13,12 @@ second_angle       atan2(-R_zx, R_zz)                 b_y . (omega_b - omega_a)
 displacement       a_z . d; x and y likewise          a_z . (v_b - v_a - omega_a x d)
 =================  =================================  ===========================================
 
-Angles that count turns, of joints that are not in the spanning tree.
+Angles that count turns, of joints outside the spanning tree.
 
-No function of the places of two bodies tells how often one has turned. In the plane the coordinates do: every angle is
-a sum of them. In space a joint that is cut gets a coordinate more, that of a body without mass which is hinged on the
-first frame of the joint and turned with the second, :math:`m_x \cdot b_y = 0`. The mass matrix is then singular, but
-positive definite on all motions that the conditions allow.
+The positions of two bodies do not determine the number of turns. In the plane the coordinates do: every angle is a sum
+of them. In space a cut joint gets an additional coordinate, that of a massless body which is hinged on the first frame
+of the joint and rotates with the second, :math:`m_x \cdot b_y = 0`. The mass matrix is then singular, but positive
+definite on all admissible motions.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from daedal.multibody.kinematics import ABOUT_Z_AND_Y, ANY_ROTATION, placement
 
 
 class JointCoordinate(NamedTuple):
-    """Where to find one coordinate of a joint."""
+    """Location of one coordinate of a joint."""
 
-    joint: Any  # as it was stated
-    turns: bool  # an angle, not a displacement
+    joint: Any  # the original joint
+    turns: bool  # whether it is an angle instead of a displacement
     axis: int  # x, y or z of frame a; of frame b for the second angle
     second: bool  # the second angle of a universal joint
-    q: int  # entries of q and of the velocities, -1 if it is not among them
+    q: int  # indices in q and in the velocities, -1 if it is not among them
     v: int
 
 
 def joint_coordinates(layout) -> dict[tuple[str, str | None], JointCoordinate]:
-    """All coordinates of all joints of a layout, by the names of joint and coordinate; None stands for the only one."""
+    """All coordinates of all joints of a layout, by the names of joint and coordinate; None denotes the only one."""
     number = {joint.name: j for j, joint in enumerate(layout.topology.joints)} if layout.is_relative else {}
     found: dict[tuple[str, str | None], JointCoordinate] = {}
     for joint in layout.stated:
@@ -58,7 +58,7 @@ def joint_coordinates(layout) -> dict[tuple[str, str | None], JointCoordinate]:
 
 
 def coordinate_of(layout, joint: Any, which: str | None) -> JointCoordinate:
-    """One coordinate of a joint, which is given by itself or by its name."""
+    """One coordinate of a joint, given as an object or by name."""
     name = getattr(joint, "name", joint)
     if (name, which) in layout.joint_coordinates:
         return layout.joint_coordinates[name, which]
@@ -69,7 +69,7 @@ def coordinate_of(layout, joint: Any, which: str | None) -> JointCoordinate:
 
 
 def check_coordinate(joint, which: str | None):
-    """Whether a joint has this coordinate, or a single one if none is named."""
+    """Check that a joint has this coordinate, or a single one if none is named."""
     names = _names(joint)
     if which in names or (which is None and len(names) == 1):
         return
@@ -95,7 +95,7 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
         return unknown
     is_reversed = layout.topology.reversed[j]
     if is_reversed and not turns and (axis in (X, Y) or joint.turn == ANY_ROTATION):
-        return unknown  # seen from b, the axes are others
+        return unknown  # the axes differ when seen from b
     if is_reversed and joint.turn == ABOUT_Z_AND_Y:
         k = 1 - k
     q, v = int(layout.tree.first_q[j]) + k, int(layout.tree.first_v[j]) + k
@@ -103,7 +103,7 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
 
 
 class Sum(NamedTuple):
-    """A sum of coordinates of the tree: factor times q for each of some columns, and a constant."""
+    """A sum of tree coordinates: factor times q for some columns, plus a constant."""
 
     columns: tuple[int, ...]
     factors: tuple[float, ...]
@@ -118,7 +118,7 @@ class Sum(NamedTuple):
 
 
 def angle_between(layout, a: Frame, b: Frame) -> Sum:
-    """The angle from frame a to frame b in a model of the plane, about the z axis of a."""
+    """The angle from frame a to frame b in a planar model, about the z axis of a."""
     placed = placement(layout.tree, layout.zero)
     factors = np.zeros(layout.n_q)
     turns = []
@@ -137,7 +137,7 @@ def angle_between(layout, a: Frame, b: Frame) -> Sum:
 
 
 def counted_angles(layout) -> dict[str, Sum]:
-    """The angles of joints outside the tree that follow from the coordinates of a layout, by the names of angles."""
+    """Angles of joints outside the tree that are determined by the coordinates of a layout, by name."""
     found: dict[str, Sum] = {}
     for one in layout.joint_coordinates.values():
         if one.q >= 0 or not one.turns:
@@ -151,7 +151,7 @@ def counted_angles(layout) -> dict[str, Sum]:
 
 
 def near_angles(layout, motion) -> np.ndarray:
-    """Coordinates of a layout with the angles of a motion that is known in another one; what is no angle is zero."""
+    """Coordinates of a layout with the angles of a motion known in another one; other entries are zero."""
     near = np.zeros(layout.n_q)
     for (joint, which), one in layout.joint_coordinates.items():
         if one.q >= 0 and one.turns:
@@ -164,7 +164,7 @@ def near_angles(layout, motion) -> np.ndarray:
 
 
 def massless_state(layout, motion) -> list[tuple[int, float, float]]:
-    """Coordinates of bodies without mass: numbers, values and rates, for a motion that is known in another layout."""
+    """Coordinates of massless bodies: indices, values and rates, for a motion known in another layout."""
     found = []
     for name, column in layout.massless.items():
         there = motion.layout.massless.get(name)
@@ -181,18 +181,18 @@ def massless_state(layout, motion) -> list[tuple[int, float, float]]:
 
 
 def angle_name(one: JointCoordinate) -> str:
-    """What the coordinate for an angle is called."""
+    """Name of the coordinate for an angle."""
     return f"{'second ' if one.second else ''}angle of {one.joint.name}"
 
 
 def pointer(one: JointCoordinate) -> tuple[Body, Joint, Joint]:
-    """A body without mass whose hinge has the angle of a joint; the hinge, and the joint that aligns it."""
+    """A massless body whose hinge angle is that of a joint; the hinge, and the joint that aligns it."""
     side = one.joint.swapped() if one.second else one.joint
     body = Body(angle_name(one))
     return body, Revolute(body.name, side.a, body), Revolute(body.name, body, side.b)
 
 
 def runner(name: str) -> tuple[Body, Joint]:
-    """A body without mass on a slider, whose displacement is a coordinate that a constraint needs."""
+    """A massless body on a slider, whose displacement is a coordinate required by a constraint."""
     body = Body(name)
     return body, Prismatic(name, ground, body, axis="x")

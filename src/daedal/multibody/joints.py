@@ -1,4 +1,4 @@
-"""Joints: how one body moves relative to another."""
+"""Joints: kinds of relative motion between two bodies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Joint:
     Parameters
     ----------
     name : str
-        A name that no other joint of the model has.
+        A unique name.
     a, b : Body or Frame
         The two bodies, or the frames on them that the joint brings together: ``crank.end``, ``rod.at(0.1, 0.0)``.
     at : point, optional
-        Where the joint is, in the axes of the ground and with the bodies as they are drawn; not with frames.
+        Position of the joint in the axes of the ground, for the bodies as drawn; not with frames.
     axis : direction
         The axis of the joint: "x", "y", "z" or a vector. In the axes of the ground if `at` is given, otherwise in the
         axes of both bodies.
@@ -88,12 +88,12 @@ class Joint:
 
     @property
     def frames(self) -> tuple[Frame, Frame]:
-        """The frames that the joint holds on to."""
+        """The frames that the joint is attached to."""
         return self.a, self.b
 
     @property
     def n_free(self) -> int:
-        """How many independent relative motions the joint leaves."""
+        """Number of independent relative motions of the joint."""
         return len(self.slides)
 
     @property
@@ -105,9 +105,9 @@ class Joint:
         return rows
 
     def swapped(self) -> Joint:
-        """The same joint seen from the other body: the bodies change places.
+        """The same joint seen from the other body: the bodies are exchanged.
 
-        Both frames are turned about x, so that an angle about z and a displacement along it keep their signs.
+        Both frames are rotated about x, so that an angle about z and a displacement along it keep their signs.
         """
         if self.turn == ANY_ROTATION:
             return self._with_frames(self.b, self.a)
@@ -148,7 +148,7 @@ class Prismatic(Joint):
 
 
 class Cartesian(Joint):
-    """Translation in all directions, no rotation: how particles move."""
+    """Translation in all directions, no rotation: the motion of particles."""
 
     shifts = (X, Y, Z)
     coordinates = ("x", "y", "z")
@@ -156,7 +156,7 @@ class Cartesian(Joint):
 
 
 class Shifted(Joint):
-    """Translation in the xy plane, no rotation: :class:`Cartesian` in a model of the plane."""
+    """Translation in the xy plane, no rotation: :class:`Cartesian` in a planar model."""
 
     shifts = (X, Y)
     coordinates = ("x", "y")
@@ -180,12 +180,14 @@ class Screw(Joint):
 
     turn = ABOUT_Z
     coordinates = ("angle",)
-    closure = Cylindrical.closure  # and the coupling of displacement and angle
+    closure = Cylindrical.closure  # plus the coupling of displacement and angle
 
     def __post_init__(self):
         object.__setattr__(self, "pitch", check_finite(self.pitch, f"the pitch of joint '{self.name}'"))
         if self.pitch == 0.0:
-            raise InvalidProblemError(f"joint '{self.name}' needs a pitch, its advance per turn; without, use Revolute")
+            raise InvalidProblemError(
+                f"joint '{self.name}' needs a pitch, its advance per turn; without one, use Revolute"
+            )
         super().__post_init__()
 
     @property
@@ -217,13 +219,13 @@ class Universal(Joint):
         return np.column_stack([across, self.second_axis, axis])
 
     def swapped(self):
-        """Seen from the other body, the second axis comes first; both point back, so that angles keep their signs."""
+        """Seen from the other body, the second axis comes first; both are reversed, so that angles keep their signs."""
         exchange = -np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
         return self._with_frames(self.b.turned(exchange), self.a.turned(exchange))
 
 
 class Spherical(Joint):
-    """A ball in a socket: all rotations."""
+    """A ball joint: all rotations."""
 
     turn = ANY_ROTATION
     coordinates = ("x", "y", "z")
@@ -240,7 +242,7 @@ class Planar(Joint):
 
 
 class Free(Joint):
-    """No joint at all: six free motions."""
+    """No constraint: six free motions."""
 
     shifts = (X, Y, Z)
     turn = ANY_ROTATION

@@ -1,4 +1,4 @@
-r"""A tree of bodies as arrays, where its bodies are and how they move: equations (2.16) to (2.29) of the formalism.
+r"""A tree of bodies as arrays, with positions and velocities: equations (2.16) to (2.29) of the formalism.
 
 A body j with parent i has the centre of mass :math:`r_j = r_i + s_{ij} + d_j - s_{jj}`; in the axes of the ground
 
@@ -7,7 +7,7 @@ A body j with parent i has the centre of mass :math:`r_j = r_i + s_{ij} + d_j - 
     v_j = A_j v_i + B_j \dot q_j, \qquad \dot v_j = A_j \dot v_i + B_j \ddot q_j + c_j, \qquad
     A_j = \begin{pmatrix} I & -\tilde R_j \\ 0 & I \end{pmatrix}, \qquad R_j = r_j - r_i,
 
-with :math:`v = (\dot r, \omega)`. Here :math:`\dot q_j` are the velocities of the joint, angular ones for Euler
+with :math:`v = (\dot r, \omega)`. Here :math:`\dot q_j` are the velocities of the joint, angular velocities for Euler
 parameters.
 """
 
@@ -41,18 +41,18 @@ from daedal.multibody.vectors import (
 )
 
 NO_ROTATION, ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION = 0, 1, 2, 3
-"""How a joint turns: not, about z by one angle, about z and then y, or by Euler parameters."""
+"""Rotation of a joint: none, about z by one angle, about z and then y, or by Euler parameters."""
 
 
 class BodyTree(NamedTuple):
     r"""Bodies 0 ... n-1, each moved by one joint from its parent; parents come first, -1 is the ground.
 
-    Joint j has a frame on the parent, at ``place[j]`` from the parent's centre of mass with the axes ``axes[j]`` in
-    the parent's axes (for the ground: its origin), and one on the body itself, at ``own_place[j]`` from its centre of
-    mass with ``own_axes[j]``. The joint shifts the second frame by :math:`d = \sum_k q_k\, slide_k` along the axes of
-    the first, then turns it as ``turn[j]`` says. Its velocities are ``first_v[j]`` to ``first_v[j + 1]``, one for
-    each coordinate but for Euler parameters, of which it has four (``first_q``) and three components of the angular
-    velocity in the axes of the joint's own frame. Shifts come before rotations.
+    Joint j has a frame on the parent, at ``place[j]`` from the parent's centre of mass with the axes ``axes[j]`` in the
+    parent's axes (for the ground: its origin), and one on the body itself, at ``own_place[j]`` from its centre of mass
+    with ``own_axes[j]``. The joint shifts the second frame by :math:`d = \sum_k q_k\, slide_k` along the axes of the
+    first, then rotates it according to ``turn[j]``. Its velocities are ``first_v[j]`` to ``first_v[j + 1]``, one for
+    each coordinate except for Euler parameters: four coordinates (``first_q``) and three components of the angular
+    velocity in the axes of the joint's second frame. Shifts come before rotations.
     """
 
     parent: np.ndarray  # (n,)
@@ -73,7 +73,7 @@ BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, 
 
 
 def in_axes_of_joints(tree: BodyTree) -> BodyTree:
-    """The same tree, where the axes of each body are those of its joint's frame on it."""
+    """The same tree with the axes of each body replaced by those of its joint's frame on it."""
     own = tree.own_axes
     on_bodies = tree.parent >= 0
     places, axes = tree.place.copy(), tree.axes.copy()
@@ -90,7 +90,7 @@ def in_axes_of_joints(tree: BodyTree) -> BodyTree:
 
 
 class Placement(NamedTuple):
-    """Where the bodies are, in the axes of the ground."""
+    """Positions of the bodies, in the axes of the ground."""
 
     r: np.ndarray  # (n, 3) centres of mass
     rotation: np.ndarray  # (n, 3, 3) from the axes of the body to those of the ground
@@ -105,7 +105,7 @@ Placement.kinds = (ROWS, MATRICES, ROWS, ROWS, ROWS, ROWS, ROWS)  # type: ignore
 
 
 class Velocities(NamedTuple):
-    """How fast they are, in the axes of the ground."""
+    """Velocities of the bodies, in the axes of the ground."""
 
     linear: np.ndarray  # (n, 3) of the centres of mass
     angular: np.ndarray  # (n, 3)
@@ -151,7 +151,7 @@ def place(tree, q, placed):
         first, end, at = tree.first_v[j], tree.first_v[j + 1], tree.first_q[j]
         c, s = 1.0, 0.0
         if turn == ABOUT_Z or turn == ABOUT_Z_AND_Y:
-            angle = q[at + end - turn - first]  # the first of as many angles as the name has axes
+            angle = q[at + end - turn - first]  # the first of one or two angles, according to the kind of rotation
             c, s = math.cos(angle), math.sin(angle)
         x, y, z = column(tree.axes, j, 0), column(tree.axes, j, 1), column(tree.axes, j, 2)  # of the joint's frame
         where = row(tree.place, j)
@@ -205,7 +205,7 @@ def place(tree, q, placed):
 
 
 def velocities(tree, placed, v):
-    r"""Velocities (2.22), (2.18) and what accelerations have without :math:`\ddot q`, c_j of (2.27)."""
+    r"""Velocities (2.22), (2.18) and the terms of accelerations without :math:`\ddot q`, c_j of (2.27)."""
     n = tree.parent.size
     moving = Velocities(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     move(tree, placed, v, moving)
@@ -228,7 +228,8 @@ def move(tree, placed, v, moving):
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
             slip = plus(slip, times(v[k], row(placed.slide, k)))
             spin = times(v[k], row(placed.angular, k))
-            # the axes of a joint turn with the parent, the second one of Cardan's joint with the first rotation, too
+            # the axes of a joint rotate with the parent, the second one of a universal joint also with the first
+            # rotation
             turning = plus(turning, vector_product(angular if turn == ABOUT_Z_AND_Y else carried, spin))
             angular = plus(angular, spin)
         spin = minus(angular, carried)

@@ -1,4 +1,4 @@
-"""Large machines as mechanical systems: functions that are compiled loops, accelerations by recursive elimination."""
+"""Large machines as mechanical systems: functions as compiled loops, accelerations by recursive elimination."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.machine import BoundFunction
 
 MOST_TRACED = {True: 24, False: 12}
-"""Velocities of joints up to which the functions of a machine are traced, in the plane and in space.
+"""Number of joint velocities up to which the functions of a machine are traced, in the plane and in space.
 
-Straight-line code of more of them takes seconds to make. It runs faster than loops over bodies up to about 30
-velocities in the plane, where most of the formulas vanish, and 4 in space.
+Generating straight-line code for more takes seconds. It is faster than loops over bodies up to about 30 velocities in
+the plane, where most terms vanish, and 4 in space.
 """
 _AS_C = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)
 
 
 class _Version(NamedTuple):
-    """A machine with its forces as they were at some time."""
+    """A machine with its forces in a fixed version."""
 
     code: ForceCode | None
     record: Record
-    rooms: dict[str, int]  # how many floats its functions need behind their results
+    rooms: dict[str, int]  # workspace of its functions after their results, in floats
 
 
 class LargeMachine:
-    """A machine as its functions see it: the arrays of a layout, and the :class:`ForceCode` of its forces."""
+    """Data of a machine for its functions: the arrays of a layout, and the :class:`ForceCode` of its forces."""
 
     def __init__(self, forces: Sequence[Force], layout: Layout):
         self.layout, self._forces = layout, forces
         self.n_states = sum(len(force.initial) for force in forces)
-        self._versions = [self._version()]  # all live as long as this: code that was handed out points to them
+        self._versions = [self._version()]  # kept alive: generated code points to them
 
     def _version(self) -> _Version:
         arrays = self.layout.arrays
@@ -56,15 +56,15 @@ class LargeMachine:
 
     @property
     def code(self) -> ForceCode | None:
-        """That of the forces."""
+        """Code of the forces."""
         return self._versions[-1].code
 
     def is_current(self) -> bool:
-        """Whether functions of the user read the same from outside as when they were traced."""
+        """Whether external values read by user functions are unchanged since the trace."""
         return self.code is None or self.code.is_current()
 
     def now(self) -> _Version:
-        """The machine with its forces as they are now."""
+        """The machine with the current version of its forces."""
         if not self.is_current():
             self._versions.append(self._version())
         return self._versions[-1]
@@ -79,14 +79,14 @@ class CompiledLoops(CodedFunction):
         One of the functions of :mod:`daedal.multibody.loops_compiled`.
     machine : LargeMachine
     arguments : tuple of int
-        Lengths of its arguments behind t.
+        Lengths of its arguments after t.
     shape : tuple of int
-        That of its result.
+        Length of its result.
     stated : callable, optional
-        The same function in Python, which is asked where a force raises an exception.
+        The same function in Python, called if a force raises an exception.
     """
 
-    is_derivative = True  # those of constraints are exact
+    is_derivative = True  # derivatives of constraints are exact
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class CompiledLoops(CodedFunction):
     ):
         self.__name__ = name
         self.machine, self._arguments, self._shape, self._stated = machine, arguments, shape, stated
-        self._bound: dict[int, BoundFunction] = {}  # by the address of the record
+        self._bound: dict[int, BoundFunction] = {}  # keyed by the address of the record
 
     @property
     def address(self) -> int:  # type: ignore[override]
-        """Of the machine code for this machine, with its forces as they are now."""
+        """Address of the machine code for this machine, with the current version of its forces."""
         machine = self.machine.now().record.address
         if machine not in self._bound:
             self._bound[machine] = BoundFunction(getattr(loops_compiled, self.__name__), machine)
@@ -110,12 +110,12 @@ class CompiledLoops(CodedFunction):
 
     @property
     def workspace(self) -> int:  # type: ignore[override]
-        """How many floats the machine code needs behind the result."""
+        """Workspace of the machine code after the result, in floats."""
         return self.machine.now().rooms[self.__name__]
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many floats its block has in all."""
+        """Total length of its block in floats."""
         return sum(self._arguments) + prod(self._shape) + self.workspace
 
     def is_current(self) -> bool:
@@ -144,9 +144,9 @@ class CompiledLoops(CodedFunction):
 
 
 class RecursiveCode:
-    """Accelerations and projections of a large machine, as methods ask for the code of a system as a whole."""
+    """Accelerations and projections of a large machine, with the interface of straight-line code."""
 
-    is_recursive = True  # nothing is said about it by matrices
+    is_recursive = True  # without matrices
 
     def __init__(self, machine: LargeMachine, functions: dict[str, CompiledLoops]):
         n, n_c, n_r = machine.layout.n_q, _n_constraints(machine.layout), machine.n_states
@@ -159,7 +159,7 @@ class RecursiveCode:
         }
 
     def belongs_to(self, system: Any) -> bool:
-        """Whether the system has the functions that this stands for."""
+        """Whether the system has the functions that this code replaces."""
         return all(getattr(system, name) is function for name, function in self._functions.items())
 
     def function(self, name: str) -> CompiledLoops | None:
@@ -168,9 +168,10 @@ class RecursiveCode:
 
 
 def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
-    """The model in the coordinates of a layout if its functions are to be compiled loops; made once.
+    """The model in the coordinates of a layout if its functions are to be compiled loops; cached.
 
-    Constraints other than joints are Python, and traced; so are forces of which one cannot be traced by itself.
+    Constraints other than joints are Python functions, and traced; so are forces if one of them cannot be traced
+    separately.
     """
     if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints:
         return None
@@ -183,7 +184,7 @@ def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
 
 
 def compiled_functions(machine: LargeMachine, stated: dict[str, Callable[..., Any]]) -> dict[str, CompiledLoops]:
-    """The functions of a mechanical system, by name; `stated` has those that contain forces, in Python."""
+    """The functions of a mechanical system, by name; `stated` has the Python versions of those that contain forces."""
     n, n_c, n_r = machine.layout.n_q, _n_constraints(machine.layout), machine.n_states
     functions = {
         "mass": CompiledLoops("mass", machine, (n,), (n, n)),

@@ -1,6 +1,6 @@
-"""A model in chosen coordinates, as the arrays that algorithms read: the tree and the conditions that close loops.
+"""A model in chosen coordinates as arrays for algorithms: the tree and the conditions that close loops.
 
-What is wrong with the parts of a model, found before anything is computed.
+Validation of the parts of a model, before any computation.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ RELATIVE, ABSOLUTE = "relative", "absolute"
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The coordinates of a model: a topology, and whether the model is one of the plane."""
+    """The coordinates of a model: a topology, and whether the model is planar."""
 
     topology: SpanningTree
     gravity: np.ndarray
     planar: bool
-    stated: tuple[Joint, ...] = ()  # the joints as they were stated
+    stated: tuple[Joint, ...] = ()  # the original joints
     is_relative: bool = True
     constraints: tuple[Constraint, ...] = ()
-    pointers: frozenset[str] = frozenset()  # bodies that measure angles
+    pointers: frozenset[str] = frozenset()  # massless bodies that measure angles
     alignments: tuple[Joint, ...] = ()  # of these bodies
-    guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
+    guesses: Mapping[str, float] = field(default_factory=dict)  # all massless bodies, with initial guesses
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without addresses, which hold in this process only."""
+        """Drop addresses, which are valid in this process only."""
         return {name: value for name, value in vars(self).items() if name not in ("packed", "prepared")}
 
     @property
     def spanning(self) -> SpanningTree:
-        """The spanning tree of the bodies that were stated, without those that are there for constraints."""
+        """The spanning tree of the user's bodies, without those added for constraints."""
         tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
         return SpanningTree(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.parents[:n], tree.cut)
 
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
-        """Where the coordinates of the joints are found, by the names of joint and coordinate."""
+        """Location of the coordinates of the joints, by the names of joint and coordinate."""
         return joint_coordinates(self)
 
     @cached_property
@@ -73,17 +73,17 @@ class Layout:
 
     @cached_property
     def turns(self) -> dict[str, Sum]:
-        """Relative angles of bodies in the plane, for the constraints that read one."""
+        """Relative angles of bodies in the plane, for constraints that read one."""
         return {one.name: angle_between(self, *one.turns) for one in self.constraints if one.turns}
 
     @property
     def n_bodies(self) -> int:
-        """Number of bodies of the model; those without mass that constraints need come behind them."""
+        """Number of bodies of the model; massless ones added for constraints come after them."""
         return len(self.topology.bodies) - len(self.guesses)
 
     @cached_property
     def massless(self) -> dict[str, int]:
-        """The coordinates of bodies without mass, which are there for constraints, by name."""
+        """Coordinates of massless bodies added for constraints, by name."""
         return {name: int(self.tree.first_q[self.index[name]]) for name in self.guesses}
 
     @cached_property
@@ -128,12 +128,12 @@ class Layout:
 
     @cached_property
     def packed(self) -> Record:
-        """The same for kernels that take them by their address."""
+        """The same as a record for kernels."""
         return packed(*self.arrays)
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The machine for calls of rnea, crba and aba."""
+        """Record for calls of rnea, crba and aba."""
         return prepared(*self.arrays)
 
     @cached_property
@@ -142,7 +142,7 @@ class Layout:
         every += [(joint, (ACROSS, X, Y)) for joint in self.alignments]
         if not self.planar or not every:
             return every
-        # In the plane, conditions that hold for all plane motions are left out.
+        # In planar models, conditions that hold for all planar motions are omitted.
         closures = self._arrays(every)
         generator = np.random.default_rng(1)
         felt = np.zeros(len(every))
@@ -158,12 +158,12 @@ class Layout:
         return self._arrays(self._conditions)
 
     def number_in_tree(self, joint: Joint) -> int | None:
-        """Which joint of the tree a joint of the model is; None if it is a condition."""
+        """Index in the tree of a joint of the model; None if it is a condition."""
         names = [moved.name for moved in self.topology.joints] if self.is_relative else []
         return names.index(joint.name) if joint.name in names else None
 
     def joint_as_moved(self, joint: Joint) -> Joint:
-        """A joint of the model with the motions it has here: in the plane, a free body has three."""
+        """A joint of the model with its motions in this layout: in the plane, a free body has three."""
         return in_the_plane(joint) if self.planar else joint
 
     @property
@@ -184,7 +184,7 @@ class Layout:
         )
 
     def remember(self):
-        """Compute what is computed once; functions that are traced must change nothing outside of them."""
+        """Compute all cached properties now, since traced functions must not change external state."""
         coordinates = self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless
         return coordinates, self.closures, self.typical_sizes, self.n_q, self.n_v
 
@@ -200,25 +200,25 @@ class Layout:
 
     @cached_property
     def length(self) -> float:
-        """The size of the machine: the largest distance of a joint from a centre of mass, 1 if all are zero."""
+        """Size of the machine: the largest distance of a joint from a centre of mass, 1 if all are zero."""
         tree, places = self.tree, self.closures.place.reshape(-1, 3)
         return float(np.max(np.linalg.norm([*tree.place, *tree.own_place, *places], axis=1), initial=0.0)) or 1.0
 
     @cached_property
     def typical_sizes(self) -> np.ndarray:
-        """What coordinates are small beside: 1 for angles and Euler parameters, the machine for displacements."""
+        """Scales of the coordinates: 1 for angles and Euler parameters, the machine's size for displacements."""
         tree, length = self.tree, self.length
         sizes = np.ones(self.n_q)
         for j in range(tree.parent.size):
-            shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # which counts the rotations
+            shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # includes the rotations
             sizes[tree.first_q[j] : tree.first_q[j] + shifts] = length
         return sizes
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the coordinates: that of the joint, and which of its coordinates where it has several.
+        """Names of the coordinates: the joint, and the coordinate if the joint has several.
 
-        Where the tree passes a joint from its second body to its first, the angles of a universal joint change places,
+        If the tree traverses a joint from its second body to its first, the angles of a universal joint are exchanged,
         and coordinates other than angles and displacements along z are "backwards": those of the first body seen from
         the second.
         """
@@ -257,7 +257,7 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
 
 
 def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> Layout:
-    """The layout with constraints, and with the bodies without mass that these need."""
+    """The layout with constraints, and with the massless bodies that they need."""
     added, alignments = [], []
     pointers: set[str] = set()
     guesses: dict[str, float] = {}
@@ -293,7 +293,7 @@ def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> La
 
 
 def in_the_plane(joint: Joint) -> Joint:
-    """The joint as one of a model of the plane, where nothing moves along z."""
+    """The joint in a planar model, where nothing moves along z."""
     if isinstance(joint, Free):
         return Planar(joint.name, joint.a, joint.b)
     if isinstance(joint, Cartesian):
@@ -305,13 +305,15 @@ _OFF = 1e-9  # of lengths and directions that should be zero
 
 
 def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):
-    """Numbers, frames and, in the plane, directions; a message names the part."""
+    """Check numbers, frames and, in planar models, directions; messages name the part."""
     for part in parts:
         what = called(part)
         _check_numbers(part, what)
         if isinstance(part, Body):
             if part.is_ground and part is not ground:
-                raise InvalidProblemError("a body has the name 'ground', which is that of what stands still; rename it")
+                raise InvalidProblemError(
+                    "a body has the name 'ground', which is reserved for the fixed body; rename it"
+                )
             continue
         for frame in (frame for frame in part.frames if isinstance(frame, Frame)):
             _check_frame(frame, what)
@@ -320,11 +322,13 @@ def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):
         if planar and isinstance(part, Joint):
             _check_planar_joint(in_the_plane(part), type(part).__name__)
     if planar and abs(gravity[2]) > _OFF:
-        raise InvalidProblemError(f"gravity has the component {gravity[2]:g} along z; a planar model moves in x and y")
+        raise InvalidProblemError(
+            f"gravity has the component {gravity[2]:g} along z, but a planar model moves in x and y"
+        )
 
 
 def called(part: Any) -> str:
-    """A part in a sentence: joint 'A', Spring 'left'."""
+    """A part in messages: joint 'A', Spring 'left'."""
     kind = "body" if isinstance(part, Body) else "joint" if isinstance(part, Joint) else type(part).__name__
     return f"{kind} '{part.name}'"
 
@@ -338,7 +342,7 @@ def _check_numbers(part: Any, what: str):
 def _check_frame(frame: Frame, what: str):
     place = f"the frame of {what} on body '{frame.body.name}'"
     if frame.body.is_ground and frame.body is not ground:
-        raise InvalidProblemError(f"{what} is on a body with the name 'ground', which is that of what stands still")
+        raise InvalidProblemError(f"{what} is on a body with the name 'ground', which is reserved for the fixed body")
     if np.shape(frame.position) != (3,) or not np.all(np.isfinite(frame.position)):
         raise InvalidProblemError(f"{place} has the position {frame.position}; expected three finite numbers")
     turn = np.asarray(frame.rotation)
@@ -354,12 +358,12 @@ def _check_in_plane(frame: Frame, what: str):
     ):
         if abs(value[2]) > _OFF * max(1.0, float(np.abs(value).max())):
             raise InvalidProblemError(
-                f"{place} has z = {value[2]:g}; a planar model lies in the plane z = 0; set it to 0, or drop planar"
+                f"{place} has z = {value[2]:g}, but a planar model lies in the plane z = 0; set it to 0, or omit planar"
             )
 
 
 def _check_planar_joint(joint: Joint, kind: str):
-    """All its motions must stay in the plane, and so must the second body where the joint is at zero."""
+    """Check that all its motions stay in the plane, and so does the second body with the joint at zero."""
     axes = joint.a.rotation
     bodies = " and ".join(f"'{name}'" for name in joint.bodies)
     if joint.turn not in (NO_ROTATION, ABOUT_Z):
@@ -369,17 +373,18 @@ def _check_planar_joint(joint: Joint, kind: str):
     upright = abs(abs(axes[2, 2]) - 1.0) < _OFF
     if joint.turn != NO_ROTATION and not upright:
         raise InvalidProblemError(
-            f"the axis of joint '{joint.name}' ({kind}) points along {_vector(axes[:, 2])}; "
-            "in a planar model it is along z, the normal of the plane"
+            f"the axis of joint '{joint.name}' ({kind}) points along {_vector(axes[:, 2])}; in a planar model it "
+            "must be along z, the normal of the plane"
         )
     if np.any(np.abs(joint.slides @ axes[2]) > _OFF):
         raise InvalidProblemError(
-            f"joint '{joint.name}' ({kind}) slides out of the plane, along {_vector(axes[:, 2])}; "
-            "in a planar model it slides in x and y"
+            f"joint '{joint.name}' ({kind}) slides out of the plane, along {_vector(axes[:, 2])}; in a planar "
+            "model it must slide in x and y"
         )
     if abs((axes @ joint.b.rotation.T)[2, 2] - 1.0) > _OFF:
         raise InvalidProblemError(
-            f"joint '{joint.name}' ({kind}) tilts bodies {bodies} against each other; in a planar model z stays z"
+            f"joint '{joint.name}' ({kind}) tilts bodies {bodies} against each other; in a planar model their z "
+            "axes must be parallel"
         )
 
 

@@ -1,33 +1,33 @@
-r"""Small motions about a state, on the manifold of the constraints.
+r"""Linearisation about a state, on the manifold of the constraints.
 
-About an equilibrium, displacements :math:`\delta q = Z z` in the directions that the constraints allow (K Z = 0) obey
+About an equilibrium, displacements :math:`\delta q = Z z` in the admissible directions (K Z = 0) satisfy
 
 .. math::
 
     Z^T M Z\, \ddot z - Z^T f_v Z\, \dot z + Z^T (K^T \lambda - f)_q Z\, z = 0,
 
 with the derivative of :math:`K^T \lambda` for the multipliers of the equilibrium: the curvature of the constraints acts
-like a stiffness. About a motion, or with rolling or with states of forces, the perturbations
-:math:`\delta x = (\delta q, \delta v, \delta r)` that the constraints allow obey
+like a stiffness. About a motion, or with rolling or with states of forces, the admissible perturbations :math:`\delta x
+= (\delta q, \delta v, \delta r)` satisfy
 
 .. math:: \dot y = T^+ B^+ (F_x B - \dot B) T\, y, \qquad \delta x = B T y,
 
 where F is the right-hand side of the equations of motion, B as in :mod:`daedal.multibody.linearised`, and T a basis.
 
-Perturbations of a state in variables that do not turn with the bodies.
+Perturbations of a state in variables that do not rotate with the bodies.
 
 The orientation of a joint with Euler parameters p is perturbed by a small rotation :math:`\delta\varphi` in the axes of
-its first frame, and so is its angular velocity :math:`\omega`:
+its first frame, and its angular velocity :math:`\omega` likewise:
 
 .. math::
 
     \delta p = \tfrac12 E(p)^T \delta\varphi, \qquad
     \delta \dot p = \tfrac12 E(p)^T \delta\omega + \tfrac12 E(\delta p)^T \omega .
 
-About a wheel or a top that spins steadily the equations then have constant coefficients, as they have in angles; in
-Euler parameters they would not. All other coordinates are perturbed as they are.
+About a steadily spinning wheel or top the equations then have constant coefficients, as they have in angles; in Euler
+parameters they would not. All other coordinates are perturbed directly.
 
-A mode: how a machine moves at one eigenvalue.
+A mode: the motion of a machine for one eigenvalue.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from daedal.problems.checks import check_positive, check_size
 
 _BALANCED = 1e-8
 _UNDAMPED = 1e-12
-_STEADY = 0.02  # change of coefficients per unit of angle that counts as none
-_VOID = 1e-3  # gradients below are those of conditions that perturbations satisfy by themselves
+_STEADY = 0.02  # change of coefficients per unit of angle that counts as zero
+_VOID = 1e-3  # gradients below belong to conditions that perturbations satisfy automatically
 
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """Small motions of a machine about a state.
+    """Linearisation of a machine about a state.
 
     Attributes
     ----------
@@ -67,16 +67,16 @@ class Linearised:
     mass, damping, stiffness : numpy.ndarray or None
         Reduced matrices of M z'' + D z' + K z = 0; None about a motion, with rolling or with states of forces.
     basis : numpy.ndarray
-        Z, or the part of T for the coordinates: perturbations of q for y (or z) of size 1.
+        Z, or the rows of T for the coordinates: perturbations of q for y (or z) of size 1.
     eigenvalues : numpy.ndarray
-        Of the small motions, the slowest oscillations first.
+        Modes of the linearised motion, the slowest oscillations first.
     is_equilibrium : bool
-        Whether the state is one of rest.
+        Whether the state is at rest.
     is_steady : bool
-        Whether the coefficients stay the same along the motion. If not, eigenvalues hold for a moment only and tell
-        little about stability.
+        Whether the coefficients are constant along the motion. If not, eigenvalues are instantaneous and say little
+        about stability.
     exact : bool
-        Whether derivatives come from the traced functions, not from differences.
+        Whether derivatives are exact instead of differences.
     """
 
     start: Start
@@ -93,17 +93,17 @@ class Linearised:
 
     @cached_property
     def modes(self) -> list[Mode]:
-        """One for each pair of conjugate eigenvalues and each real one; without damping one for each opposite pair."""
+        """One for each conjugate pair of eigenvalues and each real one; without damping one for each opposite pair."""
         return [Mode(complex(value), shape, self.start) for value, shape in self.pairs]
 
     @property
     def frequencies(self) -> np.ndarray:
-        """Oscillations per unit of time, of the modes that oscillate."""
+        """Frequencies (cycles per unit of time) of the oscillating modes."""
         return np.array([mode.frequency for mode in self.modes if mode.frequency > 0.0])
 
     @property
     def is_stable(self) -> bool:
-        """Whether no small motion grows."""
+        """Whether no perturbation grows."""
         size = max(float(np.max(np.abs(self.eigenvalues), initial=0.0)), 1e-300)
         return bool(np.all(self.eigenvalues.real <= 1e-7 * size))
 
@@ -114,7 +114,7 @@ class Linearised:
         return plot_eigenvalues(self.eigenvalues, **options)
 
     def animate(self, mode: int = 0, path: Any = None, **options: Any):
-        """A mode, given by its number in `modes`, as a scene or a file; see :meth:`Mode.animate`."""
+        """Animate a mode, given by its index in `modes`, as a scene or a file; see :meth:`Mode.animate`."""
         return self.modes[mode].animate(path, **options)
 
     def __str__(self):
@@ -122,17 +122,17 @@ class Linearised:
             (str(k + 1), f"{mode.eigenvalue:.6g}", f"{mode.frequency:.6g}", f"{mode.damping_ratio:.4g}", mode.joint)
             for k, mode in enumerate(self.modes)
         ]
-        about = "an equilibrium" if self.is_equilibrium else "a state that is no equilibrium"
+        about = "an equilibrium" if self.is_equilibrium else "a state that is not an equilibrium"
         header = ("mode", "eigenvalue", "frequency", "damping ratio", "moves most")
         how = "" if self.exact else " (derivatives by differences)"
-        how += "" if self.is_steady else "; the coefficients change along the motion: these hold for a moment only"
+        how += "" if self.is_steady else "; the coefficients change along the motion: these are instantaneous values"
         return f"small motions about {about}{how}\n{Tabular('rrrrl', rows, header, indent=2)}"
 
 
 def linearise(model: Any, at: Start) -> Linearised:
     """See :meth:`daedal.multibody.Model.linearise`."""
     if not isinstance(at, Start):
-        raise InvalidProblemError("at must be what model.assemble or model.equilibrium gives")
+        raise InvalidProblemError("at must be the result of model.assemble or model.equilibrium")
     point = _MotionPoint(model, at)
     holonomic_at_rest = point.is_equilibrium and not point.conditions.n_hat and not at.r.size
     return point.second_order() if holonomic_at_rest else point.first_order()
@@ -169,7 +169,7 @@ class _MotionPoint:
 
     def second_order(self) -> Linearised:
         """M z'' + D z' + K z = 0."""
-        Z = null_space(self.K, self.scale)
+        Z = null_space(self.K, self.scale, self.conditions.sizes(self.K.shape[0]))
         M = Z.T @ self.M @ Z
         stiffness, damping = (Z.T @ self.found.balance[:, part] @ Z for part in (slice(self.n), self._velocities))
         if np.max(np.abs(damping), initial=0.0) <= _UNDAMPED * np.max(np.abs(self.found.balance), initial=0.0):
@@ -202,11 +202,13 @@ class _MotionPoint:
         return slice(self.n, 2 * self.n)
 
     def first_order(self) -> Linearised:
-        """y' = A y for all perturbations that the constraints allow."""
+        """y' = A y for all admissible perturbations."""
         self._check_mass(*self._reduced())
         n, layout = self.n, self.start.layout
         scale = self._perturbation_scale()
-        T = null_space(self._allowed(), scale)
+        n_g, rows = self.conditions.n_g, self.K.shape[0]
+        sizes = self.conditions.sizes(rows)
+        T = null_space(self._allowed(), scale, np.concatenate([sizes[:n_g], sizes]))
         A = (T / scale[:, None]).T @ (self._flow(T) / scale[:, None])  # T is orthonormal in scaled variables
         values, vectors = np.linalg.eig(A)
         shapes = perturbation_basis(layout, self.q, self.v, self.r.size)[:n] @ T
@@ -235,7 +237,7 @@ class _MotionPoint:
         return allowed @ perturbation_basis(self.start.layout, self.q, self.v, self.r.size)
 
     def _flow(self, T: np.ndarray) -> np.ndarray:
-        """The rates of perturbations T: those of (q, v, r), less what comes from the basis, which moves with them."""
+        """Rates of the perturbations T, those of (q, v, r), minus the contribution of the moving basis."""
         n, n_r, layout = self.n, self.r.size, self.start.layout
         B = perturbation_basis(layout, self.q, self.v, n_r)
         x = B @ T
@@ -249,7 +251,7 @@ class _MotionPoint:
         return np.linalg.lstsq(B, rates - (ahead - behind) / (2.0 * h) @ T, rcond=None)[0]
 
     def _is_steady(self, T: np.ndarray, A: np.ndarray, scale: np.ndarray) -> bool:
-        """Whether the equations of the perturbations are the same a little later."""
+        """Whether the perturbation equations are the same a little later."""
         way = 1e-4
         h = way / max(1.0, float(np.max(np.abs(self.v))))
         start = self.start
@@ -264,27 +266,27 @@ class _MotionPoint:
         return max(change, float(np.max(np.abs(left), initial=0.0))) <= _STEADY * way
 
     def _reduced(self) -> tuple[np.ndarray, np.ndarray]:
-        Z = null_space(self.K, self.scale)
+        Z = null_space(self.K, self.scale, self.conditions.sizes(self.K.shape[0]))
         return Z.T @ self.M @ Z, Z
 
     def _check_mass(self, M: np.ndarray, Z: np.ndarray):
         if not M.size:
-            raise InvalidProblemError("nothing can move: the joints leave no degree of freedom, so there are no modes")
+            raise InvalidProblemError("the joints leave no degree of freedom, so there are no modes")
         values, vectors = np.linalg.eigh(M)
         if values[0] <= 1e-13 * values[-1]:
             k = int(np.argmax(np.abs(Z @ vectors[:, 0]) / self.scale))
             raise InvalidProblemError(
-                f"a motion of '{self.start.layout.names[k]}' moves no mass, so it has no frequency; give the body a "
-                "mass or a moment of inertia"
+                f"a motion of '{self.start.layout.names[k]}' moves no mass, so its frequency is undefined; give "
+                "the body a mass or a moment of inertia"
             )
 
 
 def _undamped(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One of each pair of opposite eigenvalues, slow oscillations first, with their shapes."""
+    """One eigenvalue of each opposite pair, slow oscillations first, with the mode shapes."""
     from scipy.linalg import eigh
 
     squares, vectors = eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
-    return np.sqrt(-squares.astype(complex)), vectors.astype(complex)  # i omega, or a real number of what grows
+    return np.sqrt(-squares.astype(complex)), vectors.astype(complex)  # i omega, or a real number for a growing mode
 
 
 def _sorted(values: np.ndarray) -> np.ndarray:
@@ -297,7 +299,7 @@ def _pairs(values: np.ndarray, shapes: np.ndarray) -> list[tuple[complex, np.nda
 
 
 def first_axes_rates(p: np.ndarray) -> np.ndarray:
-    r"""E(p), 3 by 4, with :math:`\omega = 2 E(p) \dot p` in the axes of the frame that does not turn."""
+    r"""E(p), 3 by 4, with :math:`\omega = 2 E(p) \dot p` in the axes of the first frame."""
     a, b, c, d = p
     return np.array([[-b, a, -d, c], [-c, d, a, -b], [-d, -c, b, a]])
 
@@ -322,21 +324,21 @@ def perturbation_basis(layout: Any, q: np.ndarray, v: np.ndarray, n_r: int) -> n
     return B
 
 
-_FEWEST = 6  # points of a period through which there is no periodic spline of order 5
+_FEWEST = 6  # number of points of a period below which there is no periodic spline of order 5
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """A small motion in which all coordinates have the same rhythm.
+    """A mode of the linearised motion.
 
     Attributes
     ----------
     eigenvalue : complex
-        Its real part tells how it grows, its imaginary part how fast it oscillates.
+        Its real part is the growth rate, its imaginary part the angular frequency.
     shape : numpy.ndarray of complex, shape (n_q,)
         The perturbation of the coordinates; its largest entry is real and positive.
     start : Start
-        The state about which it moves.
+        The state of the linearisation.
     """
 
     eigenvalue: complex
@@ -354,12 +356,12 @@ class Mode:
 
     @property
     def frequency(self) -> float:
-        """Oscillations per unit of time; zero if it does not oscillate."""
+        """Cycles per unit of time; zero if it does not oscillate."""
         return abs(self.eigenvalue.imag) / (2.0 * np.pi)
 
     @property
     def damping_ratio(self) -> float:
-        """Damping as part of the critical one: 1 if the motion fades without oscillating, -1 if it grows so."""
+        """Damping as a fraction of critical damping: 1 for decay without oscillation, -1 for growth without."""
         size = abs(self.eigenvalue)
         return -self.eigenvalue.real / size if size > 0.0 else 0.0
 
@@ -371,11 +373,11 @@ class Mode:
         return layout.topology.joints[int(np.searchsorted(layout.tree.first_q, k, side="right")) - 1].name
 
     def motion(self, n: int = 60, amplitude: float = 0.2) -> KinematicSolution:
-        """The machine over a period, at `n` times, for drawings.
+        """The machine during one period, at `n` times, for drawings.
 
-        `amplitude` is how far the coordinate that moves most goes: an angle, or a displacement as part of the size of
-        the machine. Loops stay closed, also where it is not small. A mode that does not oscillate swings once there and
-        back in unit time.
+        `amplitude` is the maximum of the coordinate that moves most: an angle, or a displacement as a fraction of the
+        size of the machine. Loops stay closed, also for large amplitudes. A mode without oscillation is shown as one
+        swing in unit time.
         """
         n, amplitude = check_size(n, "n"), check_positive(amplitude, "amplitude")
         rate = abs(self.eigenvalue.imag) or 2.0 * np.pi
@@ -384,7 +386,7 @@ class Mode:
         moved = amplitude * np.outer(self.shape, turning)
         q = np.column_stack([self._closed(self.start.q + part.real) for part in moved.T])
         v, a = (1j * rate * moved).real, -(rate**2) * moved.real
-        if n > _FEWEST:  # loops and rotations in space have bent the way
+        if n > _FEWEST:  # loops and spatial rotations have bent the path
             from scipy.interpolate import make_interp_spline
 
             q[:, -1] = q[:, 0]
@@ -393,7 +395,7 @@ class Mode:
         return KinematicSolution(t, q, v, a, (), (), self.start.model, self.start.layout)
 
     def animate(self, path: Any = None, *, amplitude: float = 0.2, **options: Any):
-        """The motion over a period as a scene or a file; see :func:`daedal.multibody.picture.animate`."""
+        """One period as a scene or a file; see :func:`daedal.multibody.picture.animate`."""
         return self.motion(121, amplitude).animate(path, **({"plots": ()} | options))
 
     def _closed(self, q: np.ndarray) -> np.ndarray:

@@ -1,14 +1,14 @@
-r"""The functions of a mechanical system as compiled loops over bodies, for machines that are too large to be traced.
+r"""The functions of a mechanical system as compiled loops over bodies, for machines too large to trace.
 
-Each is a C function of (t, block, machine): the block holds its arguments and then its result, column by column, as
-kernels of Daedal lay out functions, and behind them a room (:mod:`daedal.multibody.vectors`) for what it computes on
-its way; `machine` is the address of a packed machine. :func:`rooms` says how large these rooms are.
+Each is a C function of (t, block, machine): the block holds its arguments and then its result, by columns, in the
+layout of kernels, followed by workspace (:mod:`daedal.multibody.vectors`); `machine` is the address of a packed
+machine. :func:`rooms` computes the sizes of the workspaces.
 
 Rows of Euler parameters: the derivatives of the conditions are those along motions with |p| = 1, J N and gamma. They
-differ from the derivatives with respect to all coordinates by multiples of the rows of |p|^2 = 1 only, so that motions
+differ from the derivatives with respect to all coordinates only by multiples of the rows of |p|^2 = 1, so that motions
 and reactions of joints are the same, and the multipliers of |p|^2 = 1 are zero.
 
-The loads of all forces of a large machine: a compiled loop over machine code that many of them share.
+Loads of all forces of a large machine: a compiled loop over shared machine code.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from daedal.multibody.vectors import blocks, matrix, open_room, taken, vector, z
 SIGNATURE = i32(f64, i64, i64)
 """status = f(t, block, machine)."""
 NOT_HERE = 2
-"""The status of a function that leaves the work to matrices."""
+"""Status of a function that requires matrices instead."""
 
 
 def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
-    """How many floats each function needs at most behind its result; `longest` is the longest block of a force."""
+    """Workspace of each function after its result, in floats; `longest` is the longest block of a force."""
     n, n_v, n_q, m, n_norms = sizes.n, sizes.n_v, sizes.n_q, sizes.m, sizes.n_norms
     placed, moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
     loaded = placed + moving + n_q + n_v + sizes.n_states + 6 * n + n_v + sizes.n_states + longest
@@ -84,7 +84,7 @@ def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
 
 @part
 def _placement(tree, q, n_v, room):
-    """Where the bodies are, in a room."""
+    """Positions of the bodies, in the workspace."""
     n = tree.parent.size
     placed = placement_at(taken(room, floats_for(n, n_v, PLACEMENT)), n, n_v)
     place(tree, q, placed)
@@ -107,7 +107,7 @@ def mass(t, block, machine):
 
 @part
 def _loaded(machine, t, block, room):
-    """The motion at [q | v | r] and what the forces do in it: a status, the block of the motion, and the loads."""
+    """The motion at [q | v | r] and its loads: a status, the block of the motion, and the loads."""
     record, tree = record_at(machine, MACHINE), tree_at(machine)
     n, n_q, n_v, n_states = record.n, record.n_q, record.n_v, record.n_states
     q, behind = floats(block, n_q), floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES)
@@ -234,7 +234,7 @@ def _square(x, p):
 
 @part
 def _lift(tree, q, change, radial, result):
-    r"""Coordinates from velocities of joints, :math:`N^T / (4 |p|^2)` of them, and the share of p that is given."""
+    r"""Coordinates from joint velocities multiplied by :math:`N^T / (4 |p|^2)`, plus the given component along p."""
     i = 0
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
@@ -284,7 +284,7 @@ def accelerations(t, block, machine):
 
 @entry(SIGNATURE)
 def position_correction(t, block, machine):
-    """block = [q | dq]: the shortest way to g = 0, linearised, in the norm of M."""
+    """block = [q | dq]: the smallest linearised correction to g = 0 in the norm of M."""
     record, tree, closures = record_at(machine, MACHINE), tree_at(machine), closures_at(machine)
     n, n_v = record.n_q, record.n_v
     q, room = floats(block, n), open_room(block + 16 * n)
@@ -302,7 +302,7 @@ def position_correction(t, block, machine):
 
 @entry(SIGNATURE)
 def velocity_correction(t, block, machine):
-    """block = [q | v | dv | G, row by row]: the shortest way to G v = 0 in the norm of M."""
+    """block = [q | v | dv | G, row by row]: the smallest correction to G v = 0 in the norm of M."""
     record, tree, closures = record_at(machine, MACHINE), tree_at(machine), closures_at(machine)
     n, n_v, n_norms, m = record.n_q, record.n_v, record.n_norms, record.m
     n_c = n_norms + m
@@ -325,7 +325,7 @@ def velocity_correction(t, block, machine):
 
 @entry(SIGNATURE)
 def stage(t, block, machine):
-    """Half-explicit stages have constraints at another point: their matrix is not that of a machine."""
+    """Not available: constraints of half-explicit stages are at another point; their matrix is not a machine's."""
     return NOT_HERE
 
 
@@ -333,14 +333,14 @@ _call = caller(i32(f64, i64))
 
 
 class Places:
-    """Where forces find what they read: in a block [placement | velocities | q | u | states].
+    """Places of a force's inputs in a block [placement | velocities | q | u | states].
 
     Attributes
     ----------
     arrays : dict
-        For each array where it begins, how many rows it has, and the shape of a row.
+        For each array its beginning, number of rows, and shape of a row.
     n_loads : int
-        Of the loads [forces | torques | forces of joints | rates of states].
+        Likewise for the loads [forces | torques | forces of joints | rates of states].
     """
 
     def __init__(self, layout: Any, n_states: int):
@@ -360,21 +360,21 @@ class Places:
 
     @property
     def rows(self) -> list[tuple[str, int, int, int]]:
-        """For each array of bodies, coordinates or velocities: of which, where it begins, rows, and their length."""
+        """For each array of bodies, coordinates or velocities: kind, beginning, number and length of rows."""
         kinds = {"r": "body", "rotation": "body", "linear": "body", "angular": "body", "q": "q", "u": "v"}
         return [(kind, *self.arrays[name][:2], prod(self.arrays[name][2])) for name, kind in kinds.items()]
 
 
 @part
 def motion_at(address, record):
-    """Placement and velocities in a block that is laid out as :class:`Places` says."""
+    """Placement and velocities in a block with the layout of :class:`Places`."""
     n, n_v = record.n, record.n_v
     return placement_at(address, n, n_v), velocities_at(address + 8 * floats_for(n, n_v, PLACEMENT), n)
 
 
 @part
 def add_loads(forces, t, motion, loads, room):
-    """Add what all forces do in a motion, laid out as :class:`Places` says; 0, or the status of one that failed."""
+    """Add the loads of all forces in a motion laid out as in :class:`Places`; 0, or the status of a failure."""
     sizes, places, constants, targets = forces.sizes, forces.arguments, forces.constants, forces.targets
     argument, constant, target = 0, 0, 0
     block = vector(room, forces.longest)
@@ -387,7 +387,7 @@ def add_loads(forces, t, motion, loads, room):
             sizes[group, 3],
             sizes[group, 4],
         )
-        block[: sizes[group, 5]] = 0.0  # code does not write results that vanish identically
+        block[: sizes[group, 5]] = 0.0  # generated code does not write identically vanishing results
         for _ in range(members):
             for k in range(n_x):
                 block[k] = motion[places[argument + k]]

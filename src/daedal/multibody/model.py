@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from daedal import HybridProblem
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
+from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
 from daedal.multibody.constraints import Constraint, Prescribed
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class Model(Analyses, Preparable):
-    """A machine made of bodies, joints, constraints and forces; it does not change.
+    """A machine made of bodies, joints, constraints and forces; immutable.
 
     Parameters
     ----------
     *parts : Body, Joint, Constraint, Force
-        What it is made of, in any order. Bodies that joints or forces name need not be listed.
+        The parts, in any order. Bodies that joints or forces refer to need not be listed.
     gravity : vector
         The acceleration of gravity; by default there is none.
     planar : bool
-        Whether everything moves in the xy plane; axes of hinges are along z.
+        Whether everything moves in the xy plane, with axes of hinges along z.
     name : str
         A title.
 
@@ -59,7 +59,9 @@ class Model(Analyses, Preparable):
         self.forces = tuple(part for part in parts if isinstance(part, Force))
         for part in parts:
             if not isinstance(part, (Joint, Constraint, Force, Discontinuity, Body)):
-                raise InvalidProblemError(f"a model is made of bodies, joints, constraints and forces, not of {part!r}")
+                raise InvalidProblemError(
+                    f"a model consists of bodies, joints, constraints and forces, not of {part!r}"
+                )
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
         self.constraints = tuple(part.stated(self.planar) for part in parts if isinstance(part, Constraint))
@@ -72,14 +74,14 @@ class Model(Analyses, Preparable):
             self._check_joints(force)
         check_parts(parts, self.gravity, self.planar)
         if not self.bodies:
-            raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
+            raise InvalidProblemError("the model has no bodies: give bodies, or joints and forces attached to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, MotionEquations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The parts; what was computed from them is computed again."""
+        """The parts only; computed attributes are recomputed."""
         return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
@@ -118,20 +120,20 @@ class Model(Analyses, Preparable):
         Parameters
         ----------
         coordinates : {"relative", "absolute"}
-            Those of the joints of a spanning tree, with the joints that close loops as constraints; or positions and
-            orientations of all bodies, with all joints as constraints.
+            "relative": coordinates of the joints of a spanning tree, with loop-closing joints as constraints;
+            "absolute": positions and orientations of all bodies, with all joints as constraints.
         cut : sequence of str
-            Joints that are to be cut; by default the choice is made by itself.
+            Joints to cut; chosen automatically by default.
         """
         if self.discontinuities:
             names = ", ".join(repr(part) for part in self.discontinuities)
-            raise InvalidProblemError(f"the model has {names}, so it has modes; use problem() in place of system()")
+            raise InvalidProblemError(f"the model has {names}, so it has modes; use problem() instead of system()")
         system = system_of(self, self.layout(coordinates, cut))
         check_inertia(self, system)
         return system
 
     def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
-        """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
+        """The spanning tree of bodies and joints: connection array, chains, cut joints.
 
         Examples
         --------
@@ -144,7 +146,7 @@ class Model(Analyses, Preparable):
         return self.layout(cut=cut).spanning
 
     def report(self) -> Report:
-        """Bodies, joints and loops, degrees of freedom by count and by rank, what is redundant or without inertia.
+        """Bodies, joints, loops, degrees of freedom by count and rank, redundancy and motions without inertia.
 
         Examples
         --------
@@ -165,14 +167,14 @@ class Model(Analyses, Preparable):
         return report_of(self, system_of(self, self.layout()))
 
     def draw_graph(self, *, cut: Sequence[str] = (), pyplot: bool = True, save=None):
-        """Draw bodies and joints as a graph: the spanning tree, and dashed the joints that are cut.
+        """Draw the graph of bodies and joints: the spanning tree, with cut joints dashed.
 
         Parameters
         ----------
         cut : sequence of str
             As in :meth:`system`.
         pyplot : bool
-            Whether the figure is one of ``matplotlib.pyplot``, shown by a notebook.
+            Whether to create a ``matplotlib.pyplot`` figure, which a notebook shows.
         save : path, optional
             A file to write.
         """
@@ -188,14 +190,14 @@ class Model(Analyses, Preparable):
         law: str = "newton",
         rest_speed: float = 0.0,
     ) -> MultibodySystem | HybridProblem:
-        """What :func:`daedal.solve` is to solve: the equations of motion, with modes where contacts or friction are.
+        """The problem for :func:`daedal.solve`: the equations of motion, with modes for contacts or friction.
 
         Parameters
         ----------
         coordinates, cut
-            As in :meth:`system`; by default relative, or absolute where friction needs the force in a joint.
+            As in :meth:`system`; by default relative, or absolute if friction depends on the force in a joint.
         law : {"newton", "poisson"}
-            Of impacts at several contacts.
+            Law for impacts at several contacts.
         rest_speed : float
             Impacts at this speed or below are plastic.
 
@@ -224,13 +226,13 @@ class Model(Analyses, Preparable):
         return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
 
     def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
-        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time.
+        """The problem that :func:`daedal.solve` uses for a model: :meth:`problem`, the same object on every call.
 
-        Where a start is in other coordinates than these, the problem is in those of the start.
+        If a start has other coordinates, the problem has those of the start.
         """
         layout = initial.layout if isinstance(initial, Start) else None
         key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
-        kept = prepared_of(self)  # and not an attribute, which functions of the problem would read
+        kept = prepared_of(self)  # not an attribute, which functions of the problem would read
         if key not in kept:
             kept[key] = self.problem(key[0], cut=key[1])
         return kept[key]
@@ -238,7 +240,7 @@ class Model(Analyses, Preparable):
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
 
-        None is the machine at rest, as it is drawn; a start is returned as it is.
+        None is the machine at rest, as drawn; a start is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -248,7 +250,7 @@ class Model(Analyses, Preparable):
         return self.assemble(hold=hold, velocities=velocities, coordinates=self._coordinates, t=t0)
 
     def as_breakpoints(self, t0: float, t1: float, params: Any = None) -> None:
-        """None: what switches in a machine is found by the run."""
+        """None: the run detects the switches of a machine."""
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
         """A picture of the machine, with its bodies named.
@@ -256,7 +258,7 @@ class Model(Analyses, Preparable):
         Parameters
         ----------
         start : Start or pair (q, v), optional
-            Where it is drawn; by default as :meth:`start` has it.
+            State to draw; by default :meth:`start`.
         path : path, optional
             A file for the picture (.png, .pdf, .svg), or .html for a page in which it can be turned.
         **options
@@ -303,7 +305,7 @@ def _check_names(parts, what: str):
 
 
 def _check_references(model: Model):
-    """Constraints refer to joints that exist, none to a joint twice, and no two drives to the same coordinate."""
+    """Check that constraints refer to existing joints, none twice, and no two drives to the same coordinate."""
     driven: dict[tuple[str, str], str] = {}
     for constraint in model.constraints:
         read: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""What forces ask and what they answer: the motion of frames and joints, and loads on bodies and joints."""
+"""Interface between forces and machines: motion of frames and joints, and loads on bodies and joints."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from daedal.multibody.kinematics import ABOUT_Z_AND_Y, cross
 
 
 class Motion:
-    """Where frames and joints are and how they move; for numbers and while functions are traced.
+    """Positions and velocities of frames and joints, as numbers or as symbols of a trace.
 
-    Vectors are in the axes of the ground. Frames are asked for by themselves (``crank.end``), joints by their names.
+    Vectors are in the axes of the ground. Frames are passed as objects (``crank.end``), joints by name.
     """
 
     def __init__(self, layout, q, u, placed, moving, states=None):
@@ -19,11 +19,11 @@ class Motion:
         self.q, self._states = q, {} if states is None else states
 
     def position(self, frame):
-        """Where the frame is."""
+        """Position of the frame."""
         return _position(self.layout, self.placed, frame)
 
     def velocity(self, frame):
-        """How fast its origin moves."""
+        """Velocity of its origin."""
         body = self.layout.index[frame.body.name]
         if body < 0:
             return np.zeros(3)
@@ -35,14 +35,14 @@ class Motion:
         return _rotation(self.layout, self.placed, frame)
 
     def angular_velocity(self, frame):
-        """How fast it turns."""
+        """Angular velocity of the frame."""
         body = self.layout.index[frame.body.name]
         return np.zeros(3) if body < 0 else self.moving.angular[body]
 
     def coordinate(self, joint, which=None):
-        """A coordinate of a joint: how far its second body is turned or shifted from its first.
+        """A coordinate of a joint: rotation or displacement of its second body relative to its first.
 
-        `which` is "angle", "displacement", "second_angle", "x", ...; it is needed for joints with several. Angles count
+        `which` is "angle", "displacement", "second_angle", "x", ...; required for joints with several. Angles count
         turns in the plane, at joints of the tree, and at joints that constraints refer to; others, in space, are
         between -pi and pi.
         """
@@ -61,7 +61,7 @@ class Motion:
         return np.arctan2(-R[0, 1], R[1, 1]) if one.joint.turn == ABOUT_Z_AND_Y else np.arctan2(R[1, 0], R[0, 0])
 
     def rate(self, joint, which=None):
-        """How fast a coordinate of a joint changes."""
+        """Rate of a coordinate of a joint."""
         one = coordinate_of(self.layout, joint, which)
         if one.v >= 0:
             return self.speeds[one.v]
@@ -81,7 +81,7 @@ class Motion:
         return self.coordinate(joint, "displacement")
 
     def parameter(self, name):
-        """A coordinate without mass that a constraint brought."""
+        """Value of a massless coordinate added by a constraint."""
         return self.q[self.layout.massless[name]]
 
     def turn(self, constraint):
@@ -90,11 +90,11 @@ class Motion:
 
     @property
     def planar(self):
-        """Whether the model is one of the plane."""
+        """Whether the model is planar."""
         return self.layout.planar
 
     def state(self, force):
-        """The states of a force, given by itself or by its name."""
+        """The states of a force, given as an object or by name."""
         return self._states[getattr(force, "name", force)]
 
 
@@ -123,7 +123,7 @@ class Loads:
             self.torques[body] += vector
 
     def joint(self, joint, value, which=None):
-        """A torque or a force along a coordinate of a joint: on its second body, with the reaction on the first."""
+        """A torque or a force along a joint coordinate: on its second body, with the reaction on the first."""
         one = coordinate_of(self._layout, joint, which)
         if one.v >= 0:
             self.joint_forces[one.v] += value
@@ -147,7 +147,7 @@ class Loads:
 
 
 def states_by_force(forces, states) -> dict:
-    """The states of each force that has some, by its name, from all of them in a row."""
+    """Split the vector of all states into those of each force, by name."""
     own, first = {}, 0
     for force in forces:
         if force.initial:
@@ -157,7 +157,7 @@ def states_by_force(forces, states) -> dict:
 
 
 def power_of(force, t, motion) -> float:
-    """The power of everything that a force does."""
+    """The power of all loads of a force."""
     loads = Loads(motion.layout, motion.placed)
     force.apply(t, motion, loads)
     return float(loads.power(motion))

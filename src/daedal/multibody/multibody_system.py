@@ -1,6 +1,6 @@
 r"""The equations of motion of a model as a mechanical system.
 
-The conditions of a model in chosen coordinates, evaluated with exact derivatives where they can be traced.
+The conditions of a model in chosen coordinates, with exact derivatives if they can be traced.
 
 The equations of motion of a system and their derivatives at a point.
 
@@ -30,30 +30,30 @@ from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
 from daedal.problems import MechanicalSystem
 
-_NO_GRADIENT = 1e-10  # of the size of a condition: gradients that are rounding errors
+_NO_GRADIENT = 1e-10  # relative to the size of a condition: gradients that are rounding errors
 _OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 
 
 @dataclass(frozen=True, eq=False)
 class MultibodySystem(MechanicalSystem):
-    """A mechanical system that knows the model that it was made of."""
+    """A mechanical system with a reference to its model."""
 
     model: Any = None
     layout: Any = None
 
     @property
     def machine(self) -> Machine:
-        """What a solution needs to speak of bodies and joints."""
+        """Data needed by solutions to provide bodies and joints."""
         return Machine(self.model, self.layout)
 
     @property
     def typical_sizes(self) -> np.ndarray:
-        """What coordinates are small beside: 1 for angles, the size of the machine for displacements."""
+        """Scales of the coordinates: 1 for angles, the size of the machine for displacements."""
         return self.layout.typical_sizes
 
     @property
     def condition_sizes(self) -> np.ndarray:
-        """What residuals of the constraints are small beside: 1 for products of axes, otherwise the machine's size."""
+        """Scales of the constraint residuals: 1 for products of axes, otherwise the size of the machine."""
         layout = self.layout
         lengths = np.where(layout.closures.kind == ACROSS, 1.0, layout.length)
         n_norms = int(np.sum(layout.tree.turn == ANY_ROTATION))
@@ -61,9 +61,9 @@ class MultibodySystem(MechanicalSystem):
         return np.concatenate([np.ones(n_norms), lengths, np.full(others, layout.length)])
 
     def replaced(self, **changes) -> MultibodySystem:
-        """The same system with some of its arguments replaced.
+        """The same system with some arguments replaced.
 
-        Compiled derivatives of the constraint go with it: they are as large as it was, and belong to no other.
+        Compiled derivatives of the constraint are dropped if it is replaced, since they are specific to it.
         """
         if "constraint" in changes:
             derived = (name for name in _OF_CONSTRAINT if isinstance(getattr(self, name), CodedFunction))
@@ -71,7 +71,7 @@ class MultibodySystem(MechanicalSystem):
         return super().replaced(**changes)  # type: ignore[return-value]
 
     def motion(self, q, v, r=()) -> Motion:
-        """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.
+        """Positions and velocities with the interface that forces use; `r` are the states of forces.
 
         Examples
         --------
@@ -97,10 +97,10 @@ def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
     """The equations of motion in the coordinates of a layout.
 
-    Their functions are traced when they are solved; those of a large machine are compiled loops.
+    The functions are traced when the problem is solved; those of a large machine are compiled loops.
     """
     tree, closures = layout.tree, layout.closures
-    forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
+    forces = model.forces  # traced functions keep only what they need, not the model with its caches
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
     n_states = sum(len(element.initial) for element in forces)
@@ -187,7 +187,7 @@ class Conditions:
     Attributes
     ----------
     exact : bool
-        Whether derivatives come from traced functions or compiled loops, not from differences.
+        Whether derivatives come from traced functions or compiled loops instead of differences.
     """
 
     def __init__(self, system: Any):
@@ -205,16 +205,20 @@ class Conditions:
         if not self.exact:
             try:
                 self._system, self.exact = bare.compiled(backend="trace"), True
-            except InvalidProblemError:  # too large, or branches
+            except InvalidProblemError:  # too large, or with branches
                 pass
 
     def scales(self, norms: np.ndarray) -> np.ndarray:
-        """What conditions are divided by: the norms of their gradients, or the sizes of values that nothing changes.
+        """Scales of the conditions: norms of their gradients, or sizes of values that nothing changes.
 
         Further rows may follow those of the conditions.
         """
-        sizes = np.concatenate([self._sizes[: norms.size], np.ones(max(0, norms.size - self._sizes.size))])
+        sizes = self.sizes(norms.size)
         return np.where(norms > _NO_GRADIENT * sizes, norms, sizes)
+
+    def sizes(self, rows: int) -> np.ndarray:
+        """Sizes of the values of the conditions, and 1 for the rows that follow theirs."""
+        return np.concatenate([self._sizes[:rows], np.ones(max(0, rows - self._sizes.size))])
 
     def value(self, t: float, q: np.ndarray) -> np.ndarray:
         """g."""
@@ -227,7 +231,7 @@ class Conditions:
         return values
 
     def _with_unit_parameters(self, q: np.ndarray) -> np.ndarray:
-        """Loops know derivatives along rotations, not those by the length of Euler parameters: it does not count."""
+        """Loops provide derivatives along rotations; the length of Euler parameters is ignored."""
         q = np.array(q, dtype=float)
         for own in self._parameters:
             q[own] /= np.linalg.norm(q[own])
@@ -300,14 +304,14 @@ class MotionEquations:
     Attributes
     ----------
     exact : bool
-        Whether derivatives come from the traced functions, not from differences.
+        Whether derivatives are exact instead of differences.
     """
 
     def __init__(self, system: Any, conditions: Conditions):
         if system.n_w or system.n_s or system.force_uses_multipliers:
             raise InvalidProblemError(
-                "this analysis is for machines without algebraic variables and without forces that depend on "
-                "reactions, such as dry friction in joints; leave these forces out"
+                "this analysis does not support algebraic variables and forces that depend on reactions, such as "
+                "dry friction in joints; leave these forces out"
             )
         self.system, self.conditions = system, conditions
         self.n, self.n_r = system.n_q, system.n_r
@@ -369,13 +373,17 @@ class MotionEquations:
         return np.column_stack(columns)
 
 
-def null_space(matrix: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Directions of the coordinates that conditions allow: an orthonormal basis in coordinates divided by `scale`."""
+def null_space(matrix: np.ndarray, scale: np.ndarray, sizes: np.ndarray | float = 0.0) -> np.ndarray:
+    """Admissible directions of the coordinates: an orthonormal basis in coordinates divided by `scale`.
+
+    `sizes` of the conditions identify rows that consist of rounding errors, as for a loop within a rigid group.
+    """
     if not matrix.size:
         return np.diag(scale)
     scaled = matrix * scale
     norms = np.linalg.norm(scaled, axis=1)
-    scaled = scaled / np.where(norms > 1e-12 * norms.max(), norms, np.inf)[:, None]
+    least = np.maximum(1e-12 * norms.max(), _NO_GRADIENT * np.asarray(sizes))
+    scaled = scaled / np.where(norms > least, norms, np.inf)[:, None]
     _, s, V = np.linalg.svd(scaled, full_matrices=True)
     rank = int(np.sum(s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)))
     return scale[:, None] * V[rank:].T

@@ -1,8 +1,8 @@
-"""A machine behind one address, and room for what is computed from it: calls from Python stay short.
+"""A machine as a single record, with workspace, which keeps calls from Python short.
 
-It takes longer to hand over the three dozen arrays of a machine than to compute with a tree of seven bodies. Kernels
-therefore get the address of a record with the addresses of the arrays, and cut the room that they need from one block
-of memory.
+Passing the three dozen arrays of a machine takes longer than a computation with a tree of seven bodies. Kernels
+therefore receive the address of a record with the addresses of the arrays, and take their workspace from one block of
+memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Veloc
 
 
 class MachineSizes(NamedTuple):
-    """How large the arrays of a machine are."""
+    """Sizes of the arrays of a machine."""
 
     n: int  # bodies
     n_q: int
@@ -45,7 +45,7 @@ class MachineSizes(NamedTuple):
 
 
 def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
-    """The sizes of a machine, whose forces have so many states."""
+    """Sizes of a machine whose forces have this many states."""
     return MachineSizes(
         n=tree.parent.size,
         n_q=int(tree.first_q[-1]),
@@ -106,7 +106,7 @@ FORCES = Struct(
         ("targets", i64["n_targets"]),
     ],
 )
-"""Groups of forces with the same code, one after the other; of each force arguments, constants and targets."""
+"""Groups of forces with the same code, in sequence; for each force arguments, constants and targets."""
 
 MACHINE = Struct(
     "MACHINE",
@@ -117,10 +117,10 @@ MACHINE = Struct(
         *_ARRAYS.items(),
     ],
 )
-"""Sizes, and the address of each array of a tree, of the conditions that close its loops, and of their chains."""
+"""Sizes, and the addresses of the arrays of a tree, of its loop-closing conditions, and of their chains."""
 
 PLACEMENT, VELOCITIES, ELIMINATION = (18, 9), (12, 0), (33, 8)
-"""How many floats these take for each body and for each velocity of a joint."""
+"""Numbers of floats for each body and for each velocity of a joint."""
 
 
 class LoadBlock:
@@ -132,7 +132,7 @@ class LoadBlock:
 
 
 def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
-    """The record of a machine; it keeps the arrays alive.
+    """The record of a machine, which keeps the arrays alive.
 
     `forces` is the address of the record of the forces, which have `n_states` states.
     """
@@ -151,17 +151,17 @@ def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, 
 
 
 class Prepared(NamedTuple):
-    """What calls of rnea, crba and aba need of a machine."""
+    """Data of a machine for calls of rnea, crba and aba."""
 
     address: int  # of the record of the machine
-    no_loads: int  # of forces and torques on its bodies that are zero
+    no_loads: int  # of zero forces and torques on its bodies
     n_v: int
-    room: int  # for one of the algorithms, in floats
-    alive: tuple[Any, ...]  # what stands at the addresses
+    room: int  # workspace of one of the algorithms, in floats
+    alive: tuple[Any, ...]  # objects at these addresses
 
 
 def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
-    """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
+    """A machine for rnea, crba and aba, in the axes of the joints, which saves one rotation per body."""
     machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.parent.size)
     n, n_v = int(machine["n"]), int(machine["n_v"])
     room = sum(floats_for(n, n_v, shares) for shares in (PLACEMENT, VELOCITIES, ELIMINATION)) + 6 * n
@@ -190,7 +190,7 @@ def tree_at(address):
 
 @part
 def closures_at(address):
-    """The conditions that close its loops."""
+    """The conditions that close its loops, from its record."""
     record = record_at(address, MACHINE)
     return Closures(
         record.Closures_kind,
@@ -234,7 +234,7 @@ def matrices(address, n):
 
 @part
 def placement_at(address, n, n_v):
-    """Room for a placement at an address."""
+    """A placement stored at an address."""
     a, b = address, address + 8 * 18 * n
     return Placement(
         rows(a, n),
@@ -249,13 +249,13 @@ def placement_at(address, n, n_v):
 
 @part
 def velocities_at(address, n):
-    """Room for velocities at an address."""
+    """Velocities stored at an address."""
     return Velocities(rows(address, n), rows(address + 24 * n, n), rows(address + 48 * n, n), rows(address + 72 * n, n))
 
 
 @part
 def elimination_at(address, n, n_v):
-    """Room for an elimination at an address."""
+    """An elimination stored at an address."""
     a, b = address, address + 8 * 33 * n
     return Elimination(
         matrices(a, n),
@@ -272,5 +272,5 @@ def elimination_at(address, n, n_v):
 
 @part
 def floats_for(n, n_v, shares):
-    """How many floats these :data:`PLACEMENT`, :data:`VELOCITIES`, ... take."""
+    """Total number of floats of a :data:`PLACEMENT`, :data:`VELOCITIES`, ..."""
     return shares[0] * n + shares[1] * n_v

@@ -1,6 +1,6 @@
 """Machines as scenes in space: shapes of bodies, supports, springs, traces, arrows and plots.
 
-Motions of machines as pages to play and pictures.
+Motions of machines as interactive pages and pictures.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from daedal.multibody.kinematics import ABOUT_Z, NO_ROTATION
 from daedal.viz import Arrow, Line, Part, Plot, RodLine, Scene, SpringLine, Trace
 from daedal.viz.shapes3d import SLIM, Cylinder, Plane, Rod, SolidShape, Sphere
 
-POINT, PIN = 0.03, 0.021  # of the size of the machine, but no more than fits its rods: radii of point masses and hinges
+# fractions of the machine's size, limited by the size of its rods: radii of point masses and hinges
+POINT, PIN = 0.03, 0.021
 GROUND_COLOR = "#8d939b"
 Z_AXIS = np.array([0.0, 0.0, 1.0])
-_FLOOR = 1.5  # of the size of the machine: edges of planes
+_FLOOR = 1.5  # fraction of the machine's size: edges of planes
 
 
 def scene_of(course: MotionHistory, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
-    """A machine in the course of a motion, or at one time."""
+    """Scene of a machine during a motion, or at one time."""
     size = size_of(course)
     unit = min(size, 6.0 * _usual_rod(course.model) or size)
     parts: list[Any] = [_part(course, body, unit) for body in course.model.bodies]
@@ -56,7 +57,7 @@ def _is_slim(shape: SolidShape) -> bool:
 
 
 def _pins(model: Any, body: Body, unit: float) -> list[SolidShape]:
-    """Pins of hinges and balls of ball joints, where a body is the second one of a joint."""
+    """Pins of hinges and balls of ball joints whose second body this is."""
     own = [joint for joint in model.joints if joint.b.body.name == body.name and not joint.shifts]
     pins: list[SolidShape] = []
     for joint in own:
@@ -69,13 +70,13 @@ def _pins(model: Any, body: Body, unit: float) -> list[SolidShape]:
 
 
 def _attached(model: Any, body: Body) -> list[Frame]:
-    """The frames on a body that joints and forces hold on to."""
+    """The frames on a body at which joints and forces are attached."""
     frames = [frame for part in (*model.joints, *model.forces) for frame in part.frames]
     return [frame for frame in frames if frame.body.name == body.name]
 
 
 def _skeleton(body: Body, frames: list[Frame], unit: float) -> tuple[SolidShape, ...]:
-    """Rods from the middle of the joints to each of them and to the centre of mass, where a ball is."""
+    """Rods from the midpoint of the joints to each joint and to the centre of mass, which is drawn as a ball."""
     center = np.asarray(body.center)
     places = _distinct([frame.position for frame in frames], unit)
     middle = np.mean(places, axis=0) if len(places) > 1 else center
@@ -94,11 +95,11 @@ def _distinct(places: Iterable[np.ndarray], unit: float) -> list[np.ndarray]:
     return found
 
 
-# --- what stands still ------------------------------------------------------------------------------------------------
+# --- fixed objects ----------------------------------------------------------------------------------------------------
 
 
 def _supports(course: MotionHistory, unit: float) -> list[Part]:
-    """Bearings about the axes of hinges on the ground, points where anything else holds on to it."""
+    """Bearings about the axes of hinges on the ground, points for other attachments to it."""
     shapes: list[SolidShape] = []
     for joint in course.model.joints:
         frame = joint.a if joint.a.body.is_ground else joint.b
@@ -114,7 +115,7 @@ def _supports(course: MotionHistory, unit: float) -> list[Part]:
 
 
 def _rails(course: MotionHistory, size: float) -> list[Line]:
-    """The ways of sliders along the ground."""
+    """Paths of sliders along the ground."""
     lines = []
     for joint in course.model.joints:
         fixed, moved = (joint.a, joint.b) if joint.a.body.is_ground else (joint.b, joint.a)
@@ -145,7 +146,7 @@ def _rods(course: MotionHistory, unit: float) -> list[RodLine]:
 
 
 def _planes(course: MotionHistory, size: float) -> list[Part]:
-    """What contacts and wheels touch: one square for all that touch the same plane of a body."""
+    """Planes of contacts and wheels: one square for all on the same plane of a body."""
     model = course.model
     found: list[tuple[Frame, np.ndarray, str]] = [
         (one.against, one.normal, one.name)
@@ -170,7 +171,7 @@ def _planes(course: MotionHistory, size: float) -> list[Part]:
 
 
 def _traced(given: Any, model: Any) -> list[tuple[str, Frame]]:
-    """Names and frames of points whose paths are drawn; bodies may be given by their names."""
+    """Names and frames of points whose paths are drawn; bodies may be given by name."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     else:
@@ -201,16 +202,16 @@ def energy_plot(energy: Any) -> Plot:
 
 
 def joint_plot(view: Any) -> Plot:
-    """The coordinates of a joint."""
+    """Plot of the coordinates of a joint."""
     rows = view.coordinates
     return Plot(view.joint.name, dict(zip(view.names, rows)))
 
 
-# --- the whole --------------------------------------------------------------------------------------------------------
+# --- scenes -----------------------------------------------------------------------------------------------------------
 
 
 def size_of(course: MotionHistory) -> float:
-    """The longest edge of a box about all joints and centres of mass in the course of the motion."""
+    """The longest edge of a box around all joints and centres of mass during the motion."""
     frames = [frame for joint in course.model.joints for frame in joint.frames]
     frames += [Frame(body, body.center) for body in course.model.bodies]
     points = np.concatenate([course.position(frame) for frame in frames])
@@ -220,7 +221,7 @@ def size_of(course: MotionHistory) -> float:
 
 
 def _usual_rod(model: Any) -> float:
-    """The length that half of the thin rods exceed; 0 if there are none."""
+    """Median length of the thin rods; 0 if there are none."""
     rods = [shape for body in model.bodies for shape in body.shapes if _is_slim(shape)]
     lengths = [np.linalg.norm(np.subtract(rod.end, rod.start)) for rod in rods]
     return float(np.median(lengths)) if lengths else 0.0
@@ -232,7 +233,8 @@ def _points_along_y(course: MotionHistory) -> bool:
 
 
 FEWEST, MOST = 240, 1920  # frames
-NEAR, TURN = 0.03, 0.2  # no body moves farther (of the size of the machine) or turns more between two frames
+# largest displacement (relative to the machine's size) and rotation of a body between two frames
+NEAR, TURN = 0.03, 0.2
 
 
 def animate(
@@ -272,7 +274,7 @@ def animate(
 
 
 def several(given: Any) -> list:
-    """A list of what may be given alone."""
+    """A list of objects, from a list or a single object."""
     if given is None:
         return []
     return list(given) if isinstance(given, (list, tuple, set)) else [given]
@@ -308,10 +310,12 @@ def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
         except (TypeError, ValueError):
             raise InvalidProblemError(f"t_span={t_span!r} must be two numbers") from None
         if not begin <= first < last <= end:
-            raise InvalidProblemError(f"t_span={t_span!r} must be a part of the solution, [{begin:g}, {end:g}]")
+            raise InvalidProblemError(
+                f"t_span={t_span!r} must lie in the interval of the solution, [{begin:g}, {end:g}]"
+            )
         begin, end = first, last
     if not begin < end:
-        raise InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+        raise InvalidProblemError("the solution has a single time; there is nothing to animate")
     if results.output_times is not None:
         return results.output_times
     if frames is not None:

@@ -1,11 +1,11 @@
-r"""From where bodies are to the coordinates of joints, and back.
+r"""Conversion between positions of bodies and coordinates of joints.
 
-Frame B of a joint is seen from frame A at the shift :math:`s = A^T (p_B - p_A)` with the turn :math:`R = A^T B`. The
-coordinates of a joint give both (2.16), (2.17); here they are found from them, as well as they fit.
+Seen from frame A, frame B of a joint has the shift :math:`s = A^T (p_B - p_A)` and the rotation :math:`R = A^T B`. The
+coordinates of a joint determine both (2.16), (2.17); here they are computed from them, by the best fit.
 
-Values of joints as a user gives them: by name, one number, several, or an orientation.
+User-specified values of joints: by name, one number, several, or an orientation.
 
-Where the assembly starts: the bodies as they are drawn, and otherwise joints at zero.
+Starting point of the assembly: the drawn bodies, otherwise joints at zero.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ROTATIONS = {0: 0, ABOUT_Z: 1, ABOUT_Z_AND_Y: 2, ANY_ROTATION: 3}
 
 
 class BodyStates(NamedTuple):
-    """Where bodies are and how they move: centres of mass and rotations in the axes of the ground."""
+    """Positions and velocities of bodies: centres of mass and rotations in the axes of the ground."""
 
-    rows: dict[str, int]  # the row of each body; -1 is the ground
+    rows: dict[str, int]  # row index of each body; -1 is the ground
     r: np.ndarray  # (n, 3)
     rotation: np.ndarray  # (n, 3, 3)
     linear: np.ndarray  # (n, 3)
@@ -63,7 +63,7 @@ def states_of(layout: Any, q: np.ndarray, v: np.ndarray) -> BodyStates:
 
 
 def pose_of(joint: Joint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and turn of a joint at given coordinates."""
+    """Shift and rotation of a joint at given coordinates."""
     n = len(joint.slides)
     if joint.turn == ANY_ROTATION:
         return joint.slides[: n - 3].T @ values[: n - 3], np.asarray(of_parameters(values[n - 3 :]))
@@ -76,13 +76,13 @@ def pose_of(joint: Joint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def relative_pose(states: BodyStates, joint: Joint) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and turn of a joint for given bodies."""
+    """Shift and rotation of a joint for given bodies."""
     (at_a, a), (at_b, b) = states.frame(joint.a), states.frame(joint.b)
     return a.T @ (at_b - at_a), a.T @ b
 
 
 def coordinates_of(joint: Joint, shift: np.ndarray, turn: np.ndarray, near: np.ndarray | None = None) -> np.ndarray:
-    """The coordinates of a joint whose frames are so to each other; angles within half a turn of `near`."""
+    """Coordinates of a joint from the relative pose of its frames; angles within half a turn of `near`."""
     slides = joint.slides
     n = len(slides) - _ROTATIONS[joint.turn]
     values = slides[:n] @ shift
@@ -92,7 +92,7 @@ def coordinates_of(joint: Joint, shift: np.ndarray, turn: np.ndarray, near: np.n
     if joint.turn == ABOUT_Z:
         angles = np.array([np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])])
         lead = slides[-1]
-        if lead @ lead > 0.0:  # the displacement of a screw tells how often it has turned
+        if lead @ lead > 0.0:  # the displacement of a screw determines its number of turns
             near = np.array([lead @ shift / (lead @ lead)])
     elif joint.turn == ABOUT_Z_AND_Y:
         angles = np.array([np.arctan2(-turn[0, 1], turn[1, 1]), np.arctan2(-turn[2, 0], turn[2, 2])])
@@ -104,7 +104,7 @@ def coordinates_of(joint: Joint, shift: np.ndarray, turn: np.ndarray, near: np.n
 
 
 def motions_of(joint: Joint, values: np.ndarray) -> np.ndarray:
-    """The columns (slip, spin) of unit velocities of a joint, shape (6, n), in the axes of its first frame."""
+    """Columns (translation, rotation) of unit velocities of a joint, shape (6, n), in the axes of its first frame."""
     slides = joint.slides
     columns = np.zeros((6, len(slides)))
     columns[:3] = slides.T
@@ -128,7 +128,7 @@ def velocities_of(states: BodyStates, joint: Joint, values: np.ndarray) -> np.nd
 
 
 def gap_of(joint: Joint, shift: np.ndarray, turn: np.ndarray) -> tuple[float, float]:
-    """Distance and angle by which the frames of a joint are away from what it allows."""
+    """Distance and angle between the frames of a joint and their nearest admissible pose."""
     fitted, turned = pose_of(joint, coordinates_of(joint, shift, turn))
     p = parameters_of(turned.T @ turn)
     return float(np.linalg.norm(shift - fitted)), float(2.0 * np.arctan2(np.linalg.norm(p[1:]), p[0]))
@@ -144,7 +144,7 @@ def length_flags(layout: Any) -> np.ndarray:
 
 
 def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The coordinates and rates of a layout for bodies that are where its joints allow them to be."""
+    """Coordinates and rates of a layout for bodies whose positions satisfy its joints."""
     tree = layout.tree
     q, u = np.zeros(layout.n_q), np.zeros(layout.n_v)
     for j, joint in enumerate(layout.topology.joints[: layout.n_bodies]):
@@ -155,20 +155,20 @@ def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = No
 
 
 class StatedJoint(NamedTuple):
-    """A joint as the user stated it, and where it is in the tree."""
+    """A joint of the user and its place in the tree."""
 
     joint: Joint
-    number: int  # of the body that it moves; -1 if it closes a loop
+    number: int  # index of the body that it moves; -1 if it closes a loop
     seen: Joint  # the same joint seen from the parent
 
 
 class Held(NamedTuple):
-    """Some coordinates of a joint that are to have given values."""
+    """Coordinates of a joint with prescribed values."""
 
     key: str  # as the user wrote it
     joint: Joint
     which: np.ndarray  # of its velocities
-    values: np.ndarray  # all coordinates of the joint; those that are not in `which` do not count
+    values: np.ndarray  # all coordinates of the joint; entries not in `which` are ignored
 
     @property
     def is_whole(self) -> bool:
@@ -192,7 +192,7 @@ def held_values(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> 
 
 
 def held_rates(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
-    """Velocities of joints; those of a rotation in space are angular velocities in the axes of the second frame."""
+    """Velocities of joints; spatial rotations have angular velocities in the axes of the second frame."""
     found = []
     for key, value in given.items():
         joint, which = named_coordinates(joints, key)
@@ -235,7 +235,7 @@ def _value(joint: Joint, which: np.ndarray, key: str, value: Any) -> Held:
 
 
 def _placed(value: Any, n_shift: int, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Displacements and Euler parameters, of an orientation or of a pair (position, orientation)."""
+    """Displacements and Euler parameters, from an orientation or a pair (position, orientation)."""
     if n_shift == 0:
         return np.zeros(0), parameters_of(matrix_of(value, what))
     if isinstance(value, (tuple, list)) and len(value) == 2:
@@ -255,7 +255,7 @@ def _numbers(value: Any, n: int, what: str, joint: Joint | None) -> np.ndarray:
 
 
 def seen_from_the_parent(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and turn of the joint in the tree for coordinates of the joint as it is stated."""
+    """Shift and rotation of the joint in the tree for coordinates of the user's joint."""
     shift, turn = pose_of(stated.joint, values)
     if stated.seen.a.body.name == stated.joint.a.body.name:
         return shift, turn
@@ -265,7 +265,7 @@ def seen_from_the_parent(stated: StatedJoint, values: np.ndarray) -> tuple[np.nd
 
 
 def characteristic_length(layout: Any) -> float:
-    """The size of the bodies and of the distances between them: what displacements are compared with."""
+    """Size of the bodies and of the distances between them, the scale of displacements."""
     every = [*layout.topology.joints, *layout.topology.cut]
     arms = [np.linalg.norm(frame.position - frame.body.center) for joint in every for frame in joint.frames]
     places = [np.linalg.norm(body.position) for body in layout.topology.bodies]
@@ -273,7 +273,7 @@ def characteristic_length(layout: Any) -> float:
 
 
 def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, StatedJoint]) -> np.ndarray:
-    """Coordinates of the tree with given values of joints and bodies elsewhere as near to their drawing as they get."""
+    """Coordinates of the tree with given values of joints, and other bodies as near as possible to their drawing."""
     tree, topology = layout.tree, layout.topology
     given: dict[str, list[Held]] = {}
     for one in values:
@@ -295,7 +295,7 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
 
 
 def point_along(layout: Any, q: np.ndarray, states: BodyStates):
-    """Turn the bodies without mass that measure angles of joints to these angles."""
+    """Set the massless bodies that measure angles of joints to these angles."""
     for one in layout.joint_coordinates.values():
         if one.turns and one.q < 0 and angle_name(one) in layout.pointers:
             column = layout.massless[angle_name(one)]
@@ -309,7 +309,7 @@ def _is_drawn(body: Body) -> bool:
 
 
 def _with(one: Held, stated: StatedJoint, present: np.ndarray) -> np.ndarray:
-    """The coordinates of a joint in the tree with some of those that the user stated replaced."""
+    """Coordinates of a joint in the tree with some of those of the user's joint replaced."""
     joint, seen = stated.joint, stated.seen
     straight = seen.a.body.name == joint.a.body.name
     if one.is_whole:
@@ -325,7 +325,7 @@ def _from_the_other(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray
 
 
 def _put(states: BodyStates, joint: Any, j: int, values: np.ndarray):
-    """Place body j where its joint has it."""
+    """Place body j according to its joint."""
     at, axes = states.frame(joint.a)
     shift, turn = pose_of(joint, values)
     own = joint.b

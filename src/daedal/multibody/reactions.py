@@ -1,23 +1,22 @@
 r"""Forces and torques in joints.
 
-The joint that moves body j in the tree carries what the bodies from j outwards need: by Newton and Euler,
+The joint that moves body j in the tree transmits the loads of the bodies from j outwards: by Newton and Euler,
 
 .. math::
 
     F_j = \sum_{k \ge j} F^*_k, \quad F^*_k = m_k (\ddot r_k - g) - f_k, \qquad
     T_j = \sum_{k \ge j} \left( I_k \dot\omega_k + \omega_k \times I_k \omega_k - t_k + (r_k - r_j) \times F^*_k \right)
 
-with all forces f and torques t on these bodies, those of joints that close loops among them:
-:math:`-\phi_u^T \lambda` of their conditions (2.44). This is the recursion of ``rnea`` before its projection onto the
-axes of the joints.
+with all forces f and torques t on these bodies, including those of joints that close loops: :math:`-\phi_u^T \lambda`
+of their conditions (2.44). This is the recursion of ``rnea`` before its projection onto the axes of the joints.
 
 Forces of constraints on bodies.
 
-A constraint :math:`\phi` on the positions of bodies exerts :math:`-\phi_u^T \lambda` on them, with the derivative for
-displacements and rotations of each body by itself. Constraints are functions, so the derivative is taken along
-:math:`u + i h`: :math:`\phi_u = \mathrm{Im}\, \phi(u + i h) / h` without cancellation (Squire and Trapp 1998), or by
-central differences where a function does not take complex numbers. Conditions on velocities are linear in them. What a
-constraint says about coordinates of joints of the tree is a force on these.
+A constraint :math:`\phi` on the positions of bodies exerts :math:`-\phi_u^T \lambda` on them, with the derivative with
+respect to displacements and rotations of each body. Constraints are given as functions, so the derivative is computed
+by the complex step :math:`u + i h`: :math:`\phi_u = \mathrm{Im}\, \phi(u + i h) / h` without cancellation (Squire and
+Trapp 1998), or by central differences if a function does not accept complex numbers. Conditions on velocities are
+linear in them. Derivatives with respect to joint coordinates of the tree are generalised forces on these.
 """
 
 from __future__ import annotations
@@ -56,13 +55,13 @@ class Wrench:
 
 
 class JointForces:
-    """What the joints of a model carry in the course of a motion."""
+    """Reactions of the joints of a model during a motion."""
 
     def __init__(self, course: MotionHistory):
         self._course = course
 
     def of(self, joint: Joint) -> Wrench:
-        """What a joint exerts on its second body, about its frame there."""
+        """Force and torque that a joint exerts on its second body, about its frame there."""
         course, layout = self._course, self._course.layout
         number = layout.number_in_tree(joint)
         if number is not None:
@@ -79,11 +78,11 @@ class JointForces:
             wrench = self._with_thread(wrench, joint)
         if not layout.planar:
             return wrench
-        in_plane = np.array([1.0, 1.0, 0.0])  # a model of the plane says nothing about what holds it there
+        in_plane = np.array([1.0, 1.0, 0.0])  # in a planar model, out-of-plane reactions are undetermined
         return Wrench(in_plane * wrench.force, (1.0 - in_plane) * wrench.torque, wrench.about)
 
     def _with_thread(self, wrench: Wrench, screw: Screw) -> Wrench:
-        """Besides a cylindrical joint, a screw that closes a loop has a thread, a_z . d - s angle = 0."""
+        """Add the thread of a screw that closes a loop, a_z . d - s angle = 0, which a cylindrical joint lacks."""
         layout, axes = self._course.layout, self._course.rotation(screw.a)[:, :, 2]
         first = self._norms + layout.closures.kind.size
         for other in layout.constraints:
@@ -95,7 +94,7 @@ class JointForces:
 
     @property
     def _norms(self) -> int:
-        """How many constraints are lengths of Euler parameters: they come first and pull at no body."""
+        """Number of constraints on lengths of Euler parameters: they come first and exert no force."""
         return int(np.sum(self._course.layout.tree.turn == ANY_ROTATION))
 
     @cached_property
@@ -111,7 +110,7 @@ class JointForces:
 
     @cached_property
     def _balance(self) -> tuple[np.ndarray, ...]:
-        """Loads on bodies, what drives the joints, and what :meth:`MotionHistory.transmitted` makes of the loads."""
+        """Loads on bodies, joint drives, and the result of :meth:`MotionHistory.transmitted` for these loads."""
         course = self._course
         loads = course.loads(course.model.forces)
         force, torque, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
@@ -128,7 +127,7 @@ class JointForces:
 
     @property
     def imbalance(self) -> float:
-        """What the forces of the model leave of the equations of motion, compared with the largest of them."""
+        """Residual of the equations of motion with the forces of the model, relative to their largest term."""
         tree = self._course.layout.tree
         force, torque, driving, linear, angular, _, _, along = self._balance
         own = np.abs(force) + tree.mass[:, None] * (np.abs(linear) + np.abs(tree.gravity))
@@ -149,7 +148,7 @@ class JointForces:
         return force, torque
 
     def _take_out(self, j: int, k: int, drive: np.ndarray, force: np.ndarray, torque: np.ndarray):
-        """What drives velocity k of joint j is a force of the model, not of the joint."""
+        """Remove the joint drive along velocity k of joint j, which is a force of the model, not of the joint."""
         axis = np.array([placed.angular[k] for placed in self._course.placed])
         if np.any(axis):
             torque -= drive * axis
@@ -220,12 +219,12 @@ def _derivative(value: Callable[[Any], np.ndarray]) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             return np.imag(value(1j * TINY)) / TINY
-    except Exception:  # whatever a function of the user says to complex numbers, it gets real ones
+    except Exception:  # user functions may raise anything for complex numbers; then real ones are used
         return (value(STEP) - value(-STEP)) / (2.0 * STEP)
 
 
 def _single_speeds(layout: Any) -> list[tuple[int, int]]:
-    """The coordinates of the tree whose rate is a velocity of its own, with the number of that velocity."""
+    """Coordinates of the tree whose rate is itself a velocity, with the index of that velocity."""
     tree, pairs = layout.tree, []
     for j in range(tree.parent.size):
         count = tree.first_v[j + 1] - tree.first_v[j] - (3 if tree.turn[j] == ANY_ROTATION else 0)

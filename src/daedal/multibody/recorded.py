@@ -1,6 +1,6 @@
 """A machine as numbers at the output points of a solution, for files.
 
-What remains of a model when a solution is stored: everything but functions that cannot be written to a file.
+The part of a model stored with a solution: everything except functions that cannot be written to a file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FRAME = (
 
 
 def recorded(results: Any) -> RecordedMachine:
-    """Bodies, joints, forces and energies of a solution at its output points; what cannot be computed is left out."""
+    """Bodies, joints, forces and energies of a solution at its output points, as far as they can be computed."""
     model = results.model
     names = [body.name for body in model.bodies]
     return RecordedMachine(
@@ -58,7 +58,7 @@ def _joint(results: Any, name: str) -> RecordedJoint:
     force = torque = None
     try:
         force, torque = np.array(view.reaction.force), np.array(view.reaction.torque)
-    except InvalidProblemError:  # forces act that the model does not know, or functions were left behind
+    except InvalidProblemError:  # forces not in the model act, or functions could not be stored
         pass
     return RecordedJoint(
         np.array(view.t), view.names, view.coordinates, view.rates, np.array(view.position), force, torque, name
@@ -82,7 +82,7 @@ def _energies(results: Any) -> RecordedEnergy | None:
 
 
 def without_functions(model: Any, layout: Layout) -> tuple[Any, Layout]:
-    """A model and a layout that can be stored; forces and constraints that cannot leave their names."""
+    """A model and a layout that can be stored; forces and constraints that cannot are replaced by their names."""
     kept = copy(model)
     kept.forces = tuple(force if _can_be_stored(force) else ForceLeftBehind.of(force) for force in model.forces)
     kept.constraints = tuple(_kept(constraint, layout.planar) for constraint in model.constraints)
@@ -98,21 +98,21 @@ def _kept(constraint: Any, planar: bool) -> Constraint:
 def _can_be_stored(part: Any) -> bool:
     try:
         pickle.dumps(part)
-    except Exception:  # pickle has no error of its own for this: AttributeError, TypeError, PicklingError, ...
+    except Exception:  # pickle raises various errors for this: AttributeError, TypeError, PicklingError, ...
         return False
     return True
 
 
 def _refuse(what: str):
     raise InvalidProblemError(
-        f"{what} has functions that could not be stored with the solution, so that forces are no longer known; ask for "
-        "them before it is stored, or define these functions in a module of their own"
+        f"{what} has functions that could not be stored with the solution, so its forces are no longer available; "
+        "evaluate them before storing the solution, or define these functions in a separate module"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class ForceLeftBehind(Force):
-    """The name of a force that could not be stored."""
+    """Name of a force that could not be stored."""
 
     name: str
     frames: tuple[Frame, ...]
@@ -121,21 +121,21 @@ class ForceLeftBehind(Force):
 
     @classmethod
     def of(cls, force: Force) -> ForceLeftBehind:
-        """What is kept of a force."""
+        """Replace a force."""
         return cls(force.name, tuple(force.frames), tuple(force.joints), tuple(force.initial))
 
     def apply(self, t, motion, loads):
-        """Refused."""
+        """Raise."""
         _refuse(f"force '{self.name}'")
 
     def energy(self, t, motion):
-        """Refused."""
+        """Raise."""
         _refuse(f"force '{self.name}'")
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintLeftBehind(Constraint):
-    """The name and the size of a constraint that could not be stored."""
+    """Name and size of a constraint that could not be stored."""
 
     name: str
     frames: tuple[Frame, ...]
@@ -143,20 +143,20 @@ class ConstraintLeftBehind(Constraint):
 
     @classmethod
     def of(cls, constraint: Constraint, planar: bool) -> ConstraintLeftBehind:
-        """What is kept of a constraint."""
+        """Replace a constraint."""
         sizes = constraint.size(planar), constraint.velocity_size(planar)
         return cls(constraint.name, tuple(constraint.frames), sizes)
 
     def size(self, planar):
-        """As it was."""
+        """Size of the original."""
         return self.sizes[0]
 
     def velocity_size(self, planar):
-        """As it was."""
+        """Size of the original."""
         return self.sizes[1]
 
     def residual(self, t, motion):
-        """Refused."""
+        """Raise."""
         _refuse(f"constraint '{self.name}'")
 
     velocity_residual = residual

@@ -1,15 +1,15 @@
-r"""What a model is made of and how it can move, as a page to read.
+r"""Structure and mobility of a model, as a readable page.
 
-How a model can move at a configuration: rank of the constraints, conditions too many, motions without inertia.
+Mobility at a configuration: rank of the constraints, redundant conditions, motions without inertia.
 
 With the Jacobian G of all constraints, there are :math:`n_q - \operatorname{rank} G` degrees of freedom. Gruebler's
-count takes all conditions for independent. The two differ where a mechanism owes its mobility to its dimensions.
+count assumes independent conditions. The two differ if a mechanism owes its mobility to special dimensions.
 
-The joints of one loop as screws: how it moves by itself, and the family of linkages that it belongs to.
+Screws of the joints of one loop: its mobility and the family of linkages that it belongs to.
 
-A loop closes if the twists of its joints add up to zero, six equations. With twists that span r dimensions,
-:math:`6 - r` of them say nothing new, and a loop with F freedoms in its joints has the mobility F - r (K. H. Hunt,
-Kinematic Geometry of Mechanisms, Oxford 1978, chapter 12).
+A loop closes if the twists of its joints sum to zero, six equations. With twists that span r dimensions, :math:`6 - r`
+of them are redundant, and a loop with F freedoms in its joints has the mobility F - r (K. H. Hunt, Kinematic Geometry
+of Mechanisms, Oxford 1978, chapter 12).
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ from daedal.multibody.multibody_system import Conditions
 from daedal.multibody.poses import first_guess
 from daedal.multibody.topology import Loop, SpanningTree, independent_loops
 
-_MOST_COORDINATES = 300  # up to which `system` looks for motions without inertia
+_MOST_COORDINATES = 300  # number of coordinates up to which `system` checks for motions without inertia
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Report:
-    """The result of :meth:`daedal.multibody.Model.report`; ``print`` shows it as text, a notebook as tables.
+    """Result of :meth:`daedal.multibody.Model.report`; ``print`` shows it as text, a notebook as tables.
 
     Attributes
     ----------
     model : Model
     topology : SpanningTree
-        The spanning tree and the joints that are cut.
+        The spanning tree and the cut joints.
     loops : tuple of Loop
-        As many independent loops as joints are cut, with the fewest joints.
+        Independent loops with the fewest joints, one per cut joint.
     loop_mobilities : tuple of LoopMobility
-        How each of them moves by itself; empty if the loops cannot be closed.
+        Mobility of each loop by itself; empty if the loops cannot be closed.
     gruebler : int
-        Degrees of freedom if all conditions were independent: freedoms of the joints of the tree less conditions of
-        those that are cut.
+        Degrees of freedom if all conditions were independent: freedoms of the tree's joints minus conditions of cut
+        joints.
     degrees_of_freedom : int or None
-        The actual number, by the rank of the constraints in a configuration without symmetry where all loops are
-        closed; None if none was found.
+        The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if none
+        was found.
     velocity_degrees_of_freedom : int or None
-        The same less velocity constraints.
+        The same minus the velocity constraints.
     redundant : tuple of str
-        Conditions that say nothing that those before them do not say.
+        Conditions that depend on previous ones.
     redundant_joints : tuple of str
-        The joints (or other constraints) that they are part of.
+        The joints (or other constraints) to which these belong.
     without_inertia : tuple of WithoutInertia
-        Motions that nothing resists.
+        Motions without inertia.
     configuration : Configuration
-        Where all this was found: coordinates, by how much loops are open there, the rank of the constraints with the
-        gap in the singular values on which it rests.
+        The configuration used: coordinates, gaps of the loops, rank of the constraints with the gap in the singular
+        values that decides it.
     open_joint : str
         The joint that stays open, if loops cannot be closed.
     """
@@ -102,13 +102,13 @@ class Report:
         model, at = self.model, self.configuration
         what = listing([_counted(model.bodies, "body"), _counted(model.joints, "joint"), _counted(self.loops, "loop")])
         rows = [("model", f"{what}, {'in the plane' if model.planar else 'in space'}")]
-        rows.append(("Gruebler", f"{_freedoms(self.gruebler)}, all conditions taken for independent"))
+        rows.append(("Gruebler", f"{_freedoms(self.gruebler)}, assuming independent conditions"))
         if self.degrees_of_freedom is None:
-            rows.append(("open", f"joint '{self.open_joint}' cannot be closed, a gap of {at.gap:.3g} is left"))
+            rows.append(("open", f"joint '{self.open_joint}' cannot be closed, a gap of {at.gap:.3g} remains"))
         else:
             rows.append(("actual", f"{_freedoms(self.degrees_of_freedom)}{f'; {at.rank}' if at.rows.size else ''}"))
             if not at.regular:
-                rows.append(("singular", "it does not move on from there with this rank; the number may be too large"))
+                rows.append(("singular", "it does not move from there with this rank; the number may be too large"))
             if self.velocity_degrees_of_freedom != self.degrees_of_freedom:
                 rows.append(("velocities", f"{self.velocity_degrees_of_freedom} of them can be chosen"))
         if self.redundant:
@@ -181,7 +181,7 @@ def _over_constrained(one: LoopMobility) -> str:
 
 
 def report_of(model: Any, system) -> Report:
-    """Everything that is known about a model without solving it."""
+    """Everything known about a model without solving it."""
     topology = model.topology()
     names = [joint.name for joint in topology.cut if joint.closure]
     loops = independent_loops([joint for joint in model.joints if joint.closure], names)
@@ -210,14 +210,14 @@ def _mobilities(loops, model, layout, at: Configuration) -> tuple[LoopMobility, 
 
 
 def _part(system, i: int) -> str:
-    """The joint, or other constraint, that condition i is part of."""
+    """The joint, or other constraint, that condition i belongs to."""
     norms = int(np.sum(system.layout.tree.turn == ANY_ROTATION))
     joints = system.layout.closing_joints
     return joints[i - norms] if norms <= i < norms + len(joints) else system.constraint_names[i]
 
 
 def complaint(one: WithoutInertia) -> str:
-    """What is wrong, and what to do."""
+    """Message with the defect and a remedy."""
     bodies, joints = (listing(f"'{name}'" for name in names) for names in (one.bodies, one.joints))
     several = len(one.bodies) > 1
     which, at = f"bod{'ies' if several else 'y'} {bodies}", f"joint{'s' * (len(one.joints) > 1)} {joints}"
@@ -232,7 +232,7 @@ def complaint(one: WithoutInertia) -> str:
 
 
 def check_inertia(model: Any, system):
-    """Refuse motions without inertia; they are looked for where bodies lack mass or a moment of inertia."""
+    """Raise for motions without inertia; checked if bodies lack mass or a moment of inertia."""
     if system.n_q > _MOST_COORDINATES or not any(is_suspect(body, model.planar) for body in model.bodies):
         return
     start = first_guess(system.layout, (), {})
@@ -244,27 +244,27 @@ def check_inertia(model: Any, system):
         raise InvalidProblemError(complaint(found[0]))
 
 
-_TOLERANCE = 1e-5  # of ranks, with rows of norm one
+_TOLERANCE = 1e-5  # for ranks, with normalised rows
 _NO_INERTIA = 1e-12
-_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts beside the first one
-_PACE = 0.05  # with which a configuration is moved along the kernel of the constraints
+_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts near the first one
+_PACE = 0.05  # speed of motion along the kernel of the constraints
 
 
 class ScaledConditions:
-    """The conditions of a model at t = 0, each divided by the largest norm that its gradient has somewhere."""
+    """The conditions of a model at t = 0, each divided by the largest norm of its gradient."""
 
     def __init__(self, conditions: Conditions):
         self._conditions, self.n_g = conditions, conditions.n_g
         self._norms = np.zeros((conditions.n_g + conditions.n_hat, 1))
 
     def look(self, q: np.ndarray):
-        """Take the norms at a configuration into account."""
+        """Update the norms at a configuration."""
         rows = self._conditions.jacobian(0.0, q)
         self._norms = np.maximum(self._norms, np.linalg.norm(rows, axis=1, keepdims=True))
 
     @property
     def norms(self) -> np.ndarray:
-        """The norms; 1 for conditions that nothing changes."""
+        """The norms; 1 for conditions without gradient."""
         return self._conditions.scales(self._norms[:, 0])[:, None]
 
     def rows(self, q: np.ndarray) -> np.ndarray:
@@ -272,7 +272,7 @@ class ScaledConditions:
         return self._conditions.jacobian(0.0, q) / self.norms
 
     def closed(self, q: np.ndarray) -> Closed:
-        """The nearest configuration in which all loops are closed."""
+        """The nearest configuration with all loops closed."""
 
         def value(at):
             return self._conditions.value(0.0, at) / self.norms[: self.n_g, 0]
@@ -282,21 +282,21 @@ class ScaledConditions:
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """A configuration in which all loops are closed, or the one with the smallest gap.
+    """A configuration with all loops closed, or the one with the smallest gap.
 
     Attributes
     ----------
     q : numpy.ndarray
         Coordinates.
     gap : float
-        By how much loops are open.
+        Gap of the loops.
     rows : numpy.ndarray
-        The Jacobian of all constraints there, each row divided by what its norm is elsewhere.
+        The Jacobian of all constraints, each row divided by its norm elsewhere.
     rank : RankDecision
         Its rank.
     regular : bool
-        Whether the machine moves from there in all directions that the constraints allow, with the same rank; if not,
-        it is singular there, or its mobility is infinitesimal.
+        Whether the machine moves from there in all admissible directions with the same rank; if not, it is singular
+        there, or its mobility is infinitesimal.
     """
 
     q: np.ndarray
@@ -312,7 +312,7 @@ class Configuration:
 
 
 def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
-    """A regular configuration with closed loops, from starts beside `start`, the nearest first."""
+    """A regular configuration with closed loops, from starts near `start`, the nearest first."""
     generator = np.random.default_rng(1)
     scaled = ScaledConditions(conditions)
     best = None
@@ -347,12 +347,12 @@ def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, gener
 
 
 def decided(rows: np.ndarray):
-    """The rank of rows of norm one as a decision."""
+    """The rank of normalised rows as a decision."""
     return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
 
 
 def kernel_of(rows: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the velocities that constraints allow, as columns."""
+    """An orthonormal basis of the admissible velocities, as columns."""
     if not len(rows):
         return np.eye(rows.shape[1])
     _, sizes, vectors = np.linalg.svd(rows)
@@ -376,12 +376,12 @@ def dependent(rows: np.ndarray) -> list[int]:
 
 @dataclass(frozen=True)
 class WithoutInertia:
-    """A motion that no mass and no moment of inertia resists.
+    """A motion without inertia.
 
     Attributes
     ----------
     bodies : tuple of str
-        The bodies that move and lack it.
+        The bodies that move and lack inertia.
     joints : tuple of str
         The joints of the tree that move.
     turning : bool
@@ -394,14 +394,14 @@ class WithoutInertia:
 
 
 def is_suspect(body, planar: bool) -> bool:
-    """Whether a body has a motion without inertia at all: no mass, or no moment about some axis."""
+    """Whether a body has a motion without inertia: no mass, or no moment about some axis."""
     moments = body.inertia.moments[2:, 2:] if planar else body.inertia.moments
     values = np.linalg.eigvalsh(moments)
     return body.mass == 0.0 or bool(values[0] <= 1e-12 * values[-1])
 
 
 def has_inertia(system, start: np.ndarray) -> bool:
-    """Whether the mass matrix is positive definite without regard to constraints, at a configuration beside `start`."""
+    """Whether the mass matrix is positive definite regardless of constraints, at a configuration near `start`."""
     q = start + 0.3 * np.random.default_rng(1).standard_normal(start.size)
     matrix = np.asarray(system.mass(0.0, q))
     sizes = np.sqrt(np.diag(matrix))
@@ -442,19 +442,19 @@ _PLANE = [0, 1, 5]  # components of a twist in the xy plane
 
 @dataclass(frozen=True)
 class LoopMobility:
-    """A loop by itself.
+    """Mobility of a single loop.
 
     Attributes
     ----------
     loop : Loop
     freedoms : int
-        Of its joints together.
+        Total freedoms of its joints.
     mobility : int
-        How many motions the loop has if the rest of the machine is taken away.
+        Number of motions of the loop without the rest of the machine.
     redundant : int
-        Conditions of closure that say nothing new.
+        Redundant closure conditions.
     family : str
-        What linkages are called that move in spite of redundant conditions; empty if there are none.
+        Name of a family of overconstrained linkages; empty if there are no redundant conditions.
     """
 
     loop: Loop
@@ -465,7 +465,7 @@ class LoopMobility:
 
 
 def _world(frame: Frame, layout, placed) -> tuple[np.ndarray, np.ndarray]:
-    """Where a frame is and how it is turned."""
+    """Position and axes of a frame."""
     body = layout.index[frame.body.name]
     if body < 0:
         return frame.position, frame.rotation
@@ -486,7 +486,7 @@ def twists(joint: Joint, layout, placed, origin: np.ndarray) -> np.ndarray:
 
 
 def loop_mobility(loop: Loop, joints: dict[str, Joint], layout, placed) -> LoopMobility:
-    """Mobility and redundancy of a loop at a configuration in which it is closed."""
+    """Mobility and redundancy of a loop at a closed configuration."""
     parts = [joints[name] for name in loop.joints]
     points = np.array([_world(joint.b, layout, placed)[0] for joint in parts])
     middle = points.mean(axis=0)

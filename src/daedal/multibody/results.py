@@ -1,4 +1,4 @@
-"""What a solution of a model says about its bodies, joints and forces."""
+"""Bodies, joints and forces in the solution of a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Energy:
     Attributes
     ----------
     kinetic, potential : numpy.ndarray, shape (nt,)
-        Of all bodies; the potential energy is that of gravity, zero at the origin, and of forces that have one.
+        Sums over all bodies; the potential energy is that of gravity, zero at the origin, and of conservative forces.
     """
 
     kinetic: np.ndarray
@@ -48,9 +48,9 @@ class Energy:
 
 
 class Results:
-    """Bodies, joints and forces of a solution, whatever its coordinates.
+    """Bodies, joints and forces of a solution in any coordinates.
 
-    The solution of ``model.system()`` has the same methods and hands them on to this object; its `energy` is that at
+    The solution of ``model.system()`` has the same methods, which forward to this object; its `energy` is evaluated at
     the output points.
 
     Examples
@@ -74,13 +74,13 @@ class Results:
         return BodyView(self.course(t), ground if name == GROUND else self.model.body(name))
 
     def joint(self, name: str, t: Any = None) -> JointView:
-        """The motion of a joint, and what it carries."""
+        """Motion and reaction of a joint."""
         course = self.course(t)
         joint = self.layout.joint_as_moved(self.model.joint(name))
         return JointView(course, joint, lambda: self._joint_forces(course), lambda: self._counting(course))
 
     def force(self, name: str, t: Any = None) -> ForceView:
-        """What a force does."""
+        """Effects of a force."""
         return ForceView(self.course(t), self._force(name))
 
     def energy(self, t: Any = None) -> Energy:
@@ -91,7 +91,7 @@ class Results:
         return Energy(course.values(course.kinetic_energies.sum(axis=1)), course.values(gravity + stored))
 
     def power(self, force: str | Force, t: Any = None) -> np.ndarray:
-        """The power of a force, given by itself or its name."""
+        """Power of a force, given as an object or by name."""
         return self.force(force.name if isinstance(force, Force) else force, t).power
 
     def animate(
@@ -106,31 +106,31 @@ class Results:
         reactions: bool | Sequence[str] = (),
         plots: Sequence[Any] = ("energy",),
     ) -> Scene | Path:
-        """The motion of a machine: a scene, which notebooks show, or a file.
+        """Animate the motion of a machine: a scene for notebooks, or a file.
 
         Parameters
         ----------
         path : path, optional
-            ``.html`` for a page to play, ``.gif``, or ``.png``, ``.pdf``, ``.svg`` for pictures at four times.
+            ``.html`` for an interactive page, ``.gif``, or ``.png``, ``.pdf``, ``.svg`` for pictures at four times.
         t_span : tuple of float, optional
-            The part of the solution to show.
+            Time interval to show.
         frames : int, optional
-            Number of pictures; by default as many as a smooth motion takes.
+            Number of frames; by default as many as a smooth motion needs.
         seconds : float, optional
-            How long it takes at normal speed.
+            Duration at normal speed.
         title : str
             Heading of the page; by default the name of the model.
         traces : Body, Frame, sequence or dict of them
             Points whose paths are drawn: ``rod.end``, ``[crank, rod.end]``, ``{"pen": rod.at(0.5, 0.1)}``.
         reactions : bool or sequence of str
-            Joints whose forces are drawn as arrows; True for all.
+            Joints whose reactions are drawn as arrows; True for all.
         plots : sequence of str or Plot
-            What is plotted beside the picture: "energy", names of joints, plots of your own.
+            Plots next to the picture: "energy", names of joints, user-defined plots.
 
         Returns
         -------
         daedal.viz.Scene or pathlib.Path
-            The file that was written, or the scene if no path was given.
+            The path of the file, or the scene if no path was given.
         """
         from daedal.multibody.picture import animate
 
@@ -148,12 +148,12 @@ class Results:
 
     @property
     def output_times(self) -> np.ndarray | None:
-        """Where the motion is known, if that is at single times only."""
+        """Times at which the motion is known, if only single ones."""
         return self._solution.t if self._solution.ends is None else None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The first and the last time of the solution, the earlier one first."""
+        """First and last time of the solution, the earlier one first."""
         t = self._solution.t
         if not t.size:
             raise InvalidProblemError("the solution holds no times; there is nothing to show")
@@ -179,7 +179,7 @@ class Results:
 
     @cached_property
     def _is_described(self) -> bool:
-        """Whether the forces of the model are all that act, by the balance of forces at some of the output points."""
+        """Whether the forces of the model are the only ones, by the balance of forces at some output points."""
         some = np.unique(np.linspace(0, self._solution.t.size - 1, 5).astype(int))
         solution = self._solution
         rows = (solution.q[:, some], solution.v[:, some], solution.r[:, some])
@@ -187,11 +187,11 @@ class Results:
         return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
 
     def _check_balance(self):
-        """Refuse reactions where forces act that the model does not know."""
+        """Raise for reactions if forces act that are not part of the model."""
         if not self._is_described:
             raise InvalidProblemError(
-                "the forces of the model do not balance in this solution, so that reactions are not known: contacts, "
-                "friction or functions that were replaced act as well"
+                "the forces of the model do not balance in this solution, so its reactions are not available: "
+                "contacts, friction or replaced functions act as well"
             )
 
     def _joint_forces(self, course: MotionHistory) -> JointForces:
@@ -223,7 +223,7 @@ class Results:
         return MotionHistory(self.model, self.layout, t, q, v, r, rest, is_single=is_single)
 
     def _counting(self, course: MotionHistory) -> MotionHistory:
-        """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""
+        """A motion from the start through all times of `course` in short steps, in which turns are counted."""
         ends = self._solution.ends
         if ends is None:
             return course
@@ -235,7 +235,7 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A model in the coordinates of a layout: what a solution remembers of it, also when it is stored."""
+    """A model in the coordinates of a layout: the data stored with a solution."""
 
     model: Any
     layout: Layout
@@ -245,7 +245,7 @@ class Machine:
         return Results(self.model, self.layout, solution)
 
     def recorded(self, solution: Any) -> RecordedMachine:
-        """The same as numbers at the output points, for a file."""
+        """The same as numbers at the output points, for files."""
         return recorded(self.results(solution))
 
     def __reduce__(self):

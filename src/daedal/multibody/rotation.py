@@ -1,10 +1,10 @@
-r"""Rotations: matrices, Euler parameters, and frames whose z axis is given.
+r"""Rotations: matrices, Euler parameters, and frames with a given z axis.
 
-Euler parameters :math:`p = (p_0, p_1, p_2, p_3)` with :math:`|p| = 1` describe the rotation by the angle
-:math:`2 \arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. What kernels need of them is in
+Euler parameters :math:`p = (p_0, p_1, p_2, p_3)` with :math:`|p| = 1` describe the rotation by the angle :math:`2
+\arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. The functions for kernels are in
 :mod:`daedal.multibody.vectors`.
 
-Checks of the numbers that parts of a machine are given; messages name the part.
+Validation of numbers given to parts of a machine; messages name the part.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def of_parameters(p):
 
 
 def rates(p):
-    r"""The matrix 2 L(p), 3 by 4, with :math:`\omega = 2 L(p) \dot p` in the axes of the body that turns.
+    r"""The matrix 2 L(p), 3 by 4, with :math:`\omega = 2 L(p) \dot p` in the axes of the rotating body.
 
     L is linear in p and :math:`L(\dot p) \dot p = 0`, so that :math:`\dot\omega = 2 L(p) \ddot p`.
     """
@@ -63,7 +63,7 @@ def rates(p):
 
 
 def parameters_of(matrix) -> np.ndarray:
-    """Euler parameters of a rotation matrix, the first not negative."""
+    """Euler parameters of a rotation matrix, with nonnegative first component."""
     from scipy.spatial.transform import Rotation
 
     x, y, z, w = Rotation.from_matrix(np.asarray(matrix)).as_quat()
@@ -77,18 +77,18 @@ def direction(axis, argument: str = "axis") -> np.ndarray:
         sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
         if name not in AXES:
             raise InvalidProblemError(
-                f"{argument}={axis!r} is not an axis; it is 'x', 'y', 'z', '-x', '-y', '-z' or a vector"
+                f"{argument}={axis!r} is not an axis; use 'x', 'y', 'z', '-x', '-y', '-z' or a vector"
             )
         return sign * np.array(AXES[name])
     vector = point(axis, argument)
     length = float(np.linalg.norm(vector))
     if length == 0.0:
-        raise InvalidProblemError(f"{argument} has length zero; it must point somewhere")
+        raise InvalidProblemError(f"{argument} has length zero; give a nonzero vector")
     return vector / length
 
 
 def point(values, argument: str) -> np.ndarray:
-    """Three coordinates; of two given, the third is zero."""
+    """Three coordinates; if two are given, the third is zero."""
     vector = check_real(values, argument, "be two or three numbers")
     if vector.shape not in ((2,), (3,)) or not np.all(np.isfinite(vector)):
         raise InvalidProblemError(f"{argument} must be two or three finite numbers, got {values!r}")
@@ -121,7 +121,7 @@ def matrix_of(rotation, argument: str = "orientation") -> np.ndarray:
 
 
 def frame_along(axis) -> np.ndarray:
-    """A rotation that takes the z axis to the unit vector `axis`; of an axis in the xy plane, y becomes the normal."""
+    """A rotation that maps the z axis to the unit vector `axis`; for an axis in the xy plane, y becomes the normal."""
     z = np.asarray(axis, dtype=float)
     up = np.array([0.0, 0.0, 1.0]) - z[2] * z
     length = float(np.linalg.norm(up))
@@ -137,7 +137,7 @@ def positive(value: Any, what: str) -> float:
 
 
 def of_shape(values: Any, shape: tuple[int, ...], what: str):
-    """What a function of the user returned, if it has the expected shape."""
+    """The result of a user function, if it has the expected shape."""
     found = np.shape(values)
     if found != shape or values is None or isinstance(values, str):
         expected = "a number" if shape == () else f"numbers of shape {shape}"

@@ -1,4 +1,4 @@
-"""A start: consistent coordinates and velocities that know which model they are of."""
+"""Starts: consistent coordinates and velocities with a reference to their model."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from daedal.multibody.poses import (
 
 
 class Start(tuple):
-    """Coordinates and velocities of a model: the pair (q, v) that :func:`daedal.solve` takes.
+    """Coordinates and velocities of a model: the pair (q, v) for :func:`daedal.solve`.
 
-    Where forces have states of their own (controllers), these come third.
+    If forces have states (controllers), these come third.
 
     Attributes
     ----------
     q, v : numpy.ndarray
         The pair.
     model : Model
-        What it is a start of.
+        The model.
     layout : Layout
-        The coordinates that q and v refer to.
+        The layout of q and v.
     t : float
         The time.
 
@@ -55,7 +55,7 @@ class Start(tuple):
     t: float
 
     def __new__(cls, q, v, model, layout, t: float = 0.0, r=None):
-        """The pair (q, v) of `model` in the coordinates of `layout`, with the states r of its forces if it has some."""
+        """The pair (q, v) of `model` in the coordinates of `layout`, with the states r of its forces, if any."""
         states = model.initial_states if r is None else r
         parts = [q, v, states] if len(states) else [q, v]
         self = super().__new__(cls, [np.asarray(part, dtype=float) for part in parts])
@@ -82,18 +82,18 @@ class Start(tuple):
 
     @property
     def layout_length(self) -> float:
-        """The size of the machine, which displacements are compared with."""
+        """Size of the machine, the scale of displacements."""
         from daedal.multibody.poses import characteristic_length
 
         return characteristic_length(self.model.layout())
 
     @property
     def bodies(self) -> BodyStates:
-        """Where the bodies are and how they move."""
+        """Positions and velocities of the bodies."""
         return states_of(self.layout, self.q, self.v)
 
     def position(self, body: str) -> np.ndarray:
-        """Where the frame of a body is."""
+        """Position of a body's frame."""
         return self.bodies.frame(self._body(body).at())[0]
 
     def orientation(self, body: str) -> np.ndarray:
@@ -134,11 +134,11 @@ class Start(tuple):
         self.model.joint(name)
         found = stated_joints(self.model.layout())
         if name not in found:
-            raise InvalidProblemError(f"'{name}' is no joint with coordinates")
+            raise InvalidProblemError(f"'{name}' is not a joint with coordinates")
         return found[name].joint
 
     def _turned(self, joint):
-        """The angles of a joint with turns counted as far as they are known."""
+        """The angles of a joint with turns counted as far as known."""
         if joint.turn in (ABOUT_Z, ABOUT_Z_AND_Y):
             return np.array([self._motion.coordinate(joint, which) for which in joint.coordinates[-joint.turn :]])
         return None

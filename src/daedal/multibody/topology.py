@@ -1,8 +1,8 @@
 """The graph of bodies and joints: a spanning tree, and the joints that close loops (2.3).
 
-Independent loops of a graph of bodies and joints, as short as they can be.
+Shortest independent loops of a graph of bodies and joints.
 
-A drawing of the graph of bodies and joints.
+Drawing of the graph of bodies and joints.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class SpanningTree:
     Attributes
     ----------
     bodies : tuple of Body
-        In the order of the tree: parents first, the bodies of a chain one after the other.
+        In tree order: parents first, the bodies of a chain in sequence.
     joints : tuple of Joint
         The joint that moves each body, seen from its parent (``joint.a`` is on the parent).
     reversed : tuple of bool
-        Which of them were stated the other way round.
+        Those of them that are reversed.
     parents : tuple of int
         The parent of each body, -1 for the ground.
     cut : tuple of Joint
@@ -65,7 +65,7 @@ class SpanningTree:
 
     @property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """Paths from the ground or a junction to the next junction or to the end of a branch, both ends included."""
+        """Paths from the ground or a junction to the next junction or to the end of a branch, inclusive."""
         found = []
         for start in (-1, *self.junctions):
             for child in self.children[start]:
@@ -81,10 +81,10 @@ def spanning_tree(
 ) -> SpanningTree:
     """The tree with the fewest freedoms, so that cut joints have the fewest conditions, and with short loops.
 
-    Joints in `cut` are never in the tree. Those in `keep` go into it first, then those with few freedoms: to cut a
-    hinge costs five conditions, a spherical joint three. Of joints with equally many the one nearer to the ground is
-    taken, as in a search breadth first, then the one whose name comes first in the alphabet, so that the order in
-    which parts are stated does not decide. It only numbers the bodies.
+    Joints in `cut` are never in the tree. Those in `keep` are added first, then those with few freedoms: cutting a
+    hinge costs five conditions, a spherical joint three. Among equal joints the one nearer to the ground is chosen, as
+    in a breadth-first search, then the first one in alphabetical order, so that the order of the parts has no influence
+    except on the numbering of bodies.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import depth_first_order, minimum_spanning_tree
@@ -99,7 +99,7 @@ def spanning_tree(
         return joint.name not in keep, joint.n_free, far, near, joint.name
 
     ranked = sorted((joint for joint in joints if joint.name not in cut), key=preference)
-    best: dict[tuple[int, ...], int] = {}  # of several joints between two bodies
+    best: dict[tuple[int, ...], int] = {}  # for several joints between two bodies
     for rank, joint in enumerate(ranked):
         best.setdefault(tuple(sorted(ends[joint.name])), rank)
     rows, columns = np.array(list(best), dtype=int).reshape(-1, 2).T
@@ -124,7 +124,7 @@ def spanning_tree(
 
 
 def _depths(n: int, ends) -> np.ndarray:
-    """How many joints each body is from the ground; infinite if none lead there."""
+    """Number of joints between each body and the ground; infinite if not connected."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import shortest_path
 
@@ -140,23 +140,23 @@ def _check_reached(bodies, joints, cut, ends, depth):
     apart = np.isinf(anyway if np.any(np.isinf(anyway)) else depth)
     named = listing(f"'{body.name}'" for body, far in zip(bodies, apart[1:]) if far)
     if np.any(np.isinf(anyway)):
-        raise InvalidProblemError(f"no joint leads from the ground to {named}; add one, Free(...) if they move freely")
+        raise InvalidProblemError(f"no joint connects {named} to the ground; add one, Free(...) for free motion")
     bridges = [joint.name for joint in joints if np.isinf(depth[list(ends[joint.name])]).sum() == 1]
     kept = listing(f"'{name}'" for name in bridges)
     raise InvalidProblemError(
-        f"without the joints in cut no joint leads from the ground to {named}; "
-        f"leave {'one of ' * (len(bridges) > 1)}{kept} out of cut"
+        f"without the joints in cut nothing connects {named} to the ground; remove "
+        f"{'one of ' * (len(bridges) > 1)}{kept} from cut"
     )
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed loop: joint k is between body k and the next one, the last leads back to the first.
+    """A closed loop: joint k is between body k and the next one, the last is connected to the first.
 
     Attributes
     ----------
     bodies, joints : tuple of str
-        Their names, in the order in which one meets them; the ground first where it takes part.
+        Names in cyclic order, starting with the ground if it is part of the loop.
     """
 
     bodies: tuple[str, ...]
@@ -168,12 +168,12 @@ class Loop:
 
 
 def independent_loops(joints: Sequence[Joint], cut: Collection[str]) -> tuple[Loop, ...]:
-    """A minimal cycle basis by Horton's algorithm: as many loops as joints in `cut`, with the fewest joints in all.
+    """A minimal cycle basis by Horton's algorithm: as many loops as joints in `cut`, with the fewest joints in total.
 
-    Every loop contains a joint that is cut. So it is enough to look at the shortest paths from one end of each of
-    these to the two ends of any joint: J. D. Horton, A polynomial-time algorithm to find the shortest cycle basis of a
-    graph, SIAM J. Comput. 16 (1987). A loop is taken if it is independent of those before it over the field of two
-    elements; its entries for the cut joints decide that.
+    Every loop contains a cut joint. It therefore suffices to consider the shortest paths from one end of each cut joint
+    to the two ends of any joint: J. D. Horton, A polynomial-time algorithm to find the shortest cycle basis of a graph,
+    SIAM J. Comput. 16 (1987). A loop is accepted if it is independent of previous ones over the field of two elements,
+    which its entries for the cut joints determine.
     """
     bit = {name: 1 << k for k, name in enumerate(sorted(cut))}
     paths = _Paths(joints, [joint.bodies[0] for joint in joints if joint.name in bit])
@@ -197,7 +197,7 @@ def independent_loops(joints: Sequence[Joint], cut: Collection[str]) -> tuple[Lo
 
 
 class _Paths:
-    """Shortest paths from some bodies to all others, no two of the same length."""
+    """Shortest paths from some bodies to all others, all of different lengths."""
 
     def __init__(self, joints: Sequence[Joint], roots: Sequence[str]):
         from scipy.sparse import csr_array
@@ -207,7 +207,7 @@ class _Paths:
         names = sorted({name for joint in joints for name in joint.bodies}, key=lambda name: (name != GROUND, name))
         self.names, node = names, {name: i for i, name in enumerate(names)}
         self.ends = np.array([[node[name] for name in joint.bodies] for joint in self.joints], dtype=int).reshape(-1, 2)
-        # Lengths are one, but for what decides between paths with equally many joints, always in the same way.
+        # Lengths are one, plus small fixed perturbations that break ties reproducibly.
         lengths = 1.0 + 1e-3 * np.random.default_rng(1).uniform(size=len(joints)) / max(1, len(joints))
         self.joint_of: dict[tuple[int, int], int] = {}
         for k in np.argsort(lengths):
@@ -224,13 +224,13 @@ class _Paths:
         return (int(a), int(b)) if a < b else (int(b), int(a))
 
     def candidates(self):
-        """Pairs (root, joint), those with short loops first."""
+        """Pairs (root, joint), in order of increasing loop length."""
         around = self.distance[:, self.ends[:, 0]] + self.distance[:, self.ends[:, 1]] + self.lengths
         order = np.argsort(around, axis=None, kind="stable")
         yield from zip(*(part.tolist() for part in np.unravel_index(order, around.shape)))
 
     def loop(self, root: int, joint: int) -> Loop | None:
-        """From the root to one end of the joint and from the other back; None if the two ways meet or there is none."""
+        """From the root to one end of the joint and back from the other; None if the paths meet or one is missing."""
         if any(end != self.roots[root] and self.before[root, end] < 0 for end in self.ends[joint]):
             return None  # bodies that move freely
         (to, first), (back, last) = (self._path(root, int(end)) for end in self.ends[joint])
@@ -253,19 +253,20 @@ class _Paths:
 
 
 _TREE, _CUT = COLOURS[0], COLOURS[2]
-_ACROSS, _UP = 1.9, 1.3  # between bodies, in inches of a small graph
+_ACROSS, _UP = 1.9, 1.3  # spacing of bodies in a small graph, in inches
 _LARGEST = 16.0  # inches; larger graphs are drawn smaller
 _BEND = 0.35
 
 
 def places(topology: SpanningTree) -> dict[int, tuple[float, float]]:
-    """Where bodies are drawn: as high as they are far from the ground, parents in the middle above their children."""
+    """Positions of bodies in the drawing: height by distance from the ground, parents centred above their children."""
     found: dict[int, tuple[float, float]] = {}
     depth = {-1: 0}
     for body, parent in enumerate(topology.parents):
         depth[body] = depth[parent] + 1
     ends = 0
-    for body in reversed(range(len(topology.bodies))):  # children come before their parents, branches from the right
+    # children are placed before their parents, branches from the right
+    for body in reversed(range(len(topology.bodies))):
         children = topology.children[body]
         if children:
             x = sum(found[child][0] for child in children) / len(children)
@@ -288,7 +289,7 @@ class _Line(NamedTuple):
 
 
 def _lines(topology: SpanningTree, at) -> tuple[list[_Line], list[_Line]]:
-    """Straight lines for the tree, and bent ones that keep out of its way for the joints that are cut."""
+    """Straight lines for the tree, and curved ones that avoid it for the cut joints."""
     tree = [
         _Line(joint, (at[body][0], 0.0) if parent < 0 else at[parent], at[body], 0.0)
         for body, (joint, parent) in enumerate(zip(topology.joints, topology.parents))
@@ -308,7 +309,7 @@ def _lines(topology: SpanningTree, at) -> tuple[list[_Line], list[_Line]]:
 
 
 def draw_graph(topology: SpanningTree, title: str = "", *, pyplot: bool = True, save=None):
-    """Bodies as boxes, joints of the tree as lines, joints that are cut dashed; see Model.draw_graph."""
+    """Bodies as boxes, joints of the tree as lines, cut joints dashed; see Model.draw_graph."""
     at = places(topology)
     tree, cut = _lines(topology, at)
     corners = [*at.values(), *(line.middle for line in cut)]

@@ -1,6 +1,6 @@
-"""Machines from URDF, the format in which robots are described.
+"""Machines from URDF, a description format for robots.
 
-URDF, the Unified Robot Description Format: what a file says, checked, as plain data.
+URDF, the Unified Robot Description Format: the content of a file, validated, as plain data.
 
 Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
 """
@@ -36,13 +36,13 @@ BASES: dict[str, type[Joint]] = {"fixed": Fixed, "free": Free}
 
 @dataclass(frozen=True, eq=False)
 class MeshFile(SolidShape):
-    """A mesh that is named and not loaded: nothing is drawn of it."""
+    """A reference to a mesh, which is not loaded or drawn."""
 
     file: str
     offset: np.ndarray
 
     def pieces(self, size: float) -> list[Piece]:
-        """None."""
+        """Empty."""
         return []
 
     @property
@@ -65,24 +65,24 @@ def from_urdf(
     Parameters
     ----------
     source : path or str
-        A file, or the text itself, which begins with ``<``.
+        A file, or the text itself, which starts with ``<``.
     base : {"fixed", "free"}
-        Whether the first link stands on the ground or moves freely.
+        Whether the first link is fixed to the ground or moves freely.
     extra : sequence of parts, or callable
-        What a URDF cannot say: joints that close loops, forces, motors. A function is called with the bodies by their
-        names and returns parts, ``lambda link: [Revolute("loop", link["a"].at(0.1, 0, 0), link["b"])]``.
+        Parts that URDF cannot describe: joints that close loops, forces, motors. A function is called with the bodies
+        by name and returns parts, ``lambda link: [Revolute("loop", link["a"].at(0.1, 0, 0), link["b"])]``.
     friction_speed : float, optional
-        The speed over which dry friction of joints changes its sign (:class:`SmoothFriction`). Without it friction is
-        left out.
+        The speed over which dry friction of joints changes sign (:class:`SmoothFriction`). Without it friction is
+        omitted.
     gravity : vector
         The acceleration of gravity.
     name : str, optional
-        By default that of the robot.
+        Name of the model; by default that of the robot.
 
     Returns
     -------
     Model
-        Bodies and joints have the names of the file; the first link has the joint "base".
+        Bodies and joints have the names used in the file; the first link has the joint "base".
 
     Notes
     -----
@@ -138,7 +138,7 @@ def _shape(visual: Visual) -> SolidShape:
 
 
 def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[str, UrdfJoint]) -> list[Any]:
-    """The joint, and what couples it to another one."""
+    """The joint, and its coupling to another one."""
     kind = _KINDS[stated.kind]
     axis = stated.axis if kind in (Revolute, Prismatic, Planar) else "z"
     on_parent = bodies[stated.parent].at(stated.pose.position, rotation=stated.pose.rotation)
@@ -148,8 +148,8 @@ def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[
         for one in (stated.name, other):
             if one not in joints or _KINDS[joints[one].kind] not in (Revolute, Prismatic):
                 raise InvalidProblemError(
-                    f"joint '{stated.name}' of the URDF mimics '{other}'; '{one}' is no joint with one angle or "
-                    "displacement"
+                    f"joint '{stated.name}' of the URDF mimics '{other}', but '{one}' is not a joint with one "
+                    "angle or displacement"
                 )
         parts.append(Coupling(f"{stated.name} mimics {other}", {stated.name: 1.0, other: -multiplier}, offset=offset))
     return parts
@@ -162,8 +162,8 @@ def _resistance(stated: UrdfJoint, friction_speed: float | None) -> list[Any]:
         return []
     if _KINDS[stated.kind] not in (Revolute, Prismatic):
         raise InvalidProblemError(
-            f"joint '{stated.name}' of the URDF is {stated.kind}; "
-            "damping and friction are for joints with one angle or displacement"
+            f"joint '{stated.name}' of the URDF is {stated.kind}, but damping and friction require one angle or "
+            "displacement"
         )
     parts: list[Any] = []
     if stated.damping != 0.0:
@@ -186,7 +186,7 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    """What is drawn of a link: "box" (size), "cylinder" (radius, length), "sphere" (radius) or "mesh" (its file)."""
+    """Shape of a link: "box" (size), "cylinder" (radius, length), "sphere" (radius) or "mesh" (its file)."""
 
     kind: str
     sizes: tuple[float, ...]
@@ -222,7 +222,7 @@ class UrdfJoint:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A file: links and joints in the order in which they stand there."""
+    """A file: links and joints in file order."""
 
     name: str
     links: tuple[Link, ...]
@@ -231,14 +231,14 @@ class Robot:
 
 
 def read_urdf(source: str | Path) -> Robot:
-    """The robot of a file, or of a text that begins with ``<``."""
+    """Read a robot from a file, or from a text that starts with ``<``."""
     text = source if isinstance(source, str) and source.lstrip().startswith("<") else _contents(source)
     try:
         root = ElementTree.fromstring(text.lstrip() if isinstance(text, str) else text)
     except ElementTree.ParseError as error:
         raise InvalidProblemError(f"the URDF is not well-formed XML: {error}") from error
     if root.tag != "robot":
-        raise InvalidProblemError(f"the first element of a URDF is <robot>, here it is <{root.tag}>")
+        raise InvalidProblemError(f"the first element of a URDF must be <robot>, here it is <{root.tag}>")
     if any(str(element.tag).startswith("{http://www.ros.org/wiki/xacro}") for element in root.iter()):
         raise InvalidProblemError("the file is a xacro macro, not a URDF; run `xacro file.xacro > file.urdf` first")
     links = tuple(_link(element) for element in root.findall("link"))
@@ -254,7 +254,7 @@ def _contents(source: str | Path) -> bytes:
 
 
 def _root(links: tuple[Link, ...], joints: tuple[UrdfJoint, ...]) -> str:
-    """The link that is nobody's child, after a check that joints make a tree of the links."""
+    """The root link, after checking that joints form a tree of the links."""
     for what, parts in (("link", links), ("joint", joints)):
         names = [part.name for part in parts]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -264,17 +264,19 @@ def _root(links: tuple[Link, ...], joints: tuple[UrdfJoint, ...]) -> str:
     for joint in joints:
         for end in (joint.parent, joint.child):
             if end not in known:
-                raise InvalidProblemError(f"joint '{joint.name}' of the URDF is at a link '{end}', which there is not")
+                raise InvalidProblemError(f"joint '{joint.name}' of the URDF refers to the unknown link '{end}'")
         other = moved_by.setdefault(joint.child, joint.name)
         if other != joint.name:
             raise InvalidProblemError(
-                f"link '{joint.child}' of the URDF is the child of two joints, '{other}' and '{joint.name}'; a URDF is "
-                "a tree: leave one of them out and close the loop by a joint in `extra`"
+                f"link '{joint.child}' of the URDF is the child of two joints, '{other}' and '{joint.name}', but a "
+                "URDF must be a tree: leave one of them out and close the loop by a joint in `extra`"
             )
     roots = [link.name for link in links if link.name not in moved_by]
     if len(roots) != 1:
         found = ", ".join(f"'{name}'" for name in roots) or "none"
-        raise InvalidProblemError(f"a URDF has one link that is the child of no joint; here there are: {found}")
+        raise InvalidProblemError(
+            f"a URDF must have exactly one link that is not the child of a joint; here there are: {found}"
+        )
     return roots[0]
 
 
@@ -304,7 +306,7 @@ def _visual(element: Any, what: str) -> Visual:
             return Visual(kind, tuple(float(size) for size in sizes), pose)
     mesh = geometry.find("mesh")
     if mesh is None:
-        raise InvalidProblemError(f"the visual of {what} is none of box, cylinder, sphere and mesh")
+        raise InvalidProblemError(f"the visual of {what} must be box, cylinder, sphere or mesh")
     return Visual("mesh", (), pose, _text(mesh, "filename", f"the mesh of {what}"))
 
 

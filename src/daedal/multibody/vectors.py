@@ -1,11 +1,11 @@
-"""Vectors of three numbers, working memory, and entries that take named tuples, for loops over bodies.
+"""Three-component vectors, workspace, and entry points that accept named tuples, for loops over bodies.
 
-Vectors are tuples: machine code keeps them in registers. ``a[i]`` of an array with rows of three is read by :func:`row`
-and written by :func:`put`; ``m[i]`` of an array of 3 by 3 matrices acts by :func:`product`. All of them can be traced.
+Vectors are tuples, which machine code keeps in registers. :func:`row` reads and :func:`put` writes ``a[i]`` of an array
+with rows of three; :func:`product` applies ``m[i]`` of an array of 3 by 3 matrices. All of them can be traced.
 
-Kernels do not allocate. Who calls one provides a *room*, the address of a block whose first word says how many of its
-words are in use, itself included. Nothing is given back while the kernel runs: what the word says in the end is what
-the kernel needed. How many words these are at most is computed in Python, beside the kernels. The memory is not set.
+Kernels do not allocate. The caller provides a *room*, the address of a block whose first word is the number of words in
+use, itself included. Nothing is released while a kernel runs: the final value is what the kernel needed. Upper bounds
+are computed in Python next to the kernels. The memory is not initialised.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from daedal.kernels.records import float_blocks, float_rows, floats, integers
 from daedal.kernels.signatures import Kind, f64, fields_of, i64
 
 NUMBERS, VECTOR, ROWS, MATRICES = i64[:], f64[:], f64[:, :], f64[:, :, :]
-"""Kinds of arguments: integers, floats, rows of floats, matrices one after the other."""
+"""Kinds of arguments: integers, floats, rows of floats, consecutive matrices."""
 
 
 @part
@@ -116,7 +116,7 @@ def put_column(m, i, k, v):
 
 @part
 def is_unit(m, i):
-    """Whether the rotation m[i] turns nothing: of the rotations, the unit matrix alone has two ones on its diagonal."""
+    """Whether the rotation m[i] is the identity: among rotations, only the identity has two ones on its diagonal."""
     return m[i, 0, 0] == 1.0 and m[i, 1, 1] == 1.0
 
 
@@ -141,16 +141,16 @@ _TYPES = {"f64": np.float64, "i64": np.int64}
 
 
 class Grouped:
-    """An entry that Python calls as kernels call it: with named tuples, and with arrays of any layout and type.
+    """An entry point that Python calls as kernels do: with named tuples, and with arrays of any layout and dtype.
 
-    The compiled function gets the fields of named tuples one after the other. Traces run the function as it is written.
+    The compiled function receives the fields of named tuples in sequence. Traces run the Python function.
 
     Attributes
     ----------
     entry : Entry
         The compiled function.
     py_func : callable
-        The function as it is written.
+        The Python function.
     """
 
     def __init__(self, entry: Entry):
@@ -168,30 +168,30 @@ class Grouped:
                 flat.append(argument)
         try:
             return self.entry.call(*flat)
-        except TypeError:  # results are arrays as they have to be, so that only what is read is converted
+        except TypeError:  # results must have the right type, so only inputs are converted
             return self.entry.call(*(np.require(a, _TYPES[k.name], ["C", "A"]) for a, k in zip(flat, self._kinds())))
 
     def _kinds(self) -> list[Kind]:
-        """Those of the arguments, with the fields of named tuples."""
+        """Kinds of the arguments, with the fields of named tuples."""
         given = self.entry.signature.arguments
         return [one for kind in given for one in (fields_of(kind).values() if isinstance(kind, type) else (kind,))]
 
 
 def grouped(entry: Any) -> Any:
-    """Decorator for an entry: :class:`Grouped`; for the compiler, the entry itself."""
+    """Decorator for an entry point: :class:`Grouped`; during compilation, the function itself."""
     return entry if MODE == "build" else Grouped(entry)
 
 
 @part
 def open_room(room):
-    """Begin with a room in which nothing is in use; its address."""
+    """Initialise an empty room; returns its address."""
     integers(room, 1)[0] = 1
     return room
 
 
 @part
 def taken(room, n):
-    """The address of n words."""
+    """Take n words; returns their address."""
     used = integers(room, 1)
     first = used[0]
     used[0] = first + n
@@ -220,7 +220,7 @@ def matrix(room, rows, n):
 
 @part
 def blocks(room, count, rows, n):
-    """So many matrices."""
+    """This many matrices."""
     return float_blocks(taken(room, count * rows * n), count, rows, n)
 
 

@@ -1,6 +1,6 @@
-"""The motion of bodies and what forces do, over time and whatever the coordinates.
+"""Motion of bodies and effects of forces over time, in any coordinates.
 
-A joint over time: its coordinates from the motion of its frames, and what it carries.
+Joints over time: coordinates from the motion of their frames, and reactions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FrameView:
 
     @property
     def position(self) -> np.ndarray:
-        """Where it is."""
+        """Position of the origin."""
         return self._course.columns(self._course.position(self._frame))
 
     @property
@@ -66,7 +66,7 @@ class FrameView:
 
 
 class BodyView(FrameView):
-    """The motion of a body, that of its frame where nothing else is said."""
+    """The motion of a body, by default of its frame."""
 
     def __init__(self, course: MotionHistory, body: Body):
         super().__init__(course, body.at())
@@ -74,7 +74,7 @@ class BodyView(FrameView):
 
     @property
     def center(self) -> np.ndarray:
-        """Where the centre of mass is."""
+        """Position of the centre of mass."""
         return self.at(self.body.center).position
 
     @property
@@ -85,7 +85,7 @@ class BodyView(FrameView):
         return self._course.values(energies[:, number] if number >= 0 else np.zeros(len(energies)))
 
     def at(self, *place) -> FrameView:
-        """The motion of a point of the body, ``at(0.5, 0.0)``, or of a frame on it, ``at(crank.end)``."""
+        """Motion of a point of the body, ``at(0.5, 0.0)``, or of a frame on it, ``at(crank.end)``."""
         given = place[0] if len(place) == 1 else place
         if not isinstance(given, Frame):
             return FrameView(self._course, Frame(self.body, point(given, f"the point of body '{self.body.name}'")))
@@ -98,7 +98,7 @@ class BodyView(FrameView):
 
 
 class ForceAndTorque:
-    """A force and a torque over time, (3, nt) each; the torque about a point that moves along."""
+    """A force and a torque over time, (3, nt) each; the torque about a moving point."""
 
     def __init__(self, course: MotionHistory, wrench: Wrench, model: Any):
         self._course, self._wrench, self._model = course, wrench, model
@@ -123,7 +123,7 @@ class ForceAndTorque:
 
 
 class ForceView:
-    """What a force of the model does over time."""
+    """Effects of a force of the model over time."""
 
     def __init__(self, course: MotionHistory, force: Force):
         self._course, self.element = course, force
@@ -144,7 +144,7 @@ class ForceView:
 
     @property
     def power(self) -> np.ndarray:
-        """The power of all that it does, positive where it speeds the bodies up."""
+        """Total power, positive if it accelerates the bodies."""
         course = self._course
         return course.values(np.array([power_of(self.element, t, course.motion(i)) for i, t in enumerate(course.t)]))
 
@@ -164,7 +164,7 @@ class ForceView:
 
 
 class JointView(NamedCoordinates):
-    """The relative motion of the two bodies of a joint, and what it carries."""
+    """Relative motion of the two bodies of a joint, and its reaction."""
 
     def __init__(
         self,
@@ -194,22 +194,22 @@ class JointView(NamedCoordinates):
 
     @property
     def coordinates(self) -> np.ndarray:  # type: ignore[override]
-        """The coordinates of the joint as it was stated, (n, nt); angles count turns."""
+        """Coordinates of the user's joint, (n, nt); angles count turns."""
         return self._course.columns(coordinates_of(self._course, self.joint, self._counting))
 
     @property
     def rates(self) -> np.ndarray:  # type: ignore[override]
-        """Their rates; of Euler parameters, the angular velocity in the axes of the second frame."""
+        """Their rates; for Euler parameters, the angular velocity in the axes of the second frame."""
         return self._course.columns(rates_of(self._course, self.joint))
 
     @property
     def position(self) -> np.ndarray:
-        """Where the joint is, on its second body."""
+        """Position of the joint, on its second body."""
         return self._course.columns(self._course.position(self.joint.b))
 
     @property
     def reaction(self) -> ForceAndTorque:
-        """What the joint exerts on its second body: force, and torque about the joint, in the axes of the ground."""
+        """Reaction on the second body: force, and torque about the joint, in the axes of the ground."""
         return ForceAndTorque(self._course, self._forces().of(self.joint), self._course.model)
 
     def __repr__(self):
@@ -234,7 +234,7 @@ def _angles(turn: int, matrices: np.ndarray) -> np.ndarray:
 
 
 def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """The coordinates of a joint, (nt, n); `counting` gives a motion in which no step exceeds half a turn."""
+    """Coordinates of a joint, (nt, n); `counting` provides a motion in which no step exceeds half a turn."""
     distance = course.position(joint.b) - course.position(joint.a)
     shifts = np.einsum("tji,tj->ti", course.rotation(joint.a), distance)[:, list(joint.shifts)]
     if joint.turn == ANY_ROTATION:
@@ -246,7 +246,7 @@ def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], M
 
 
 def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """The angles of a joint up to rounding, turns included."""
+    """Angles of a joint including turns, up to rounding."""
     number = course.layout.number_in_tree(joint)
     if number is not None:
         end = course.layout.tree.first_q[number + 1]
@@ -267,7 +267,7 @@ def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionH
 
 
 def _parameters(matrices: np.ndarray) -> np.ndarray:
-    """Euler parameters that do not jump, the first of the first not negative."""
+    """Continuous Euler parameters, with nonnegative first component at the start."""
     from scipy.spatial.transform import Rotation
 
     p = Rotation.from_matrix(matrices).as_quat()[:, [3, 0, 1, 2]]

@@ -17,7 +17,7 @@ from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.kernels.functions import CodedFunction
 from daedal.problems.checks import check_real, set_checked
 from daedal.problems.compile import last_argument, with_known_params
-from daedal.problems.symbols import Driven
+from daedal.problems.symbols import Driven, given_params, named_params
 
 HOLDS = {"zero": "previous", "first": "linear"}
 """How samples are held between the points of a grid, and the kind of a table that does the same."""
@@ -29,12 +29,40 @@ class Course(NamedTuple):
     coefficients: np.ndarray  # (degree + 1,), or (degree + 1, m)
     since: float
 
+    @property
+    def is_course(self) -> bool:
+        """True, also in a trace, in which classes are replaced."""
+        return True
+
     def at(self, t):
         """The value at `t`."""
         s, value = t - self.since, self.coefficients[-1]
         for k in range(len(self.coefficients) - 2, -1, -1):
             value = value * s + self.coefficients[k]
         return value
+
+
+class SampledCourse(NamedTuple):
+    r"""A :class:`Course` as a function of the samples that determine it, :math:`\sum_k (w_k^T u) (t - t_0)^k`.
+
+    All pieces of a signal have one structure, so that equations that are differentiated by samples serve all of them.
+    """
+
+    values: np.ndarray  # (n,), or (n, m): all samples
+    weights: np.ndarray  # (degree + 1, n)
+    since: float
+
+    @property
+    def is_course(self) -> bool:
+        """True, also in a trace, in which classes are replaced."""
+        return True
+
+    def at(self, t):
+        """The value at `t`."""
+        weights = self.weights[0]
+        if len(self.weights) > 1:
+            weights = weights + (t - self.since) * self.weights[1]
+        return weights @ self.values
 
 
 class Signal:
@@ -62,6 +90,41 @@ class Signal:
         if self.coefficients.shape[1] == 1:
             return _plain(self.coefficients[i, 0])
         return Course(self.coefficients[i], float(self.begins[i]))
+
+    def sampled_course(self, t: float) -> Any:
+        """The same as a function of what can be differentiated by; nothing of a table."""
+        i = bisect_right(self._search, t)
+        return Course(self.coefficients[i], float(self.begins[i]))
+
+
+class Samples(Signal):
+    """A signal given by samples at increasing times, of the first one before these, and of the last one after them.
+
+    Parameters
+    ----------
+    times : array, shape (n,)
+    values : array, shape (n,) or (n, m)
+    hold : {"zero", "first"}
+    """
+
+    def __init__(self, times: np.ndarray, values: np.ndarray, hold: str):
+        self.values = values
+        degree = 0 if hold == "zero" else 1
+        coefficients = np.zeros((times.size + 1, degree + 1, *values.shape[1:]))
+        coefficients[0, 0], coefficients[1:, 0] = values[0], values
+        if degree:
+            coefficients[1:-1, 1] = (np.diff(values, axis=0).T / np.diff(times)).T
+        super().__init__(times, np.concatenate([times[:1], times]), coefficients)
+
+    def sampled_course(self, t: float) -> SampledCourse:
+        """What it is from `t` to its next break point, as a function of the samples."""
+        i = bisect_right(self._search, t)
+        weights = np.zeros((self.coefficients.shape[1], self.times.size))
+        weights[0, max(i - 1, 0)] = 1.0
+        if len(weights) > 1 and 0 < i < self.times.size:
+            rate = 1.0 / (self.times[i] - self.times[i - 1])
+            weights[1, i - 1 : i + 1] = -rate, rate
+        return SampledCourse(self.values, weights, float(self.begins[i]))
 
 
 def _plain(value: Any) -> Any:
@@ -273,12 +336,7 @@ def _held(pair: Any, shape: tuple[int, ...], hold: str, what: str) -> Signal:
             f"{what}: times must increase, but times[{i}] = {times[i]:g} is followed by {times[i + 1]:g}"
         )
     _check_shape(values.shape[1:], shape, f"each value of {what}")
-    degree = 0 if hold == "zero" else 1
-    coefficients = np.zeros((times.size + 1, degree + 1, *shape))
-    coefficients[0, 0], coefficients[1:, 0] = values[0], values
-    if degree:
-        coefficients[1:-1, 1] = (np.diff(values, axis=0).T / np.diff(times)).T
-    return Signal(times, np.concatenate([times[:1], times]), coefficients)
+    return Samples(times, values, hold)
 
 
 # --- functions of problems with inputs --------------------------------------------------------------------------------
@@ -323,7 +381,7 @@ def further_arguments(function: Any, places: Sequence[Any], t, driven: Driven) -
 
 def value_of(signal: Any, t) -> Any:
     """A signal at `t`, which may be a symbol."""
-    if isinstance(signal, Course):
+    if getattr(signal, "is_course", False):
         return signal.at(t)
     return signal(t) if callable(signal) else signal
 
@@ -438,6 +496,7 @@ def with_driven(
     if inputs is None:
         return None, params, {name: function for name, (function, _) in functions.items()}
     inputs = Inputs.of(inputs, _names(names))
+    _check_distinct(inputs, given_params(params))
     is_stated = isinstance(params, Driven)  # before: a function that takes the place of another is ours, or the user's
     driven = params if is_stated else Driven(params, dict(inputs.defaults))
     taken = {
@@ -447,6 +506,15 @@ def with_driven(
         for name, (function, stated) in functions.items()
     }
     return inputs, driven, taken
+
+
+def _check_distinct(inputs: Inputs, params: Any):
+    """Refuse inputs that are called what a parameter is."""
+    named = named_params(params)
+    known = named if named is not None else () if params is None else ("p",)
+    for name in inputs:
+        if name in known:
+            raise InvalidProblemError(f"inputs: '{name}' is the name of a parameter; give the input another one")
 
 
 def _names(names: Any) -> Sequence[str]:
@@ -504,15 +572,24 @@ def jumps_of(problem: Any) -> list[np.ndarray]:
     return [x.times for x in _signals(problem) if isinstance(x, Signal)]
 
 
-def at_piece(problem: Any, low: float) -> Any:
-    """The problem with its inputs as they are from `low` to their next break point; itself where they have none."""
+def at_piece(problem: Any, low: float, *, by_samples: bool = False) -> Any:
+    """The problem with its inputs as they are from `low` to their next break point; itself where they have none.
+
+    With `by_samples` those that are given by samples are functions of these, which can be differentiated.
+    """
     if not any(isinstance(x, Signal) for x in _signals(problem)):
         return problem
     if hasattr(problem, "in_each"):
-        return problem.in_each(lambda mode: at_piece(mode, low))
+        return problem.in_each(lambda mode: at_piece(mode, low, by_samples=by_samples))
     params = problem.params
-    courses = {name: x.course(low) if isinstance(x, Signal) else x for name, x in params.inputs.items()}
+    courses = {name: _course(x, low, by_samples) for name, x in params.inputs.items()}
     return with_known_params(problem, params._replace(inputs=courses))
+
+
+def _course(signal: Any, low: float, by_samples: bool) -> Any:
+    if not isinstance(signal, Signal):
+        return signal
+    return signal.sampled_course(low) if by_samples else signal.course(low)
 
 
 def _signals(problem: Any) -> list[Any]:

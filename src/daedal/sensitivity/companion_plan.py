@@ -1,8 +1,8 @@
-r"""Sensitivities of second-order DAEs, by way of the companion form.
+r"""Sensitivities of second-order DAEs via the companion form.
 
-With :math:`u = \dot x` for the variables of order 2 the problem :math:`F(t, x, \dot x, \ddot x, p) = 0` is one of first
-order in :math:`y = (x, u)`, whose variational equations are those of :mod:`daedal.sensitivity.variational`. Rows of y
-are those of the solution, so that nothing has to be carried back.
+With :math:`u = \dot x` for the variables of order 2 the problem :math:`F(t, x, \dot x, \ddot x, p) = 0` becomes one of
+first order in :math:`y = (x, u)`, whose variational equations are those of :mod:`daedal.sensitivity.variational`. Rows
+of y are those of the solution, so no conversion back is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from daedal.driver.second_order_plan import converted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, SecondOrderDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
@@ -34,7 +34,7 @@ class CompanionPlan(Plan):
     ----------
     problem : SecondOrderDAE
     settings : Settings
-        With what is wanted as `sensitivities`.
+        With the requested `sensitivities`.
     make_plan : callable
         ``make_plan(problem, settings)``, for the companion form with its sensitivities.
     """
@@ -45,17 +45,17 @@ class CompanionPlan(Plan):
             method = named_method(settings.method, settings.options)
             if not method.works_on("residual"):
                 raise InvalidProblemError(
-                    "sensitivities of a SecondOrderDAE are computed in its first-order form, by 'dassl', 'radau' and "
-                    f"others, not by {type(method).__name__}: leave method out"
+                    "sensitivities of a SecondOrderDAE are computed in its first-order form, by 'dassl', 'radau' "
+                    f"and others, not by {type(method).__name__}: omit method"
                 )
         self._inner: dict[bytes, SensitivityPlan] = {}
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether the values captured from outside are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._inner.values())
 
     def with_problem(self, problem: SecondOrderDAE) -> CompanionPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made again."""
+        """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         other = CompanionPlan(problem, self._settings, self._make_plan)
         for key, plan in self._inner.items():
             shared = plan.with_problem(plan.problem.with_params(problem.params))
@@ -92,7 +92,7 @@ class CompanionPlan(Plan):
 
 
 def companion(form: SecondOrderForm) -> ImplicitDAE:
-    """F = 0 and x' - u = 0 as a plain function of (t, y, y'), of the parameters as well, that can be traced."""
+    """F = 0 and x' - u = 0 as a traceable function of (t, y, y') and the parameters."""
     problem = form.problem
     assert problem.order is not None
     n, residual = problem.n, getattr(problem.residual, "original", problem.residual)
@@ -121,7 +121,7 @@ def companion(form: SecondOrderForm) -> ImplicitDAE:
 
 
 def _of_companion(event: Event, form: SecondOrderForm) -> Event:
-    """An event of x and x' as one of y and y'."""
+    """An event of x and x' as an event of y and y'."""
     function, second = event.function, form.problem.order == 2
     arguments = StateArguments(form.problem, form.problem.params is not None, False)
     standard, count = in_standard_form(function, arguments.of(function, f"event '{event.name}'"), False)

@@ -1,8 +1,8 @@
 r"""Consistent initial sensitivities.
 
-At the start :math:`F_y s + F_{y'} s' + F_p = 0` has to hold as well. Of s those combinations are found that
-:math:`F_{y'}` does not see, the algebraic variables, and with them :math:`s'`; the others keep the values that they
-were given, 0 for parameters.
+At the start :math:`F_y s + F_{y'} s' + F_p = 0` must hold as well. Of s, the components in the kernel of
+:math:`F_{y'}`, the algebraic variables, are determined together with :math:`s'`; the others keep their given values, 0
+for parameters.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
+from daedal.problems import SemiExplicitDAE
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.evaluate import evaluate
 
-_REGULAR = 1e-9  # smallest singular value in relation to the largest, of scaled matrices
-_FREE = 1e6  # how much farther algebraic variables may go than others
-_COARSE, _SHARP = 1e-9, 1e-13  # of the largest value, to which consistent values are found
-_ARTIFICIAL = 1e-12  # step of large problems, shorter than anything that happens
-_ROUNDOFF = 1e-6  # what may be left of the equations, in units of their terms
+_REGULAR = 1e-9  # smallest singular value relative to the largest, of scaled matrices
+_FREE = 1e6  # weight ratio that lets algebraic variables move farther than others
+_COARSE, _SHARP = 1e-9, 1e-13  # relative to the largest value, precision of consistent values
+_ARTIFICIAL = 1e-12  # step for large problems, shorter than any time scale
+_ROUNDOFF = 1e-6  # largest residual of the equations, in units of their terms
 
 
 def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
-    """s and s' at the start, each (m, n), from the values that were given; `problem` is the variational one."""
+    """s and s' at the start, each (m, n), from given values; `problem` is the variational problem."""
     n, m = y0.size, s0.shape[0]
     known = of_index_2(plan, t0, y0, yp0, s0) if plan.is_half_explicit else None
     if known is not None:
@@ -39,6 +40,10 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     if _is_regular(combined):
         found = np.linalg.solve(combined, -left.T).T
         return s0 + np.where(algebraic, found, 0.0), np.where(algebraic, 0.0, found)
+    if isinstance(plan.problem, SemiExplicitDAE) and plan.variational.is_exact and not plan.is_half_explicit:
+        known = of_index_2(plan, t0, y0, yp0, s0)
+        if known is not None:
+            return known
     free = _null_space(e)
     matrix = np.hstack([a @ free, e])
     found = np.linalg.lstsq(matrix, -left.T, rcond=1e-12)[0]
@@ -53,7 +58,7 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
 
 
 def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray, order: int):
-    """The same for a problem whose constraints appear when all equations are differentiated so often."""
+    """The same for problems of higher index, with this many differentiations of all equations."""
     from daedal.index.structure.system_equations import SystemEquations
     from daedal.initial.jet import consistent_jet
 
@@ -65,10 +70,10 @@ def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndar
 
 
 def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
-    r"""s and s' of y' = f(t, y, z), 0 = g(t, y), for half-explicit methods; None where the index is not 2.
+    r"""s and s' of y' = f(t, y, z), 0 = g(t, y); None where the index is not 2.
 
-    s moves as little as possible to :math:`g_y s + g_p = 0`, which differentiated in time gives :math:`\sigma`, with
-    the matrix :math:`g_y f_z`. Nobody asks for :math:`\sigma'`, which is 0 here.
+    s moves as little as possible to satisfy :math:`g_y s + g_p = 0`, whose time derivative determines :math:`\sigma`
+    with the matrix :math:`g_y f_z`. :math:`\sigma'` is not used and set to 0.
     """
     n, n_y, m = y0.size, plan.problem.n_y, s0.shape[0]
     function: Any = plan.variational.problem.residual
@@ -84,7 +89,7 @@ def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.nda
     s[:, n_y:] = 0.0
 
     def left() -> np.ndarray:
-        """What is left of all equations without slopes: -f and its derivatives, g and its derivatives."""
+        """Residual of all equations without slopes: -f and its derivatives, g and its derivatives."""
         values = problem.evaluate(t0, np.concatenate([y0, s.ravel()]), np.zeros((1 + m) * n))
         return values[n:].reshape(m, n)
 
@@ -104,7 +109,7 @@ def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.nda
 
 
 def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
-    """By Newton's method with the matrix of the integration, for an artificial step (BCP section 7.5)."""
+    """Newton's method with the iteration matrix of the integration, for an artificial step (BCP section 7.5)."""
     from daedal.initial.newton_start import newton_initial
     from daedal.methods.workspace import Workspace
 
@@ -117,14 +122,14 @@ def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0:
     found = newton_initial(Workspace(problem), t0, y, yp, np.tile(algebraic, 1 + m), step, _COARSE * sizes)
     if not found.converged:
         raise InconsistentInitialError(
-            f"no consistent initial sensitivities were found at t = {t0:g}: Newton's method did not converge. Remedy: "
-            "say which variables are algebraic (algebraic=...), or give initial_sensitivities"
+            f"no consistent initial sensitivities were found at t = {t0:g}: Newton's method did not converge. "
+            "Remedy: declare the algebraic variables (algebraic=...), or give initial_sensitivities"
         )
     return found.y[n:].reshape(m, n), found.yp[n:].reshape(m, n)
 
 
 def _to_constraints(e: np.ndarray, a: np.ndarray, left: np.ndarray, algebraic: np.ndarray) -> np.ndarray:
-    """The shortest change of differential variables with which equations hold that contain nothing else."""
+    """Smallest change of differential variables that satisfies the equations in these alone."""
     rows = _null_space(np.hstack([e, a[:, algebraic]]).T).T
     change = np.zeros_like(left)
     if rows.size:
@@ -133,10 +138,10 @@ def _to_constraints(e: np.ndarray, a: np.ndarray, left: np.ndarray, algebraic: n
 
 
 def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray, np.ndarray], algebraic: np.ndarray):
-    """Derivatives of the hidden constraints hold as well: from the derivative array of the variational equations.
+    """Derivatives of the hidden constraints must hold as well: from the derivative array of the variational equations.
 
-    The solution itself stays as it is. Of its sensitivities those of algebraic variables move first, the others as
-    little as possible.
+    The solution itself is kept. Of its sensitivities those of algebraic variables move first, the others as little as
+    possible.
     """
     from daedal.initial.consistent import consistent_initial
 
@@ -145,7 +150,7 @@ def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray
     itself = np.arange(n * (1 + m)) < n
     size = max(1.0, float(np.max(np.abs(point[0]), initial=0.0)))
     weights = size * np.tile(np.where(algebraic, _FREE, 1.0), 1 + m)
-    try:  # what is differential stays where it is
+    try:  # keep the differential variables
         held = itself | ~np.tile(algebraic, 1 + m)
         y, yp = consistent_initial(plain, t0, point, fixed=held, atol=_COARSE * weights)
         return y[n:].reshape(m, n), yp[n:].reshape(m, n)
@@ -164,13 +169,13 @@ def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray
 
 
 def _is_of_index_1(e: np.ndarray, a: np.ndarray) -> bool:
-    """Whether E + h A is as regular as its parts for small h: the equations fix what E does not see."""
+    """Whether E + h A is as regular as its parts for small h, so that the equations determine the kernel of E."""
     left, right = _null_space(e.T), _null_space(e)
     return right.shape[1] == 0 or _is_regular(left.T @ a @ right)
 
 
 def _null_space(e: np.ndarray) -> np.ndarray:
-    """Orthonormal vectors v with E v = 0."""
+    """Orthonormal basis of the kernel of E."""
     if not e.size:
         return np.zeros((e.shape[1], 0))
     _, sizes, rows = np.linalg.svd(e)

@@ -1,4 +1,4 @@
-"""What is differentiated by what: parameters and initial values by name or index, as columns."""
+"""Variables of differentiation: parameters and initial values by name or index, as columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
-from daedal.symbolic.tracing.parameters import ParameterLayout
+from daedal.problems.symbols import Driven
+from daedal.symbolic.tracing.parameters import ParameterLayout, is_internal
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,13 @@ class Column:
 
 
 class ParameterNumbers:
-    """The numbers among parameters of any structure, by position and by name.
+    """The numbers in parameters of any structure, by position and by name.
 
     Parameters
     ----------
     params : object
     all_numbers : bool
-        Whether whole numbers are among them.
+        Whether there are integers among them.
     """
 
     def __init__(self, params: Any, all_numbers: bool = False):
@@ -46,16 +47,16 @@ class ParameterNumbers:
 
     @classmethod
     def of(cls, problem: Any) -> ParameterNumbers:
-        """Those of a problem, as a trace of its functions has them."""
+        """The numbers of a problem's parameters, as its traced functions have them."""
         return cls(problem.params, any(map(is_compiled, vars(problem).values())))
 
     @cached_property
     def labels(self) -> list[str]:
-        """Their names."""
+        """Names of the numbers."""
         return [] if self.layout is None else self.layout.labels(self._params)
 
     def changed(self, changes: Mapping[int, float]) -> Any:
-        """The parameters with other numbers at these positions."""
+        """The parameters with the numbers at these positions replaced."""
         numbers = self.values.copy()
         for position, value in changes.items():
             numbers[position] = value
@@ -64,22 +65,22 @@ class ParameterNumbers:
 
 @dataclass(frozen=True, eq=False)
 class Differentiation:
-    """A problem, what it is differentiated by, and how the driver solves it without sensitivities.
+    """A problem, its variables of differentiation, and its plan without sensitivities.
 
     Attributes
     ----------
     problem : object
-        With parameters that can be varied.
+        With variable parameters.
     wanted : SensitivityRequest
     settings : Settings
-        Those without sensitivities.
+        Settings without sensitivities.
     make_plan : callable
         ``make_plan(problem, settings)``, the driver's.
     primal : Plan
-        The plan of the problem alone.
+        Plan of the problem without sensitivities.
     columns : tuple of Column
     starts : numpy.ndarray, shape (m, n)
-        d(initial values) / d(column) as they were given.
+        d(initial values) / d(column) as given.
     """
 
     problem: Any
@@ -92,7 +93,7 @@ class Differentiation:
 
     @classmethod
     def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Differentiation:
-        """What `settings` ask for."""
+        """The differentiation requested in `settings`."""
         wanted = settings.sensitivities
         assert wanted is not None
         problem, bare = with_floats(problem), replace(settings, sensitivities=None)
@@ -102,20 +103,20 @@ class Differentiation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of the columns."""
+        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
     def with_problem(self, problem: Any) -> Differentiation | None:
-        """The same for a problem with other parameters, or None if its plan must be made again."""
+        """The same for a problem with other parameters, or None if its plan must be rebuilt."""
         problem = with_floats(problem)
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)
 
-    # --- what the driver's plan knows ---------------------------------------------------------
+    # --- properties of the plan ---------------------------------------------------------------------------------------
 
     @property
     def words(self) -> dict[str, str]:
-        """How functions are evaluated."""
+        """Description of how functions are evaluated."""
         traced = self.primal.traced
         return {} if traced is None else dict(traced.words)
 
@@ -126,18 +127,18 @@ class Differentiation:
 
 
 def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
-    """What was asked for as columns, in the same order."""
+    """The requested quantities as columns, in the same order."""
     known = ParameterNumbers.of(problem).labels
     labels = [problem.label(i) for i in range(problem.n)]
     names = wanted.names
     if names is True:
         if isinstance(problem, HessenbergDAE):
             raise InvalidProblemError(
-                "sensitivities=True asks for all parameters, and a HessenbergDAE has none: name initial values, such "
-                f"as '{labels[0]}(0)'"
+                "sensitivities=True requests all parameters, and a HessenbergDAE has none: name initial values, "
+                f"such as '{labels[0]}(0)'"
             )
-        _require_parameters(known)
-        names = known
+        names = [label for label in known if not is_internal(label)]
+        _require_parameters(names)
     elif isinstance(names, (str, int, np.integer)):
         names = [names]
     found = [column for name in names for column in _found(name, known, labels)]
@@ -147,15 +148,16 @@ def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
     return found
 
 
-def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
-    """Names of parameters that there are, for problems that have no initial values among them."""
-    found = [column.name for name in names for column in _found(name, known, [])]
+def require_known(names: list[Any], known: list[str], starts: list[str]) -> tuple[str, ...]:
+    """Names of parameters and initial values that there are, for problems with modes."""
+    variables = [name.removesuffix("(0)") for name in starts]
+    found = [column.name for name in names for column in _found(name, known, variables)]
     _require_some(found)
     return tuple(dict.fromkeys(found))
 
 
 def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> np.ndarray:
-    """d(initial values) / d(parameter) as they were given, one row for each column."""
+    """d(initial values) / d(parameter) as given, one row per column."""
     start = np.zeros((len(columns), n))
     for row, column in zip(start, columns, strict=True):
         if column.variable is not None:
@@ -178,21 +180,29 @@ def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> n
 
 
 def scales(columns: Sequence[Column], numbers: np.ndarray, y0: np.ndarray) -> np.ndarray:
-    """The sizes of parameters, in which their sensitivities are measured: 1 where a parameter vanishes."""
-    sizes = [abs(numbers[c.position]) if c.position is not None else abs(y0[c.variable]) for c in columns]
-    return np.array([size or 1.0 for size in sizes])
+    """Sizes of the parameters as units of their sensitivities: 1 if a parameter vanishes."""
+    return np.array([_size(column, numbers, y0) or 1.0 for column in columns])
+
+
+def _size(column: Column, numbers: np.ndarray, y0: np.ndarray) -> float:
+    if column.position is not None:
+        return float(abs(numbers[column.position]))
+    return 0.0 if column.variable is None else float(abs(y0[column.variable]))
 
 
 def with_floats(problem: Any) -> Any:
-    """The problem with parameters that can be varied."""
+    """The problem with variable parameters."""
     params = as_floats(problem.params)
     return problem if params is problem.params else problem.with_params(params)
 
 
 def as_floats(params: Any) -> Any:
-    """Parameters whose whole numbers are floats, so that they can be varied; other structures stay as they are."""
+    """Parameters with integers converted to floats, so that they can be varied; other structures are unchanged."""
     if isinstance(params, bool) or params is None:
         return params
+    if isinstance(params, Driven):
+        given = as_floats(params.given)
+        return params if given is params.given else params._replace(given=given)
     if isinstance(params, (int, np.integer)):
         return float(params)
     if isinstance(params, np.ndarray) and params.dtype.kind in "iu":
@@ -214,14 +224,16 @@ def _require_some(found: Sequence[Any]):
 def _require_parameters(known: list[str]):
     if not known:
         raise InvalidProblemError(
-            "sensitivities are asked for, but the problem was stated without parameters: state it with params=..., as "
-            "the last argument of its functions, or name initial values such as 'x(0)'"
+            "sensitivities are requested, but the problem has no parameters: define it with params=..., as the "
+            "last argument of its functions, or name initial values such as 'x(0)'"
         )
 
 
 def entries_of(name: str, labels: Sequence[str]) -> list[str]:
-    """The numbers that a name stands for: its own, or those of the vector or mapping that bears it."""
-    return [name] if name in labels else [label for label in labels if label.startswith((f"{name}[", f"{name}."))]
+    """Positions of the numbers selected by a name: its own, or those of the vector or mapping of that name."""
+    if name in labels:
+        return [name]
+    return [label for label in labels if label.startswith((f"{name}[", f"{name}.")) and not is_internal(label)]
 
 
 def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
@@ -245,5 +257,5 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
 
 
 def unknown_quantity(name: str, known: Sequence[str], variables: Sequence[str], where: str) -> UnknownNameError:
-    """The error about a name that is neither a parameter nor an initial value ``"x(0)"``."""
+    """Error about a name that is neither a parameter nor an initial value ``"x(0)"``."""
     return unknown_name(name, [*known, *(f"{one}(0)" for one in variables)], "parameter or initial value", where)

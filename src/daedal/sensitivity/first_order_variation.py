@@ -1,9 +1,9 @@
-"""Sensitivities of first-order problems: the variational equations are integrated beside the problem.
+"""Sensitivities of first-order problems: variational equations integrated together with the problem.
 
-Newton's matrix of both is block triangular with equal blocks on its diagonal. DASSL and Radau do without the others:
-one factorisation serves all, and what is neglected is nilpotent (Maly and Petzold's simultaneous corrector). Rosenbrock
-methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit and
-half-explicit methods take the equations in the form of :mod:`daedal.sensitivity.explicit`.
+Newton's matrix of both is block triangular with equal blocks on its diagonal. DASSL and Radau omit the off-diagonal
+blocks: one factorisation serves all, and the neglected part is nilpotent (Maly and Petzold's simultaneous corrector).
+Rosenbrock methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit
+and half-explicit methods use the equations in the form of :mod:`daedal.sensitivity.explicit`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial, split_initial
 from daedal.initial.variable_kinds import partials_of
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
@@ -46,15 +46,15 @@ from daedal.symbolic.tracing.problem import traced_problem
 from daedal.symbolic.tracing.traced_first_order import traced_implicit
 
 UNTESTED = 1e100
-"""An absolute tolerance that everything meets, for methods whose error test takes no mask."""
-_LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
+"""An absolute tolerance that is always met, for methods whose error test has no mask."""
+_LARGEST_STEP_IN_ONE = 24  # number of unknowns, sensitivities included, up to which a Rosenbrock step is one function
 _MOST_ITERATIONS = 20
-_INSIDE = (0.25, 0.5, 0.75)  # of a stretch, where its branches are looked up
+_INSIDE = (0.25, 0.5, 0.75)  # fractions of an arc at which its branches are determined
 
 
 @dataclass
 class Kept:
-    """What is made in the first run and serves all plans that differ in the values of the parameters alone."""
+    """Objects created in the first run and shared by all plans that differ only in parameter values."""
 
     plan: Any = None
     problem: Any = None  # the variational equations as machine code
@@ -62,39 +62,39 @@ class Kept:
 
 
 class FirstOrderVariation(Variation):
-    """The variational equations of an ImplicitDAE or a SemiExplicitDAE, and how they are integrated.
+    """Variational equations of an ImplicitDAE or a SemiExplicitDAE, and their integration.
 
     Parameters
     ----------
     given : Differentiation
     variational : Variational, optional
-        The equations; exact ones by default, or differences where functions cannot be traced.
+        The equations; exact by default, or by differences if functions cannot be traced.
     """
 
     def __init__(self, given: Differentiation, variational: Variational | None = None):
         self.given = given
         self.variational = _variational(given) if variational is None else variational
         self._kept = Kept()
-        self._judged: ReducedForm | None = None  # what the start has asked for
+        self._judged: ReducedForm | None = None  # reduced form required by the start
 
     @property
     def problem(self) -> Any:
-        """What is differentiated."""
+        """The differentiated problem."""
         return self.given.problem
 
     @property
     def m(self) -> int:
-        """How many sensitivities there are."""
+        """Number of sensitivities."""
         return len(self.given.columns)
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Of the parameters in the variational equations."""
+        """Layout of the parameters in the variational equations."""
         return self.variational.layout
 
     @property
     def dependencies(self) -> Dependencies:
-        """What the functions have read outside of their arguments."""
+        """External values read by the functions."""
         return self.variational.dependencies
 
     def with_given(self, given: Differentiation) -> FirstOrderVariation:
@@ -108,7 +108,7 @@ class FirstOrderVariation(Variation):
     # --- plans ------------------------------------------------------------------------------------------------------
 
     def _takes_copies(self) -> bool:
-        """Whether one matrix serves the problem and its sensitivities, which the method decides."""
+        """Whether the method uses one matrix for the problem and its sensitivities."""
         bare, total = self.given.settings, self.variational.problem.n
         if not is_automatic(bare):
             return self._method.takes_copies
@@ -116,7 +116,7 @@ class FirstOrderVariation(Variation):
         return total > _LARGEST_STEP_IN_ONE or sharp or bare.fixed_step is not None or not self.variational.is_exact
 
     def _plan(self, settings: Settings) -> Any:
-        """The plan for the variational equations, for the tolerances of one run."""
+        """The plan for the variational equations with the tolerances of one run."""
         if self._judged is not None:
             return self._judged.enlarged(self.numbered(self.variational.problem), 1 + self.m, settings)
         if not self.given.primal.as_stated:
@@ -125,14 +125,14 @@ class FirstOrderVariation(Variation):
         if kept.plan is None:
             problem = self.traced_problem() if self.explicit is None else self._traced_explicit(self.explicit)
             kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
-            _ = kept.plan.names  # of all unknowns, once for all runs
+            _ = kept.plan.names  # names of all unknowns, created once for all runs
         plan = kept.plan.with_problem(self.numbered(kept.plan.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
         return plan
 
     def traced_problem(self) -> ImplicitDAE:
-        """The variational equations as machine code, with the matrix that the method takes."""
+        """The variational equations as machine code, with the matrix form of the method."""
         if self._kept.problem is None:
             problem = self.variational.problem
             if self._takes_copies():
@@ -144,21 +144,21 @@ class FirstOrderVariation(Variation):
 
     @property
     def explicit(self) -> ExplicitForm | None:
-        """The variational equations for a method that does not take residuals."""
+        """The variational equations for a method that does not use residuals."""
         if is_automatic(self.given.settings) or self._method.works_on("residual"):
             return None
         if self._kept.explicit is None:
             if isinstance(self.problem, SemiExplicitDAE) and not self.variational.is_exact:
                 raise InvalidProblemError(
-                    f"sensitivities by {type(self._method).__name__} need exact derivatives of the constraints, and "
-                    "functions cannot be traced, or compile='never' was given: use method='dassl' or 'radau'"
+                    f"sensitivities by {type(self._method).__name__} need exact derivatives of the constraints, "
+                    "but functions cannot be traced, or compile='never' was given: use method='dassl' or 'radau'"
                 )
             self._kept.explicit = ExplicitForm(self.problem, self.variational)
         return self._kept.explicit
 
     @property
     def is_half_explicit(self) -> bool:
-        """Whether stages impose the constraints."""
+        """Whether constraints are imposed at the stages."""
         return self.explicit is not None and isinstance(self.problem, SemiExplicitDAE)
 
     def _traced_explicit(self, form: ExplicitForm) -> Any:
@@ -167,7 +167,7 @@ class FirstOrderVariation(Variation):
 
     @property
     def _method(self) -> Any:
-        """The method that was asked for, DASSL where options of it were."""
+        """The requested method, or DASSL if DASSL options were given."""
         return named_method(
             "dassl" if self.given.settings.method == "auto" else self.given.settings.method, self.given.settings.options
         )
@@ -183,15 +183,15 @@ class FirstOrderVariation(Variation):
         return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
 
     def numbered(self, problem: Any) -> Any:
-        """A problem with the parameters of this plan, as numbers."""
-        if problem.params is None:  # differences know the parameters themselves
+        """A problem with the parameters of this plan as numbers."""
+        if problem.params is None:  # the difference form holds its own parameters
             return problem
         return with_numbers(problem, self.variational.numbers(self.problem.params))
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
     def at_start(self, request: Request) -> FirstOrderVariation:
-        """In other unknowns where the start asks for them."""
+        """The equations in the reduced form, if the start requires it."""
         judged = self.given.primal.judged(request)
         if judged is None or judged.form is None:
             return self
@@ -200,7 +200,7 @@ class FirstOrderVariation(Variation):
         return other
 
     def base(self, request: Request) -> Solution | None:
-        """The solution alone where events or switches may interrupt it."""
+        """The solution alone if events or switches may interrupt it."""
         if request.settings.events is None and not self.given.switches(request.settings):
             return None
         return self.given.primal.solve(request)
@@ -221,12 +221,12 @@ class FirstOrderVariation(Variation):
         return replace(found, **kept, message=" ".join([base.message, *self.notes]))
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Solution:
-        """The solution with its sensitivities, over an interval in which nothing jumps."""
+        """The solution with its sensitivities, over an interval without jumps."""
         y0, yp0 = self.start(request)
         return self.stretch(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
 
     def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
-        """Consistent y0 and y0', as the problem without sensitivities begins."""
+        """Consistent y0 and y0', as for the problem without sensitivities."""
         t0 = request.span[0]
         if self.given.primal.as_stated:
             plan = self.given.primal.inner
@@ -238,7 +238,7 @@ class FirstOrderVariation(Variation):
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
 
     def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
-        """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
+        """The solution with its sensitivities from a consistent start, over an interval without jumps."""
         t0, initial = request.span[0], request.initial
         settings = self._tolerances(with_corrector(request.settings, self.given.wanted), y0)
         problem = self.numbered(self.variational.problem)
@@ -275,7 +275,7 @@ class FirstOrderVariation(Variation):
         return not is_automatic(self.given.settings) and self._method.begins_with_slopes
 
     def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
-        """Sensitivities have the relative tolerance of their variable, and its absolute one over the parameter."""
+        """Sensitivities use the relative tolerance of their variable, and the absolute one over the parameter."""
         n, m = self.problem.n, self.m
         rtol, atol = check_tolerances(n, settings.rtol, settings.atol)
         numbers = self.variational.numbers(self.problem.params)
@@ -290,15 +290,15 @@ class FirstOrderVariation(Variation):
         )
 
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
-        """Those of the form; without a mask, sensitivities are left out of the error test by their tolerance."""
+        """Tolerances of the explicit form; without a mask, a large one excludes sensitivities from the error test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
         if not self.given.wanted.control:
-            n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # what is left out counts in mean squares
+            n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # excluded components still count in the mean square
             rtol[:n], atol[:n], atol[n:] = share * rtol[:n], share * atol[:n], UNTESTED
         return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
-        """The solution of the problem itself, which holds its sensitivities."""
+        """The solution of the problem itself, with its sensitivities attached."""
         problem, m, nt = self.problem, self.m, found.t.size
         n = problem.n
         if self.explicit is not None:
@@ -326,7 +326,7 @@ class FirstOrderVariation(Variation):
 
     @property
     def words(self) -> FunctionTable:
-        """How functions and their derivatives were evaluated."""
+        """Description of how functions and their derivatives were evaluated."""
         how = "exact derivatives" if self.variational.is_exact else "differences"
         return FunctionTable(self.given.words | {"sensitivities": how})
 
@@ -343,7 +343,7 @@ class FirstOrderVariation(Variation):
 
 
 def first_order_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> SensitivityPlan:
-    """The plan of an ImplicitDAE or a SemiExplicitDAE with the sensitivities that `settings` ask for."""
+    """The plan of an ImplicitDAE or a SemiExplicitDAE with the sensitivities requested in `settings`."""
     assert settings.sensitivities is not None
     settings = with_corrector(settings, settings.sensitivities)
     if settings.fixed_step is not None and settings.formulation == "auto":
@@ -352,7 +352,7 @@ def first_order_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
 
 
 class BranchVariation(FirstOrderVariation):
-    """The same with its switches set by data: on the branches that a stretch of one run is on."""
+    """Variational equations with switches set by data, on the branches of one arc."""
 
     def __init__(self, plain: FirstOrderVariation):
         given = plain.given
@@ -361,7 +361,7 @@ class BranchVariation(FirstOrderVariation):
         self.modes = np.full(len(self.variational.switches), np.nan)
 
     def numbered(self, problem: Any) -> Any:
-        """A problem with parameters and modes, as numbers."""
+        """A problem with parameters and modes as numbers."""
         return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
 
     def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:
@@ -376,7 +376,7 @@ class BranchVariation(FirstOrderVariation):
         return self.variational.switch_values(t, *point, self._with_modes(given))
 
     def set_between(self, base: Solution, a: float, b: float):
-        """Take the branches that a solution is on between two times."""
+        """Select the branches on which a solution lies between two times."""
         self.modes[:] = np.nan
         found = []
         for share in _INSIDE:
@@ -425,14 +425,14 @@ def _variational(given: Differentiation) -> Variational:
 
 
 def with_corrector(settings: Settings, wanted: SensitivityRequest) -> Settings:
-    """Settings whose method finds sensitivities in the way that is wanted, as a step of DASSL or Radau can."""
+    """Settings whose method uses the requested corrector for sensitivities, as DASSL and Radau support."""
     if wanted.corrector in ("auto", "simultaneous"):
         return settings
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dassl" if automatic else settings.method, settings.options)
     if not method.takes_copies:
         raise InvalidProblemError(
-            f"sensitivity_method='{wanted.corrector}' is for 'dassl' and 'radau', not for {type(method).__name__}"
+            f"sensitivity_method='{wanted.corrector}' applies to 'dassl' and 'radau', not to {type(method).__name__}"
         )
     return replace(settings, method=replace(method, corrector=wanted.corrector), options={})
 

@@ -1,7 +1,7 @@
-"""Sensitivities of first-order problems through hidden switches: stretch by stretch, on the branches that they took.
+"""Sensitivities of first-order problems through hidden switches: arc by arc, on the branches taken.
 
 Between two switches the equations are those of one branch, set by data (:mod:`daedal.symbolic.modes`); at a switch the
-state goes on, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:`daedal.sensitivity.jumps`).
+state is continuous, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:`daedal.sensitivity.jumps`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Unfollowed(Exception):
 
 
 def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solution:
-    """The solution `base` with sensitivities that jump at its switches; `moded` are those on set branches."""
+    """The solution `base` with sensitivities that jump at its switches; `moded` are those on fixed branches."""
     walk = _SwitchWalk(moded, request, base)
     pieces = walk.pieces()
     values, slopes = walk.at_output(pieces)
@@ -37,7 +37,7 @@ def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solu
 
 
 class _SwitchWalk:
-    """From switch to switch."""
+    """Integration from switch to switch."""
 
     def __init__(self, plan: Any, request: Request, base: Solution):
         self.plan, self.request, self.base = plan, request, base
@@ -47,7 +47,7 @@ class _SwitchWalk:
         self.edges = [request.span[0], *(inside if request.sign > 0.0 else inside[::-1]), end]
 
     def pieces(self) -> list[Solution]:
-        """The stretches."""
+        """The arcs."""
         plan, sign, found = self.plan, self.request.sign, []
         y, yp = plan.start(self.request)
         total, tau = plan.given.starts, np.zeros(plan.m)
@@ -97,14 +97,14 @@ class _SwitchWalk:
         if grazing:
             name = plan.variational.switches[fired].name
             warn(
-                f"sensitivities do not exist behind t = {b:.6g}, where the solution only touches the surface of "
-                f"'{name}': they are nan from there on",
+                f"sensitivities do not exist after t = {b:.6g}, where the solution only touches the surface of "
+                f"'{name}': they are NaN from there on",
                 SensitivityWarning,
             )
         return tau
 
     def at_output(self, pieces: list[Solution]) -> tuple[np.ndarray, np.ndarray]:
-        """Values and slopes at the output points; at a switch those before it."""
+        """Values and slopes at the output points; at a switch the left-sided ones."""
         sign, t = self.request.sign, self.base.t
         which = np.searchsorted(sign * np.array(self.edges[1:-1]), sign * t, side="left")
         n, m = self.plan.given.problem.n, self.plan.m

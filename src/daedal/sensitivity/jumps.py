@@ -1,6 +1,6 @@
-r"""Times of events as functions of parameters, and how sensitivities jump there.
+r"""Times of events as functions of parameters, and the resulting jumps of sensitivities.
 
-A guard :math:`g(t, y, p)` ends a mode at :math:`t^*(p)`, and a reset map R takes the state over:
+A guard :math:`g(t, y, p)` ends a mode at :math:`t^*(p)`, and a reset map R maps the state:
 
 .. math::
 
@@ -12,8 +12,8 @@ A guard :math:`g(t, y, p)` ends a mode at :math:`t^*(p)`, and a reset map R take
 chapter 7). Where the guard is only touched, :math:`g_t + g_y y' = 0`, there is no derivative. An event that changes
 nothing has the same :math:`\tau`.
 
-Guards and reset maps are functions of a user's; they are differentiated along one direction each, by the central
-formula of order 4.
+Guards and reset maps are user functions; they are differentiated along one direction each, by the central formula of
+order 4.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from daedal.sensitivity.differentiation import Differentiation, ParameterNumbers
 
 Guard = Callable[["Point"], np.ndarray]
 SHARE = float(np.finfo(float).eps) ** 0.2
-_FASTER = 1e3  # than time and parameters a state may change, to be the measure
+_FASTER = 1e3  # largest ratio of a state's rate to those of time and parameters for choosing the step
 CENTRAL_4 = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 GRAZING = 1e-4
-"""Rate of a guard, as a fraction of its size over the stretch, below which it is only touched."""
-_SAMPLES = 9  # points of a stretch at which the size of a guard is looked for
+"""Rate of a guard, as a fraction of its size over the arc, below which it counts as touched only."""
+_SAMPLES = 9  # number of points of an arc at which the size of a guard is evaluated
 
 
 class SensitivityWarning(UserWarning):
-    """A sensitivity does not exist, or is not known, from some time on."""
+    """From some time on, a sensitivity does not exist or is unknown."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A time, a state and the parameters, or a direction in which they change."""
+    """A time, a state and parameters, or a direction of change of these."""
 
     t: float
     y: np.ndarray
     theta: np.ndarray
 
     def moved(self, along: Point, length: float) -> Point:
-        """The point so far along a direction."""
+        """The point displaced by this amount along a direction."""
         return Point(self.t + length * along.t, self.y + length * along.y, self.theta + length * along.theta)
 
 
@@ -75,9 +75,9 @@ def derivative_along(function: Callable[[Point], np.ndarray], at: Point, along: 
 def event_time(
     guard: Guard, at: Point, slope: np.ndarray, s: np.ndarray, time_scale: float, size: float
 ) -> tuple[np.ndarray, bool]:
-    """The derivatives of the time of an event, one for each row of `s`, and whether the guard is only touched.
+    """Derivatives of the time of an event, one per row of `s`, and whether the guard is only touched.
 
-    `size` is that of the guard over the stretch of length `time_scale` which it ends.
+    `size` is the size of the guard over the arc of length `time_scale` that it ends.
     """
     none = np.zeros_like(at.theta)
     rates = derivative_along(guard, at, Point(1.0, slope, none), time_scale)
@@ -98,25 +98,25 @@ def _largest(values: np.ndarray) -> float:
 
 
 def refuse_sliding(solution: Any):
-    """Sensitivities follow no motion along hidden surfaces, on which they obey the equations of the surface."""
+    """Raise for sliding along hidden surfaces, where sensitivities obey the equations of the surface."""
     found = getattr(solution, "slides_from", None)
     if found is not None:
         raise InvalidProblemError(
             f"sensitivities are not computed along hidden surfaces, and from t = {found[0]:.6g} on the solution slides "
-            f"along that of '{found[1]}'. Remedy: state the branches as daedal.Filippov or daedal.Friction, whose "
-            "sensitivities follow sliding and sticking"
+            f"along that of '{found[1]}'. Remedy: state the branches as daedal.hybrid.Filippov or "
+            "daedal.hybrid.Friction, whose sensitivities follow sliding and sticking"
         )
 
 
 def warn_of_switches(events: Sequence[Any]):
-    """Warn where the equations have passed to another branch: sensitivities may jump there, which is not followed."""
+    """Warn if the equations have changed branch: jumps of sensitivities there are not followed."""
     passed = [event for event in events if event.kind != "event"]
     if passed:
         warn(
-            f"the equations pass to another branch at t = {passed[0].t:.6g}, '{passed[0].name}'"
-            f"{f' and {len(passed) - 1} times more' if len(passed) > 1 else ''}. Where their right sides jump there, "
-            "sensitivities jump as well, and that is not computed. Remedy: state the branches as modes of a "
-            "HybridProblem",
+            f"the equations change branch at t = {passed[0].t:.6g}, "
+            f"'{passed[0].name}'{f' and {len(passed) - 1} times more' if len(passed) > 1 else ''}. If their "
+            "right-hand sides jump there, sensitivities jump as well, which is not computed. Remedy: define the "
+            "branches as modes of a HybridProblem",
             SensitivityWarning,
         )
 
@@ -130,7 +130,7 @@ def size_between(guard: Guard, state: Callable[[float], np.ndarray], a: float, b
 def timed_events(
     given: Differentiation, slope: Callable[[float, np.ndarray, float], np.ndarray], request: Request, solution: Any
 ) -> list[EventRecord]:
-    """The events of a solution with the derivatives of their times; ``slope(t, y, sign)`` is y' of a state."""
+    """Events of a solution with the derivatives of their times; ``slope(t, y, sign)`` is y' of a state."""
     view, found = _View(given), []
     for record in solution.events:
         guard = None if record.kind != "event" else _function(view, request.settings.events, record)
@@ -158,7 +158,7 @@ def _state(solution: Any, t: float) -> np.ndarray:
 
 
 class _View:
-    """Functions of the state and of the parameters that are varied."""
+    """Functions of the state and of the varied parameters."""
 
     def __init__(self, given: Differentiation):
         self._problem, self._columns = given.problem, given.columns
@@ -167,7 +167,7 @@ class _View:
         self._made: tuple[bytes, StateForm] = self.theta.tobytes(), StateForm(given.problem)
 
     def form(self, theta: np.ndarray) -> StateForm:
-        """How functions are called with these parameters."""
+        """Call form of functions with these parameters."""
         if self._made[0] != theta.tobytes():
             values = zip(self._columns, theta.tolist(), strict=True)
             params = self._parameters.changed({c.position: x for c, x in values if c.position is not None})
@@ -177,7 +177,7 @@ class _View:
 
 
 def _function(view: _View, events: Any, record: EventRecord) -> Guard | None:
-    """The function of an event that has happened, as one of a point; None if it cannot be identified."""
+    """The function of a recorded event as a function of a point; None if it cannot be identified."""
     first = 0
     for event in named_events(events):
 

@@ -1,4 +1,4 @@
-"""Sensitivities through modes: the run first, then the variational equations of every stretch, with jumps between."""
+"""Sensitivities through modes: first the run, then the variational equations of every arc, with jumps between them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.driver.plan_stages import Plan
+from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, SensitivityRequest, Settings
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
+from daedal.hybrid.hybrid_run import ONLY_MODE, solve_between
 from daedal.hybrid.hybrid_solution import HybridSolution
 from daedal.hybrid.mode_plans import ByMode, ModeSettings, RunSettings
 from daedal.hybrid.mode_state import BoundTransition, StateForm, make_consistent
 from daedal.hybrid.segments import HybridEvent, HybridSegment
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
+from daedal.problems.named_inputs import at_piece
+from daedal.problems.preparable import prepared_of
 from daedal.sensitivity.differentiation import Column, Differentiation, ParameterNumbers, require_known, with_floats
 from daedal.sensitivity.jumps import (
     Guard,
@@ -32,12 +35,13 @@ from daedal.sensitivity.jumps import (
 )
 from daedal.sensitivity.result import HybridSensitivities
 from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.symbolic.tracing.parameters import is_internal
 
 _TAKEN = ("transition", "immediate")
 
 
 class VariedModes:
-    """A hybrid problem as a function of the parameters that are varied."""
+    """A hybrid problem as a function of the varied parameters."""
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
         self.names, self._given = names, problem
@@ -47,6 +51,7 @@ class VariedModes:
         for mode in problem.mode_names:
             own = self._parameters[mode]
             numbers |= dict(zip(own.labels, own.values.tolist(), strict=True))
+        self.known = frozenset(numbers)
         self.theta = np.array([numbers.get(name, 0.0) for name in names])
         self._made: tuple[bytes, HybridProblem, Mapping[str, StateForm]] | None = None
         self._guards: dict[tuple[str, str], Any] = {}
@@ -56,7 +61,7 @@ class VariedModes:
         return [labels.index(name) if name in labels else None for name in self.names]
 
     def guard(self, theta: np.ndarray, source: str, name: str) -> Any:
-        """The guard of a transition as a function of (t, y, yp), with these values of the parameters."""
+        """The guard of a transition as a function of (t, y, yp), with these parameter values."""
         problem, forms = self.at(theta)
         if (source, name) not in self._guards:
             own = next(x for x in problem.transitions_from(source) if x.name == name)
@@ -65,7 +70,7 @@ class VariedModes:
         return self._guards[source, name]
 
     def at(self, theta: np.ndarray) -> tuple[HybridProblem, Mapping[str, StateForm]]:
-        """The problem with these values of the parameters, and the forms of its states."""
+        """The problem with these parameter values, and the forms of its states."""
         key = theta.tobytes()
         if self._made is None or self._made[0] != key:
             problem = self._given if np.array_equal(theta, self.theta) else self._with(theta)
@@ -75,7 +80,7 @@ class VariedModes:
 
     def _with(self, theta: np.ndarray) -> HybridProblem:
         given, holder = self._given, self._given.parameter_holder
-        if holder is not None:  # guards and resets hold parameters inside, and are made again
+        if holder is not None:  # guards and resets that hold parameters are rebuilt
             return given.with_params(self._params(_numbers_of(holder), theta))
         modes = {
             name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
@@ -95,50 +100,97 @@ def _numbers_of(problem: Any) -> ParameterNumbers:
 
 
 class ModesVariation(Variation):
-    """The variational equations of the modes of a hybrid problem, stretch by stretch along its solution.
+    """Variational equations of the modes of a hybrid problem, arc by arc along its solution.
 
     Parameters
     ----------
     given : Differentiation
-        With columns that are parameters of some mode, by name.
+        With columns that are parameters of some mode, or initial values, by name.
+    breakpoints : object, optional
+        Between which the problem is solved piece by piece.
     """
 
     times_events = False
 
-    def __init__(self, given: Differentiation):
-        self.given = given
-        self.modes = VariedModes(given.problem, given.names)
-        self._plans: dict[str, Any] = {}
+    def __init__(self, given: Differentiation, breakpoints: Any = None):
+        self.given, self.breakpoints = given, breakpoints
+        self.problem = at_piece(given.problem, -np.inf, by_samples=True)
+        self._plans: dict[str, Any] = {}  # of each mode, whatever its parameters and the piece between break points
+
+    def with_problem(self, problem: HybridProblem, breakpoints: Any = None) -> ModesVariation:
+        """The same equations for other parameters."""
+        primal: Any = self.given.primal.with_problem(problem)
+        other = ModesVariation(replace(self.given, problem=problem, primal=primal), breakpoints)
+        other._plans = self._plans
+        return other
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether the values captured from outside are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._plans.values())
 
     def base(self, request: Request) -> HybridSolution:
         """The run through modes."""
-        return self.given.primal.solve(request.changed(dense_output=True))
+        request = request.changed(dense_output=True)
+        if self.breakpoints is None:
+            return self.given.primal.solve(request)
+        primal: Any = self.given.primal
+        return solve_between(request, self.breakpoints, primal)
 
     def along(self, base: HybridSolution, request: Request) -> HybridSolution:
-        """The sensitivities of its stretches."""
+        """Sensitivities of its arcs."""
         walk = _Walk(self, request.changed(dense_output=True), base)
         base.sensitivities = walk.to_the_end()
         base.events = EventTable(walk.events)
         return base
 
-    def mode_plan(self, mode: str, settings: Settings) -> Any:
-        """The plan for the variational equations of a mode."""
-        if mode not in self._plans:
-            positions = zip(self.given.names, self.modes.positions[mode], strict=True)
-            wanted = replace(self.given.wanted, names=[Column(*pair) for pair in positions], initial=None)
+    def mode_plan(self, mode: str, problem: Any, settings: Settings) -> Any:
+        """The plan for the variational equations of a mode, whose problem this is."""
+        known = self._plans.get(mode)
+        shared = None if known is None else known.with_problem(problem)
+        if shared is None:
+            labels = _numbers_of(problem).labels
+            places = {label: position for position, label in enumerate(labels)}
+            columns = [Column(name, places.get(name)) for name in self.given.names]
+            wanted = replace(self.given.wanted, names=columns, initial=None)
             own = replace(settings, sensitivities=wanted, events=None)
-            self._plans[mode] = self.given.make_plan(self.given.problem.modes[mode].problem, own)
-        return self._plans[mode]
+            shared = self._plans[mode] = self.given.make_plan(problem, own)
+        return shared
 
 
-def modes_plan(
-    problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
-) -> SensitivityPlan:
-    """The plan of a hybrid problem with the sensitivities that `settings` ask for."""
+class ModesPlan(SensitivityPlan):
+    """The plan of a hybrid problem with sensitivities, which serves all parameters."""
+
+    variation: ModesVariation
+
+    def with_problem(self, problem: Any) -> ModesPlan:
+        """The plan for the same problem with other parameters."""
+        return ModesPlan(self.variation.with_problem(problem))
+
+
+_ONLY_PLAN = "pieces with sensitivities"
+
+
+def solve_pieces(request: Request, breakpoints: Any, make_plan: Callable[[Any, Settings], Plan], stated: Any) -> Any:
+    """The solution of a problem of any class between break points, with the sensitivities of its settings.
+
+    Plans are kept with `stated`, the problem with its original parameters and inputs.
+    """
+    if not isinstance(request.problem, HybridProblem):
+        only = HybridProblem({ONLY_MODE: request.problem})
+        request = request.changed(problem=only, initial=(ONLY_MODE, request.initial))
+    plans = prepared_of(stated).setdefault(_ONLY_PLAN, Recent(_MOST_PLANS))
+    known = plans.get(request.settings.key)
+    if known is None or not known.is_current():
+        known = modes_plan(request.problem, request.settings, make_plan)
+        plans.keep(request.settings.key, known)
+    return ModesPlan(known.variation.with_problem(request.problem, breakpoints)).solve(request)
+
+
+_MOST_PLANS = 4
+
+
+def modes_plan(problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> ModesPlan:
+    """The plan of a hybrid problem with the sensitivities requested in `settings`."""
     wanted = settings.sensitivities
     assert wanted is not None
     for name in problem.mode_names:
@@ -148,23 +200,25 @@ def modes_plan(
                 f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
                 f"MechanicalSystem; mode '{name}' is a {type(mode.problem).__name__}"
             )
-    columns = tuple(Column(name) for name in _names(problem, wanted))
+    columns = tuple(Column(name) for name in _names(at_piece(problem, -np.inf, by_samples=True), wanted))
     _check_models(problem)
     bare = replace(settings, sensitivities=None)
     primal, starts = make_plan(problem, bare), np.zeros((0, 0))
-    return SensitivityPlan(ModesVariation(Differentiation(problem, wanted, bare, make_plan, primal, columns, starts)))
+    return ModesPlan(ModesVariation(Differentiation(problem, wanted, bare, make_plan, primal, columns, starts)))
 
 
 def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
-    """The parameters that are asked for, which some mode has."""
+    """The requested quantities: parameters and initial values of some mode."""
     labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
-    known = dict.fromkeys(label for mode in labels for label in mode)
+    known = list(dict.fromkeys(label for mode in labels for label in mode if not is_internal(label)))
     names = tuple(known) if wanted.names is True else wanted.names
-    return require_known([names] if isinstance(names, (str, int)) else list(names), list(known))
+    variables = (StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names)
+    starts = list(dict.fromkeys(f"{name}(0)" for mode in variables for name in mode))
+    return require_known([names] if isinstance(names, (str, int)) else list(names), known, starts)
 
 
 def _check_models(problem: HybridProblem):
-    """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
+    """Raise for functions created from a model that hold its parameters, since these cannot be differentiated."""
     if problem.parameter_holder is not None:
         return
     for transition in problem.transitions:
@@ -174,32 +228,36 @@ def _check_models(problem: HybridProblem):
             if callable(function) and module.startswith("daedal.") and len(names or ()) < 4:
                 raise InvalidProblemError(
                     f"sensitivities through '{transition.name}', which was made by {module.split('.')[-1]}, are "
-                    "not known: state guard and reset as functions of the parameters, Transition(..., "
+                    "not supported: define guard and reset as functions of the parameters, Transition(..., "
                     "guard=lambda t, q, v, p: ..., reset=lambda t, q, v, p: ...)"
                 )
 
 
 class _Walk:
-    """From stretch to stretch: where the sensitivities are."""
+    """Integration of the sensitivities from arc to arc."""
 
     def __init__(self, variation: ModesVariation, request: Request, solution: HybridSolution):
         self.variation, self.request, self.solution = variation, request, solution
-        self.names, self.modes = variation.given.names, variation.modes
+        self.names = variation.given.names
         common = RunSettings.of(request.settings).common
         self.settings = ByMode(variation.given.problem.modes, lambda name: ModeSettings(request, common, name))
         self.events: list[HybridEvent] = list(solution.events)
+        self.modes = VariedModes(variation.problem, self.names)
+        self._plans: dict[str, Any] = {}
+        self._since: float | None = None  # where the piece begins whose inputs `modes` have
         self._next = 0  # event
         self.parts: list[Any] = []
         self.tau = np.zeros(len(self.names))
 
     def to_the_end(self) -> HybridSensitivities:
-        """The sensitivities of all stretches."""
+        """Sensitivities of all arcs."""
         segments = self.solution.segments
-        total = None  # d(state)/dp at the time of the last transition, which depends on p as well
+        total = None  # d(state)/dp at the time of the last transition, including its dependence on p
         if segments:
             form = self.modes.at(self.modes.theta)[1][segments[0].mode]
             total = self._given(form)
         for k, segment in enumerate(segments):
+            self._take_inputs(min(segment.t0, segment.t1))
             if total is None or segment.t0 == segment.t1:
                 self.parts.append(None)
                 continue
@@ -211,8 +269,30 @@ class _Walk:
                 total = self._through(segment, s, segments[k + 1].mode if k + 1 < len(segments) else None)
         return HybridSensitivities(self.names, self.solution, self.parts)
 
+    def _take_inputs(self, low: float) -> None:
+        """Set the inputs of the equations to those from `low` to the next break point."""
+        if self.variation.problem is not self.variation.given.problem and low != self._since:
+            problem = at_piece(self.variation.given.problem, low, by_samples=True)
+            self.modes, self._plans, self._since = VariedModes(problem, self.names), {}, low
+
+    def _plan(self, mode: str) -> Any:
+        """The plan for the variational equations of a mode, with the inputs of this piece."""
+        if mode not in self._plans:
+            problem = self.modes.at(self.modes.theta)[0].modes[mode].problem
+            self._plans[mode] = self.variation.mode_plan(mode, problem, self.settings[mode].request.settings)
+        return self._plans[mode]
+
     def _given(self, form: StateForm) -> np.ndarray:
         start = np.zeros((len(self.names), form.n))
+        for k, name in enumerate(self.names):
+            if name.endswith("(0)") and name not in self.modes.known:
+                variable = name.removesuffix("(0)")
+                if variable not in form.labels:
+                    raise InvalidProblemError(
+                        f"sensitivities: '{name}' is no initial value of the mode in which the run begins, which has "
+                        f"{', '.join(form.labels)}"
+                    )
+                start[k, form.labels.index(variable)] = 1.0
         for name, value in (self.variation.given.wanted.initial or {}).items():
             if name not in self.names:
                 raise InvalidProblemError(f"initial_sensitivities: '{name}' is not among the sensitivities")
@@ -221,9 +301,9 @@ class _Walk:
         return start
 
     def _stretch(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Integrate the sensitivities over a stretch; those at its end, and what came out."""
+        """Integrate the sensitivities over an arc; returns their final values and the result."""
         settings = self.settings[segment.mode]
-        plan = self.variation.mode_plan(segment.mode, settings.request.settings)
+        plan = self._plan(segment.mode)
         form, (t0, t1) = StateForm(plan.problem), (segment.t0, segment.t1)
         solution = segment.solution
         y0 = form.output(solution)[:, 0] if solution.t.size and solution.t[0] == t0 else _state(segment, t0)
@@ -238,13 +318,13 @@ class _Walk:
         return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
-        """d(state)/dp after the transitions at the end of a stretch, in the mode that follows; None if there is none.
+        """d(state)/dp after the transitions at the end of an arc, in the next mode; None if it does not exist.
 
-        Where transitions accumulate, the next stretch begins before the time at which they do.
+        After an accumulation of transitions, the next arc begins before the accumulation time.
         """
         t, mode = segment.t1, segment.mode
         problem, _ = self.modes.at(self.modes.theta)
-        plan = self.variation.mode_plan(mode, self.settings[mode].request.settings)
+        plan = self._plan(mode)
         total: np.ndarray | None = s
         first, arrived = True, mode
         while self._next < len(self.events):
@@ -309,8 +389,8 @@ class _Walk:
 
     def _say(self, event: HybridEvent, why: str):
         warn(
-            f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
-            "nan from there on",
+            f"sensitivities do not exist after the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
+            "NaN from there on",
             SensitivityWarning,
         )
 

@@ -1,4 +1,4 @@
-"""After every step of a mechanism with sensitivities: all of it back onto the constraints, in compiled code."""
+"""Compiled projection of a mechanism and its sensitivities onto the constraints after every step."""
 
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, fetch, is_given, nothing
 from daedal.kernels.compilation import entry, part
@@ -14,19 +14,19 @@ CORRECTIONS = Struct(
     "CORRECTIONS",
     [
         ("n", INTEGER),
-        ("leading", INTEGER),  # positions, by which Newton's method is judged
+        ("leading", INTEGER),  # positions, which the convergence test of Newton's method uses
         ("positions", CALLBACK),
         ("velocities", CALLBACK),
         ("sensitivities", CALLBACK),
         ("change", f64["n"]),
     ],
 )
-"""Functions that give changes of all unknowns: of q, of v and the sensitivities of q, of those of v."""
+"""Functions for corrections of all unknowns: of q, of v and the sensitivities of q, of the sensitivities of v."""
 
 
 @entry(HOOK)
 def correct_all(record, t, h, y):
-    """Newton's method for the positions; the others, which are linear, in turn."""
+    """Newton's method for the positions, then the others, which are linear, in turn."""
     corrections = record_at(record, CORRECTIONS)
     return _correct_all(corrections, t, floats(y, corrections.n))
 

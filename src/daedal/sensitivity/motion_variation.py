@@ -29,7 +29,7 @@ from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.constrained import JACOBIAN, MASS
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.mechanics.formulations.reformulation import Reformulation
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
@@ -41,12 +41,12 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.tracing.parameters import ParameterLayout
 
-_DETERMINED = 1e-12  # M_ii over the least mass that moves with coordinate i, where constraints determine this
-_MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
+_DETERMINED = 1e-12  # M_ii over the smallest mass that moves with coordinate i, below which constraints determine it
+_MOST_EXPLICIT_STEPS = 2000.0  # number of explicit steps required by stability above which an implicit method is faster
 
 
 class VariationalReduction(Reformulation):
-    """The motion with its sensitivities as an ordinary differential equation, projected after every step."""
+    """The motion with its sensitivities as an ordinary differential equation with projection after every step."""
 
     formulation: VariationalProjection
 
@@ -103,18 +103,18 @@ class VariationalReduction(Reformulation):
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """None: it is an ordinary differential equation."""
+        """Empty: it is an ordinary differential equation."""
         return {}
 
     @property
     def excluded(self) -> np.ndarray | None:
-        """Sensitivities, where their errors are not controlled."""
+        """Sensitivities, if their errors are not controlled."""
         if self.formulation.control or self.formulation.half_explicit:
             return None
         return np.arange(self.n) >= self.n_state
 
     def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the state, and for sensitivities the absolute ones over the size of the parameter."""
+        """Tolerances of the state; for sensitivities the absolute ones divided by the size of the parameter."""
         sizes = self.formulation.sizes(self.assembly.given.params, self.y0[: self.n_state])
         own = (atol / sizes[:, None]).ravel()
         if not self.formulation.half_explicit:
@@ -129,7 +129,7 @@ class VariationalReduction(Reformulation):
         )
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
-        """The start with consistent sensitivities, and the derivatives of all."""
+        """The start with consistent sensitivities, and all derivatives."""
         motion, params = self._motion, self.assembly.given.params
         y = self._consistent(start, *self.assembly.sensitivities_at_start)
         slope = evaluated(motion.rate, params, start.t, y)
@@ -140,11 +140,11 @@ class VariationalReduction(Reformulation):
         return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
     def _consistent(self, start: ConsistentStart, given: np.ndarray, hold: bool) -> np.ndarray:
-        """The start with sensitivities on the differentiated constraints, as near to those given as possible.
+        """The start with sensitivities projected onto the differentiated constraints, as near to the given as possible.
 
         With `hold`, a coordinate whose initial value is a column keeps its own sensitivities, of position and velocity;
-        the others follow. Where the constraints determine it, it follows as well. Initial values that are corrected
-        have sensitivities that are projected as they are.
+        the others adapt. If the constraints determine it, it adapts as well. Initial values that are corrected have
+        sensitivities that are projected as given.
         """
         motion, params = self._motion, self.assembly.given.params
         n, n_q = motion.n, motion.system.n_q
@@ -165,20 +165,20 @@ class VariationalReduction(Reformulation):
             for k, i in positions.items():
                 s[k, :n_q] += (given[k, i] - s[k, i]) * at_position[i]
             s[:, n_q : 2 * n_q] = given[:, n_q : 2 * n_q]
-            s = projected(motion, params, start.t, y)[n:].reshape(-1, n)  # velocities follow positions
+            s = projected(motion, params, start.t, y)[n:].reshape(-1, n)  # velocities after positions
         for k, i in named.items():
             j = n_q + i % n_q
             s[k, n_q : 2 * n_q] += (given[k, j] - s[k, j]) * at_velocity[i % n_q]
         return np.concatenate([state, s.ravel()])
 
     def write(self, record) -> None:
-        """There is no record of a form."""
+        """Empty: there is no record of a form."""
 
 
 def _free_changes(mass: np.ndarray, rows: np.ndarray, places: list[int]) -> dict[int, np.ndarray]:
-    """For coordinates the least changes in the norm of M that the rows of constraints allow and that change them by 1.
+    """For coordinates the smallest changes in the norm of M that constraints allow and that change them by 1.
 
-    They are zero where the constraints determine the coordinate.
+    Zero for coordinates determined by the constraints.
     """
     n, n_c = mass.shape[0], rows.shape[0]
     matrix, units = np.zeros((n + n_c, n + n_c)), np.zeros((n + n_c, len(places)))
@@ -206,22 +206,22 @@ class VariationalProjection(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """The only form that there is."""
+        """The only available form."""
         if list(assembly.rows) != list(range(assembly.given.n_lambda)):
             raise InvalidProblemError(
-                "sensitivities of a mechanism need independent constraints, and some of these depend on others: leave "
-                "the superfluous ones out"
+                "sensitivities of a mechanism need independent constraints, but some of these are redundant: "
+                "remove them"
             )
         return VariationalReduction(self, shape, assembly, start)
 
     def sizes(self, params: Any, state: np.ndarray) -> np.ndarray:
-        """The sizes of the parameters."""
+        """Sizes of the parameters."""
         layout = self.motion.layout
         return scales(list(self.motion.columns), np.zeros(0) if layout is None else layout.numbers(params), state)
 
 
 class MotionVariation(Variation):
-    """The variational equations of a mechanism, integrated with projection to the differentiated constraints.
+    """Variational equations of a mechanism, integrated with projection onto the differentiated constraints.
 
     Parameters
     ----------
@@ -234,25 +234,25 @@ class MotionVariation(Variation):
             self.motion = VariationalMotion(given.problem, given.columns)
         except Untraceable as reason:
             raise InvalidProblemError(
-                f"sensitivities of a mechanism are derived from its functions, which cannot be traced here: {reason}"
+                f"sensitivities of a mechanism require traceable functions, but these cannot be traced: {reason}"
             ) from None
         method = _method(settings, given.problem)
         form = VariationalProjection(self.motion, given.wanted.control, method.works_on("semi_explicit"))
         system = given.primal.inner.problem
         self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
-        self._stiff: MechanismPlan | None = None  # what the automatic choice takes instead where that pays
+        self._stiff: MechanismPlan | None = None  # used instead by the automatic choice if stiff
         if _is_automatic(settings) and settings.fixed_step is None:
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Of the parameters in the variational equations."""
+        """Layout of the parameters in the variational equations."""
         return self.motion.layout
 
     @property
     def dependencies(self) -> Dependencies:
-        """What the functions have read outside of their arguments."""
+        """External values read by the functions."""
         return self.motion.dependencies
 
     def with_given(self, given: Differentiation) -> MotionVariation:
@@ -270,7 +270,7 @@ class MotionVariation(Variation):
     # --- a run ------------------------------------------------------------------------------------------------------
 
     def base(self, request: Request) -> Any:
-        """The solution alone where hidden switches may be passed; events are located beside the sensitivities."""
+        """The solution alone if hidden switches may be passed; events are located together with the sensitivities."""
         return self.given.primal.solve(request) if self.given.switches(request.settings) else None
 
     def along(self, base: Any, request: Request) -> Any:
@@ -280,7 +280,7 @@ class MotionVariation(Variation):
         return self.run(request, self.given.starts)
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
-        """The solution with its sensitivities, over an interval in which nothing jumps."""
+        """The solution with its sensitivities, over an interval without jumps."""
         if tau is not None:
             y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
             starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
@@ -318,14 +318,14 @@ class MotionVariation(Variation):
 def motion_plan(
     problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
 ) -> SensitivityPlan:
-    """The plan of a mechanism with the sensitivities that `settings` ask for."""
+    """The plan of a mechanism with the sensitivities requested in `settings`."""
     assert settings.sensitivities is not None
     settings = with_corrector(settings, settings.sensitivities)
     return SensitivityPlan(MotionVariation(Differentiation.of(problem, settings, make_plan)))
 
 
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
-    """The request of a plan, and its run, which is about to start."""
+    """The request of a plan, and its run, ready to start."""
     settings = replace(
         request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
     )
@@ -334,7 +334,7 @@ def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
 
 
 def _is_stiff(run_state: Any, request: Request) -> bool:
-    """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
+    """Whether decay rates at the start would force an explicit method to take short steps over the whole interval."""
     start = run_state.start
     found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
     if found is None or not found.sigF < 0.0:
@@ -348,7 +348,7 @@ def _is_automatic(settings: Settings) -> bool:
 
 
 def _method(settings: Settings, system: MechanicalSystem) -> Any:
-    """An explicit method, or a half-explicit or implicit one where that is asked for."""
+    """An explicit method, or a half-explicit or implicit one if requested."""
     if _is_automatic(settings):
         return named_method("dopri5", {"norm": "max"})
     automatic = isinstance(settings.method, str) and settings.method == "auto"
@@ -356,14 +356,14 @@ def _method(settings: Settings, system: MechanicalSystem) -> Any:
     if method.works_on("semi_explicit"):
         if not system.n_lambda:
             raise InvalidProblemError(
-                f"{type(method).__name__} is for constraints, and there are none: sensitivities of this mechanism are "
-                "integrated by 'dopri5' and other explicit methods"
+                f"{type(method).__name__} is for constrained mechanisms, and this one has no constraints: its "
+                "sensitivities are integrated by 'dopri5' and other explicit methods"
             )
         return method
     if not (method.works_on("rate") or (method.works_on("residual") and method.takes_copies)):
         raise InvalidProblemError(
-            "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, by "
-            "half-explicit ones such as 'hem5', and by 'dassl' and 'radau' where they are stiff, not by "
-            f"{type(method).__name__}: leave method out"
+            "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, "
+            "by half-explicit ones such as 'hem5', and by 'dassl' and 'radau' if they are stiff, not by "
+            f"{type(method).__name__}: omit method"
         )
     return method

@@ -1,4 +1,4 @@
-"""What a solution holds of its sensitivities, for each class of problems."""
+"""Sensitivities attached to a solution, for each problem class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daedal.solution.solution import DenseOutput
 
 
 def column_of(names: tuple[str, ...], parameter: Any) -> int:
-    """The block of a parameter, by name or by its place among those that were asked for."""
+    """Column of a parameter, by name or by position among the requested ones."""
     if isinstance(parameter, (int, np.integer)) and not isinstance(parameter, bool):
         if -len(names) <= parameter < len(names):
             return int(parameter) % len(names)
@@ -32,15 +32,15 @@ class Sensitivities:
     Attributes
     ----------
     names : tuple of str
-        What they are taken with respect to.
+        Names of the parameters and initial values.
     t : numpy.ndarray, shape (nt,)
-        The output times.
+        Output times.
     values, slopes : numpy.ndarray, shape (m, n, nt)
-        Derivatives of y and of y' there, one block for each name.
+        Derivatives of y and y' at these times, one block per name.
     dense : DenseOutput or None
-        The polynomials of all steps, of m n components.
+        Polynomials of all steps, with m n components.
     starts : numpy.ndarray, shape (m, n)
-        At the start, where they are consistent.
+        Values at the start, where they are consistent.
     """
 
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Sensitivities:
     starts: np.ndarray
 
     def at(self, parameter: Any, t: Any = None, *, derivative: bool = False) -> np.ndarray:
-        """The block of a parameter at the output times (n, nt), or at `t`: (n,) for a number, (n, len(t))."""
+        """Sensitivity to a parameter at the output times (n, nt), or at `t`: (n,) for a number, (n, len(t))."""
         k = column_of(self.names, parameter)
         if t is None:
             return (self.slopes if derivative else self.values)[k]
@@ -77,12 +77,12 @@ class Sensitivities:
 
 @dataclass(frozen=True)
 class MechanicalSensitivity:
-    """The derivatives of a motion with respect to one parameter; ``numpy.asarray`` of it is `y`.
+    """Derivatives of a motion with respect to one parameter; ``numpy.asarray`` of it is `y`.
 
     Attributes
     ----------
     q, v, a, lam, r, reaction : numpy.ndarray
-        Derivatives of what :class:`MechanicalSolution` has under the same names, with the same shapes.
+        Derivatives of the attributes of :class:`MechanicalSolution` with the same names and shapes.
     """
 
     q: np.ndarray
@@ -94,7 +94,7 @@ class MechanicalSensitivity:
 
     @property
     def y(self) -> np.ndarray:
-        """Those of (q, v, r), stacked."""
+        """Derivatives of (q, v, r), stacked."""
         return np.concatenate([self.q, self.v, self.r])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -102,7 +102,7 @@ class MechanicalSensitivity:
 
 
 class MechanicalSensitivities:
-    """The sensitivities that belong to a solution; projected and completed when they are asked for."""
+    """The sensitivities of a solution, projected and completed on access."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class MechanicalSensitivities:
 
     @property
     def values(self) -> np.ndarray:
-        """Those of (q, v, r) at the output points, shape (m, n, nt)."""
+        """Derivatives of (q, v, r) at the output points, shape (m, n, nt)."""
         return np.array([part.y for part in self._stored])
 
     def at(self, parameter: Any, t: Any = None) -> MechanicalSensitivity:
@@ -138,7 +138,7 @@ class MechanicalSensitivities:
         return MechanicalSensitivity(*parts)
 
     def all_at(self, times: np.ndarray) -> np.ndarray:
-        """Those of (q, v, r), shape (m, n, len(times)), from the dense output."""
+        """Derivatives of (q, v, r), shape (m, n, len(times)), from the dense output."""
         return np.array([part.y for part in self._between(times)])
 
     def _between(self, times: np.ndarray) -> list[MechanicalSensitivity]:
@@ -147,7 +147,7 @@ class MechanicalSensitivities:
         return self._completed(times, self._solution.states(times), self.dense.evaluate(times)[0].T)
 
     def _completed(self, times: np.ndarray, states: np.ndarray, raw: np.ndarray) -> list[MechanicalSensitivity]:
-        """On the differentiated constraints at `states`, with the sensitivities of a, lam and reactions."""
+        """Projected onto the differentiated constraints at `states`, with the sensitivities of a, lam and reactions."""
         motion, params = self._motion, self._params
         n, n_q, m = motion.n, motion.system.n_q, len(self.names)
         n_c = motion.system.n_lambda
@@ -170,7 +170,7 @@ class MechanicalSensitivities:
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was computed, without machine code and the sensitivities between the output points."""
+        """The computed values, without machine code and sensitivities between the output points."""
         return {"names": self.names, "_stored": self._stored, "dense": None, "_solution": None, "_raw": self._raw}
 
 
@@ -184,7 +184,7 @@ class LinearSensitivity:
     Attributes
     ----------
     y, lam : numpy.ndarray
-        Of what the solution has under the same names, with the same shapes.
+        Derivatives of the solution's attributes with the same names and shapes.
     """
 
     y: np.ndarray
@@ -196,14 +196,14 @@ class LinearSensitivity:
 
 @dataclass(frozen=True)
 class LinearSensitivities:
-    """The derivatives of a solution, which are solutions of the homogeneous problem."""
+    """Derivatives of a solution, which solve the homogeneous problem."""
 
     names: tuple[str, ...]
     solutions: tuple[Any, ...]
 
     @property
     def values(self) -> np.ndarray:
-        """Those of z = (x, x', ...) at the output points, shape (m, n, nt)."""
+        """Derivatives of z = (x, x', ...) at the output points, shape (m, n, nt)."""
         return np.array([solution.y for solution in self.solutions])
 
     def at(self, parameter: Any, t: Any = None) -> LinearSensitivity:
@@ -220,14 +220,14 @@ class LinearSensitivities:
 
 
 class HybridSensitivities:
-    """The sensitivities of all stretches; nan where a mode does not have a variable, or no derivative exists.
+    """Sensitivities of all arcs; NaN if a mode does not have a variable, or no derivative exists.
 
     Attributes
     ----------
     names : tuple of str
-        Parameters with respect to which the solution was differentiated.
+        Names of the parameters.
     parts : list
-        For each segment of the solution its own solution with sensitivities, or None.
+        For each segment of the solution a separate solution with sensitivities, or None.
     """
 
     def __init__(self, names: tuple[str, ...], solution: Any, parts: list[Any]):

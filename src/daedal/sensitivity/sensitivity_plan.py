@@ -1,4 +1,4 @@
-"""The plan of a run with sensitivities, by the class of the problem."""
+"""Plan of a run with sensitivities, by problem class."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PLANS: dict[type, str] = {
     HessenbergDAE: "daedal.sensitivity.homogeneous_variation:homogeneous_plan",
     HybridProblem: "daedal.sensitivity.modes_variation:modes_plan",
 }
-"""What makes the plan, imported when it is needed: ``plan(problem, settings, make_plan)``."""
+"""Factories of plans, imported when needed: ``plan(problem, settings, make_plan)``."""
 
 
 def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Plan:
-    """A plan that integrates the variational equations of a problem beside it.
+    """A plan that integrates the variational equations together with the problem.
 
-    `make_plan` is the driver's, for problems with sensitivities and without.
+    `make_plan` is the driver's function, for problems with and without sensitivities.
     """
     if isinstance(problem, LinearDAE):
         problem = problem.semi_explicit()

@@ -1,8 +1,8 @@
-"""One plan for a problem with its variational equations, whatever the class of the problem.
+"""One plan for a problem with its variational equations, for all problem classes.
 
-What differs by class is a `Variation`: how the variational equations are made, and integrated over an interval in which
-nothing jumps. The plan composes them with what the driver has: a run of the problem alone where events or switches may
-interrupt it, and the times of events as functions of the parameters.
+The class-specific part is a `Variation`: construction of the variational equations and their integration over an
+interval without jumps. The plan combines it with the driver's facilities: a run of the problem alone if events or
+switches may interrupt it, and the times of events as functions of the parameters.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Variation(ABC):
     Attributes
     ----------
     given : Differentiation
-        The problem, what it is differentiated by, and the driver's plan for it.
+        The problem, its variables of differentiation, and the driver's plan for it.
     times_events : bool
-        Whether events get the derivatives of their times.
+        Whether derivatives of event times are computed.
     """
 
     given: Differentiation
@@ -37,16 +37,16 @@ class Variation(ABC):
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Of the parameters in the variational equations; with None these serve no other parameters."""
+        """Layout of the parameters in the variational equations; None if these are valid for one set only."""
         return None
 
     @property
     def dependencies(self) -> Dependencies:
-        """What the functions have read outside of their arguments."""
+        """External values read by the functions."""
         return Dependencies()
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether the values captured from outside are unchanged since the functions were traced."""
         if self.layout is not None and not self.layout.fits(self.given.problem.params):
             return False
         return self.dependencies.are_unchanged()
@@ -58,22 +58,22 @@ class Variation(ABC):
         return other
 
     def at_start(self, request: Request) -> Variation:
-        """The form of the equations that the start of a run asks for."""
+        """The form of the equations that the start of a run requires."""
         return self
 
     @abstractmethod
     def base(self, request: Request) -> Any:
-        """The solution of the problem alone, where sensitivities are computed along it; None where beside it."""
+        """The solution of the problem alone, if sensitivities are computed along it; None if together with it."""
 
     @abstractmethod
     def along(self, base: Any, request: Request) -> Any:
         """That solution with its sensitivities."""
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
-        """The solution with its sensitivities, over an interval in which nothing jumps.
+        """The solution with its sensitivities, over an interval without jumps.
 
-        `starts` are the sensitivities of the initial values. With `tau`, the derivatives of the initial time, they
-        are total derivatives of the state there.
+        `starts` are the sensitivities of the initial values. With `tau`, the derivatives of the initial time, they are
+        total derivatives of the state there.
         """
         raise NotImplementedError
 
@@ -83,29 +83,29 @@ class Variation(ABC):
 
 
 class SensitivityPlan(Plan):
-    """A plan of the driver with the variational equations of its problem beside it."""
+    """A driver plan for a problem together with its variational equations."""
 
     def __init__(self, variation: Variation):
         self.variation = variation
 
     @property
     def problem(self) -> Any:
-        """What is solved, with parameters that can be varied."""
+        """The problem, with variable parameters."""
         return self.variation.given.problem
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether the values captured from outside are unchanged since the functions were traced."""
         return self.variation.is_current() and self.variation.given.primal.is_current()
 
     def with_problem(self, problem: Any) -> SensitivityPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made again."""
+        """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         layout, given = self.variation.layout, self.variation.given.with_problem(problem)
         if given is None or layout is None or not layout.fits(given.problem.params):
             return None
         return SensitivityPlan(self.variation.with_given(given))
 
     def solve(self, request: Request) -> Any:
-        """Integrate the problem with its sensitivities; alone first where they follow its solution."""
+        """Integrate the problem with its sensitivities; first alone if they are computed along its solution."""
         bare = request.changed(problem=self.problem, sensitivities=None)
         variation = self.variation.at_start(bare)
         base = variation.base(bare)

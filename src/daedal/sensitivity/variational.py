@@ -1,4 +1,4 @@
-r"""The variational equations of a first-order problem, beside the equations themselves.
+r"""Variational equations of a first-order problem, together with the equations themselves.
 
 For :math:`F(t, y, y', p) = 0` the sensitivities :math:`s_i = \partial y / \partial p_i` satisfy
 
@@ -6,8 +6,8 @@ For :math:`F(t, y, y', p) = 0` the sensitivities :math:`s_i = \partial y / \part
 
     F_y s_i + F_{y'} s_i' + F_{p_i} = 0
 
-(Brenan, Campbell, Petzold, section 7.5). Initial values have sensitivities that differ in their start alone, with
-:math:`F_p = 0`. Three forms of them:
+(Brenan, Campbell, Petzold, section 7.5). Sensitivities with respect to initial values differ only in their own initial
+values and have :math:`F_p = 0`. There are three forms:
 
 * on a graph, with exact partial derivatives along the direction :math:`(s_i, s_i', e_i)`: `variational_problem`;
 * by differences, for functions that cannot be traced: `differenced_problem`;
@@ -45,15 +45,15 @@ class Variational:
     Attributes
     ----------
     problem : ImplicitDAE
-        In the unknowns (y, s_1, s_2, ...), its parameters a vector.
+        In the unknowns (y, s_1, s_2, ...), with a parameter vector.
     layout : ParameterLayout or None
-        Of the parameters of the problem that it was made of.
+        Layout of the parameters of the original problem.
     idle : tuple of int
         Columns whose parameter does not occur in the equations.
     dependencies : Dependencies
-        What the functions have read outside of their arguments.
+        External values read by the functions.
     switches : tuple of Followed
-        Those that are set by data: modes, which follow the parameters.
+        Switches set by data: modes, stored after the parameters.
     switch_values : GraphFunction or None
         The switching functions.
     """
@@ -67,16 +67,16 @@ class Variational:
 
     @property
     def is_exact(self) -> bool:
-        """Whether derivatives are exact, not differences."""
+        """Whether derivatives are exact instead of differences."""
         return isinstance(self.problem.residual, GraphFunction)
 
     def numbers(self, params: Any) -> np.ndarray | None:
-        """Parameters as the variational problem takes them."""
+        """Parameters as passed to the variational problem."""
         return None if self.layout is None or not self.layout.count else self.layout.numbers(params)
 
 
 class VariationalFunction(GraphFunction):
-    """F beside its derivatives; called from Python it asks the user's functions first, which may raise."""
+    """F with its derivatives; called from Python it first calls the user's functions, which may raise."""
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, layout: ParameterLayout | None, *graph: Any):
         super().__init__("residual", *graph)
@@ -85,7 +85,7 @@ class VariationalFunction(GraphFunction):
     def __call__(self, t: float, y: np.ndarray, yp: np.ndarray, *params: Any) -> np.ndarray:
         n, problem = self._problem.n, self._problem
         if params and self._layout is not None:
-            numbers = list(map(float, params[0]))[: self._layout.count]  # modes follow
+            numbers = list(map(float, params[0]))[: self._layout.count]  # followed by modes
             problem = problem.with_params(self._layout.rebuilt(problem.params, numbers))
         problem.implicit().evaluate(t, y[:n], yp[:n])
         return super().__call__(t, y, yp, *params)
@@ -94,9 +94,9 @@ class VariationalFunction(GraphFunction):
 def variational_problem(
     problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column], follow: int = 0
 ) -> Variational:
-    """The problem with its variational equations; raises Untraceable where its functions cannot be traced.
+    """The problem with its variational equations; raises Untraceable if its functions cannot be traced.
 
-    With `follow`, up to so many switches are set by data.
+    With `follow`, up to this many switches are set by data.
     """
     n, total = problem.n, problem.n * (1 + len(columns))
     tracer = Tracer(problem, {"y": total, "yp": total}, always=True, follow=follow)
@@ -127,7 +127,7 @@ def variational_problem(
     if layout is not None and layout.count:
         layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
     own_params = None if params is None else (NAME, params.size)
-    if raises != graph.false:  # there the function itself is asked
+    if raises != graph.false:  # there the function itself is called
         nodes = [graph.where(raises, graph.constant(np.nan), x) for x in nodes]
     function = VariationalFunction(problem, layout, graph, nodes, {"y": total, "yp": total}, own_params)
     made = _enlarged(problem, columns, function, params)
@@ -147,7 +147,7 @@ def _enlarged(
 
 
 def equations_of(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[list[int], Dependencies, int]:
-    """F of the leading unknowns, what its functions depend on, and the condition under which they raise."""
+    """F for the leading unknowns, the dependencies of its functions, and the condition under which they raise."""
     n, dependencies = problem.n, Dependencies()
     y, yp = tracer.symbols("y")[:n], tracer.symbols("yp")[:n]
     if isinstance(problem, SemiExplicitDAE):
@@ -165,7 +165,7 @@ def equations_of(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tupl
 
 
 def _as_stated(function: Any) -> Any:
-    """A function as the user wrote it, also where it is machine code."""
+    """A function as the user wrote it, even if it is now machine code."""
     return getattr(function, "original", function)
 
 
@@ -180,14 +180,14 @@ def _as_stated(function: Any) -> Any:
 # (Brenan, Campbell, Petzold, section 7.5, have quotients of orders 1 and 2). Order 4 allows one of 1e-3, beside which
 # the round-off of F is 1e-13. Next to the border of what F is defined for, a shorter one of order 2 is taken.
 
-_STENCILS = (  # share of the sizes of variables and parameter, and weights of F at multiples of it
+_STENCILS = (  # step as a fraction of the sizes of variables and parameter, and weights of F at multiples of it
     (SHARE, CENTRAL_4),
     (float(np.finfo(float).eps) ** (1.0 / 3.0), ((1.0, 0.5), (-1.0, -0.5))),
 )
 
 
 class DifferencedResidual:
-    """F beside its derivatives along the sensitivities, in Python."""
+    """F with its derivatives along the sensitivities, in Python."""
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column]):
         self._implicit, self._columns, self._n = problem.implicit(), tuple(columns), problem.n
@@ -201,7 +201,8 @@ class DifferencedResidual:
             s, sp = y[k * n : (k + 1) * n], yp[k * n : (k + 1) * n]
             for share, stencil in _STENCILS:
                 delta = share * self._size(column, y[:n], yp[:n], s, sp)
-                delta = float(2.0 ** np.floor(np.log2(delta)))  # few different ones, so that parameters are seen again
+                # rounded to few different values, so that parameters recur
+                delta = float(2.0 ** np.floor(np.log2(delta)))
                 quotient = self._quotient(t, (y[:n], yp[:n], s, sp), column, delta, stencil)
                 if np.isfinite(quotient).all():
                     break
@@ -221,7 +222,7 @@ class DifferencedResidual:
         return total
 
     def _size(self, column: Column, y, yp, s, sp) -> float:
-        """By how much the parameter may change until it, or a variable, has changed by its own size."""
+        """Change of the parameter at which it, or a variable, changes by its own size."""
         sizes = [] if column.position is None else [abs(self._parameters.values[column.position]) or 1.0]
         largest = max(float(np.max(np.abs(s), initial=0.0)), 1e-300)
         sizes.append((float(np.max(np.abs(y), initial=0.0)) or 1.0) / largest)
@@ -266,16 +267,16 @@ class ExplicitForm:
     Parameters
     ----------
     problem : ODE or SemiExplicitDAE
-        As it was stated.
+        The original problem.
     variational : Variational
-        Its variational equations as a residual, which is (y' - f, g) for every column.
+        Its variational equations as a residual, (y' - f, g) for every column.
 
     Attributes
     ----------
     problem : ODE or SemiExplicitDAE
         In the unknowns y, its sensitivities, and then z and its sensitivities.
     place : numpy.ndarray
-        Where the unknowns (y, z, s_1, s_2, ...) of the residual stand in them.
+        Position of the unknowns (y, z, s_1, s_2, ...) of the residual in this form.
     """
 
     def __init__(self, problem: ODE | SemiExplicitDAE, variational: Variational):
@@ -296,7 +297,7 @@ class ExplicitForm:
         object.__setattr__(self.problem, "copies", total // n)
 
     def own(self, values: np.ndarray) -> np.ndarray:
-        """Values of the unknowns of the residual in the order of this form."""
+        """Values of the residual's unknowns in the order of this form."""
         return values[np.argsort(self.place)]
 
     def started(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -317,7 +318,7 @@ class ExplicitForm:
 
 
 class _Asking(GraphFunction):
-    """f or g beside their derivatives; called from Python it asks the user's functions first, which may raise."""
+    """f or g with its derivatives; called from Python it first calls the user's functions, which may raise."""
 
     def __init__(self, name: str, residual: ImplicitDAE, order: np.ndarray, *graph: Any):
         super().__init__(name, *graph)
@@ -350,7 +351,7 @@ def _graph_function(name: str, residual: ImplicitDAE, order: np.ndarray, rows: s
 
 
 class _Differenced:
-    """f or g beside difference quotients of them."""
+    """f or g with its difference quotients."""
 
     def __init__(self, name: str, residual: ImplicitDAE, order: np.ndarray, rows: slice):
         self.__name__, self._residual, self._rows = name, residual.residual, order[rows]

@@ -13,11 +13,10 @@ so that their sensitivities solve systems with the same matrix,
     \begin{pmatrix} M & K^T - f_\lambda \\ K & 0 \end{pmatrix} \begin{pmatrix} s_a \\ s_\lambda \end{pmatrix}
     = -(R_q s_q + R_v s_v + R_r s_r + R_p) ,
 
-where forces may be linear in the multipliers, as those of dry friction are.
+if forces are linear in the multipliers, as those of dry friction are.
 
-Sensitivities of positions and velocities satisfy the differentiated constraints,
-:math:`G s_q + g_p = 0` and :math:`(K v + k_t)_q s_q + K s_v + (K v + k_t)_p = 0`, to which they are projected in the
-norm of M after every step.
+Sensitivities of positions and velocities satisfy the differentiated constraints, :math:`G s_q + g_p = 0` and :math:`(K
+v + k_t)_q s_q + K s_v + (K v + k_t)_p = 0`, onto which they are projected in the norm of M after every step.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class VariationalMotion:
     Parameters
     ----------
     system : MechanicalSystem
-        As it was stated.
+        The original system.
     columns : sequence of Column
     rows : sequence of int, optional
         The constraints in use; all of them by default.
@@ -62,7 +61,7 @@ class VariationalMotion:
     dynamics : TracedFunction
         For each column s_a, s_lambda and the derivative of the reaction -K^T lambda.
     corrections : tuple of TracedFunction
-        Changes of Y towards the constraints, in turn: of q (to be repeated); of v and s_q; of s_v.
+        Corrections of Y towards the constraints, in turn: of q (repeated); of v and s_q; of s_v.
     """
 
     def __init__(self, system: MechanicalSystem, columns: Sequence[Column], rows: Sequence[int] | None = None):
@@ -133,7 +132,7 @@ class VariationalMotion:
         return [node for name in self._arguments if name != "s" for node in self.tracer.nodes(name)]
 
     def _own(self, k: int) -> list[int]:
-        """The nodes of s_k."""
+        """Nodes of s_k."""
         return self.tracer.nodes("s")[k * self.n : (k + 1) * self.n]
 
     def _direction(self, k: int) -> dict[int, int]:
@@ -151,7 +150,7 @@ class VariationalMotion:
         return tuple(k for k, c in enumerate(self.columns) if c.position is not None and (NAME, c.position) not in read)
 
     def _motion(self) -> tuple[list[int], list[int], int]:
-        """The nodes of Y', of (s_a, s_lambda, s_reaction), and when pivots are bad."""
+        """Nodes of Y', of (s_a, s_lambda, s_reaction), and the condition that pivots are bad."""
         tracer, dynamics, n = self.tracer, self.equations, self.system.n_q
         graph, n_c = tracer.graph, dynamics.n_lambda
         tracer.sizes |= {"a": n, "lam": n_c}
@@ -172,7 +171,7 @@ class VariationalMotion:
         return motion, outputs, dynamics.bad_pivot(Solved([], factors.quality, factors.order))
 
     def _answer(self, along: dict[int, int]) -> tuple[list[int], list[int]]:
-        """The derivatives of (a, lambda) and of r' along a direction."""
+        """Derivatives of (a, lambda) and r' along a direction."""
         graph, dynamics, n = self.tracer.graph, self.equations, self.system.n_q
         right = [graph.negative(x) for x in dynamics.at(directional(graph, self._left, along), self._there)]
         found = self._solved.solve(right)
@@ -180,7 +179,7 @@ class VariationalMotion:
         return found, dynamics.at(directional(graph, self.state_rate, own), self._there)
 
     def implicit(self) -> tuple[TracedFunction, TracedFunction]:
-        """Y' - rate(t, Y), and the matrix cj I - d rate / d (q, v, r), which serves all columns."""
+        """Y' - rate(t, Y), and the matrix cj I - d rate / d (q, v, r), shared by all columns."""
         tracer, n, n_q = self.tracer, self.n, self.system.n_q
         graph, state = tracer.graph, self._state()
         tracer.sizes |= {"yp": self.total, "cj": 1}
@@ -226,7 +225,7 @@ class VariationalMotion:
         return self._code("f", slopes, [worst], every), self._code("g", constraints, [], every)
 
     def _factors_of_motion(self, lam: Sequence[int]) -> tuple[Factors, list[int]]:
-        """Those of the matrix of (a, lambda), and the force without its part that is linear in lambda."""
+        """Factors of the matrix of (a, lambda), and the force without its part that is linear in lambda."""
         dynamics, graph, n = self.equations, self.tracer.graph, self.system.n_q
         force = list(dynamics.force)
         if not self.system.force_uses_multipliers:
@@ -234,7 +233,7 @@ class VariationalMotion:
         rows = [dict(row) for row in dynamics.jacobian]
         for j, row in enumerate(jacobian(graph, force, lam)):
             if any(i in set(lam) for i in graph.needed(list(row.values()))):
-                raise Untraceable("has forces that are not linear in the multipliers", "")
+                raise Untraceable("has forces that are nonlinear in the multipliers", "")
             for i, x in row.items():
                 rows[i][j] = graph.subtract(rows[i].get(j, graph.zero), x)
         matrix = augmented(n, dynamics.mass, rows, dynamics.jacobian)
@@ -291,7 +290,7 @@ class VariationalMotion:
         return tuple(made)
 
     def _shortest(self, factors: Factors, residual: Sequence[int]) -> list[int]:
-        """The shortest change of coordinates, in the norm of M, that takes a residual of constraints away."""
+        """The shortest change of coordinates, in the norm of M, that removes a residual of constraints."""
         graph, n = self.tracer.graph, self.system.n_q
         return factors.solve([*[graph.zero] * n, *[graph.negative(x) for x in residual]])[:n]
 
@@ -306,7 +305,7 @@ class VariationalMotion:
 
 
 def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray:
-    """The value of one of the functions of a motion."""
+    """Value of one of the functions of a motion."""
     arguments = (y,) if function.layout is None else (y, params)
     status, values = function.evaluate(t, *arguments)
     if status != 0:
@@ -315,7 +314,7 @@ def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray
 
 
 def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -> np.ndarray:
-    """Sensitivities that satisfy the differentiated constraints at the (q, v) in front of them."""
+    """Sensitivities that satisfy the differentiated constraints at the preceding (q, v)."""
     n = motion.n
     for function in motion.corrections[-2:]:
         y = np.concatenate([y[:n], y[n:] + evaluated(function, params, t, y)[n:]])
@@ -323,7 +322,7 @@ def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -
 
 
 class _Asks:
-    """Calls the functions of a system where machine code has failed, so that their exceptions are seen."""
+    """Calls the functions of a system after machine code has failed, so that they can raise their exceptions."""
 
     def __init__(self, system: MechanicalSystem):
         self._system = system

@@ -114,7 +114,8 @@ class ContinuedModes(HybridRun):
             if event.kind != "event" or event.index >= len(guards):
                 if event.kind == "event":
                     self.events[self.mode].count(event.name)
-                self._note(event.t, event.name, event.kind, None, event.y[: form.n], None, event.direction)
+                y, direction, located = event.y[: form.n], event.direction, event.located
+                self._note(event.t, event.name, event.kind, None, y, None, direction, located)
         self._fired = [event for event in inner.events if event.terminal]
         inner.events.clear()
 
@@ -130,7 +131,7 @@ class ContinuedModes(HybridRun):
         steps = max(int(inner._record["steps"]), 1)
         self.typical_step = abs(inner.t - inner.request.span[0]) / steps or self.typical_step
         self.inner = None
-        self._take_first([(event.index, event.direction) for event in fired], y, yp)
+        self._take_first([(event.index, event.direction) for event in fired], y, yp, fired[0].located)
         return True
 
     # --- points -------------------------------------------------------------------------------------------------------

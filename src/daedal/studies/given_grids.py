@@ -59,7 +59,7 @@ def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
 
     >>> import numpy as np
     >>> import daedal
-    >>> run = daedal.modified_euler(
+    >>> run = daedal.studies.modified_euler(
     ...     lambda t, y, lam: lam, lambda t, y: y[0] - np.sin(t), [0.0, 0.01, 0.015, 0.03], [[0.0], [1.0], [0.0]], 1
     ... )
     >>> print(np.abs(run.lam[0, 1:] + np.cos(run.t[1:])).max() < 0.01)
@@ -172,8 +172,8 @@ def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> 
     References
     ----------
     C. Arevalo, P. Loetstedt, Improving the accuracy of BDF methods for index 3 differential-algebraic equations, BIT 35
-    (1995), pp. 297-308; L. Wunderlich, diploma thesis, TU Berlin (2005), section 2.4. :class:`daedal.ModifiedBDF` needs
-    no correction.
+    (1995), pp. 297-308; L. Wunderlich, diploma thesis, TU Berlin (2005), section 2.4.
+    :class:`daedal.methods.ModifiedBDF` needs no correction.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> 
     ...     lambda t, q: np.eye(1), lambda t, q, v: [0.0], lambda t, q: [q[0] - np.sin(t)], n_q=1, n_constraints=1
     ... )
     >>> t = np.array([0.0, 0.01, 0.02, 0.022])
-    >>> lam = daedal.corrected_multipliers(weight, t, np.sin([t]), np.cos([t]))
+    >>> lam = daedal.studies.corrected_multipliers(weight, t, np.sin([t]), np.cos([t]))
     >>> print(np.abs(lam[0, 1:] - np.sin(t[1:])).max() < 0.02)
     True
     """

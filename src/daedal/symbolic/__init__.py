@@ -1,4 +1,4 @@
-"""From a user's function to machine code: symbols, traces, exact derivatives, elimination, LLVM."""
+"""From user functions to machine code: symbols, traces, exact derivatives, elimination, LLVM."""
 
 from daedal.symbolic.expression import Expression
 from daedal.symbolic.graph import Graph

@@ -1,8 +1,8 @@
-"""Code that many small functions share: the same operations, on other arguments and with other constants.
+"""Machine code shared by small functions with the same operations but different arguments and constants.
 
-A thousand springs are a thousand functions that differ in numbers and in where they are attached. What is left of a
-function when its constants and arguments are only counted, in the order of the graph, is its structure; functions of
-the same structure share machine code, which gets the constants as parameters.
+A thousand springs are a thousand functions that differ in their constants and attachment points only. The structure of
+a function is its graph with constants and arguments numbered in order of appearance; functions of the same structure
+share machine code, which takes the constants as parameters.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, m
 from daedal.symbolic.trace import Traced
 
 ARGUMENT, CONSTANT, RESULT = "x", "c", "y"
-"""Names of what the code reads and writes: its block is [x | y | c | workspace]."""
+"""Names of what the code reads and writes; its block is [x | y | c | workspace]."""
 
 
 class Alike(NamedTuple):
     """Functions with the same structure."""
 
     code: MachineFunction
-    members: list[int]  # which of the functions
-    arguments: np.ndarray  # (members, n) which entry of all arguments each entry of x is
-    constants: np.ndarray  # (members, m) their c
+    members: list[int]  # indices of the functions
+    arguments: np.ndarray  # (members, n) for each entry of x its index in the arguments
+    constants: np.ndarray  # (members, m) constants of each member
 
 
 def alike(functions: Sequence[Traced]) -> list[Alike]:
-    """Functions of time and of entries of one vector of arguments, by their structure.
+    """Group functions of time and of entries of one argument vector by structure.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def alike(functions: Sequence[Traced]) -> list[Alike]:
 
 
 class _Structure(NamedTuple):
-    key: tuple  # (nodes, results, condition under which Python must be asked)
+    key: tuple  # (nodes, results, condition for falling back to Python)
     arguments: list[int]
     constants: list[float]
 

@@ -1,4 +1,4 @@
-"""Arrays of symbols: object arrays on which NumPy's universal functions act entry by entry."""
+"""Arrays of symbols: object arrays on which NumPy's universal functions act entrywise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daedal.symbolic.kinds import BOOL, FLOAT64, INT, NUMPY, Number
 from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
 
 _NATIVE = {"add", "subtract", "multiply", "negative", "matmul", "vecdot", "matvec", "vecmat"}
-"""What NumPy's own loops over objects do correctly for numbers and expressions alike."""
+"""Methods for which NumPy's object loops are correct for both numbers and expressions."""
 _WHOLE = {"locate", "floor", "ceil", "trunc", "rint"}
 
 
@@ -21,34 +21,34 @@ _FROM_ARRAY = (float, bool, int)
 
 
 def holds_objects(array: np.ndarray) -> bool:
-    """Whether NumPy keeps objects in an array, as it does in those of symbols."""
+    """Whether an array has an object dtype, as arrays of symbols have."""
     return _dtype(array).hasobject
 
 
 class Array(np.ndarray):
-    """An array of expressions and numbers; everything made in a trace that would be a float array is one."""
+    """An array of expressions and numbers; replaces every float array created in a trace."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         return apply_ufunc(ufunc, method, inputs, options)
 
     @property
     def dtype(self):
-        """The type that the array has in Python."""
+        """The dtype that the array has outside the trace."""
         if not holds_objects(self) or not asked_by_user():
             return _dtype(self)
         return np.dtype(bool if is_mask(self) else float)
 
     def tobytes(self, *arguments):
-        """The bytes of symbols are not those of numbers."""
+        """Raise: symbols have no bytes."""
         raise Untraceable("asks for the bytes of an array")
 
     def tolist(self):
-        """Python's numbers."""
+        """Convert to Python numbers."""
         found = plain(self).tolist()
         return _each_entry(lambda x: x.item() if type(x) is Expression else x, found)
 
     def item(self, *arguments):
-        """One of Python's numbers."""
+        """One entry as a Python number."""
         found = plain(self).item(*arguments)
         return found.item() if type(found) is Expression else found
 
@@ -75,7 +75,7 @@ class Array(np.ndarray):
 
     def __setitem__(self, index, value):
         if not self.flags.writeable:
-            raise Untraceable("stores into an array that lives outside of it", memory="an array")
+            raise Untraceable("stores into an array defined outside it", memory="an array")
         if is_symbolic(value) and self.size and holds_objects(self):
             value = _as_stored(value, is_mask(self))
         if isinstance(index, Array) and holds_objects(index) and index.shape == self.shape and np.ndim(value) == 0:
@@ -83,7 +83,7 @@ class Array(np.ndarray):
         super().__setitem__(index, value)
 
     def astype(self, dtype, *arguments, **options):
-        """Floats stay symbols; other kinds only where there are no symbols."""
+        """Convert the dtype; symbols may only become floats."""
         if real_type(dtype):
             return _as_numbers(self)
         return plain(self).astype(dtype, *arguments, **options)
@@ -102,7 +102,7 @@ class Array(np.ndarray):
 
 
 def real_type(dtype) -> bool:
-    """Whether an array of this type would hold reals, for which symbols are kept."""
+    """Whether an array of this dtype holds reals, which may be symbols."""
     if dtype is None or dtype is float:
         return True
     kind = np.dtype(dtype)
@@ -117,7 +117,7 @@ def _is_truth(value: Any) -> bool:
 
 
 def is_mask(array: np.ndarray) -> bool:
-    """Whether an array of symbols is one of truth values."""
+    """Whether an array of symbols is Boolean."""
     return array.size > 0 and all(map(_is_truth, array.flat))
 
 
@@ -130,14 +130,14 @@ def _as_number(value: Any) -> Any:
 
 
 def _as_numbers(values: np.ndarray) -> Array:
-    """A copy of an array with truth values as 0 and 1."""
+    """Copy with truth values converted to 0 and 1."""
     made = np.empty(values.shape, dtype=object)
     made.reshape(-1)[:] = [_as_number(value) for value in plain(values).flat]
     return made.view(Array)
 
 
 def _as_stored(value: Any, mask: bool) -> Any:
-    """What an array keeps of a value: truth values in an array of truth values, otherwise numbers."""
+    """The value to store: truth values in a Boolean array, otherwise numbers."""
     if isinstance(value, (list, tuple)):
         value = array_of(value)
     if isinstance(value, np.ndarray):
@@ -150,7 +150,7 @@ def _as_stored(value: Any, mask: bool) -> Any:
 
 
 def settled(array: np.ndarray) -> np.ndarray:
-    """Entries as an array has them: NumPy's, and truth values only if all of them are."""
+    """Entries with NumPy types; Boolean only if all of them are."""
     entries = array.reshape(-1)
     others = [k for k, x in enumerate(entries) if (type(x) is Expression and x.kind != FLOAT64) or type(x) is bool]
     if not others:
@@ -166,12 +166,12 @@ def _each_entry(function, values):
 
 
 def array_of(values) -> Array:
-    """An array of symbols from a (nested) sequence of scalars and arrays."""
+    """Create an array of symbols from a (nested) sequence of scalars and arrays."""
     return settled(np.array(_unpacked(values), dtype=object)).view(Array)
 
 
 def _unpacked(values):
-    """Nested lists without arrays of no dimension, which NumPy would keep as entries."""
+    """Nested lists with zero-dimensional arrays replaced by their entries."""
     if isinstance(values, (list, tuple)):
         return [_unpacked(value) for value in values]
     if isinstance(values, np.ndarray):
@@ -180,7 +180,7 @@ def _unpacked(values):
 
 
 def plain(value: Any) -> Any:
-    """A value as NumPy's own functions take it: expressions in base arrays of objects."""
+    """Convert to what NumPy's own functions accept: object arrays of the base class."""
     if type(value) is Expression:
         box = np.empty((), dtype=object)
         box[()] = value
@@ -193,7 +193,7 @@ def plain(value: Any) -> Any:
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether there are expressions in a scalar, array or nested sequence."""
+    """Whether a scalar, array or nested sequence contains expressions."""
     if type(value) is Expression:
         return True
     if isinstance(value, np.ndarray):
@@ -202,7 +202,7 @@ def is_symbolic(value: Any) -> bool:
 
 
 def numbers(value: Any) -> Any:
-    """An array of objects that are all numbers as floats."""
+    """Convert an object array of plain numbers to floats."""
     if isinstance(value, np.ndarray) and holds_objects(value):
         if any(entry is None for entry in value.flat):
             raise Untraceable("reads entries of an array made by np.empty before they are set")
@@ -212,7 +212,7 @@ def numbers(value: Any) -> Any:
 
 
 def wrapped(result: Any) -> Any:
-    """What a function returns, as a trace sees it: arrays that expressions can be stored to."""
+    """Convert the result of a function to arrays that can store expressions."""
     if isinstance(result, np.ndarray):
         if holds_objects(result):
             return from_array(result.item()) if result.ndim == 0 else settled(plain(result)).view(Array)
@@ -227,14 +227,14 @@ def wrapped(result: Any) -> Any:
 
 
 def apply_ufunc(ufunc, method: str, inputs, options) -> Any:
-    """A universal function, or one of its methods, on arrays with expressions."""
+    """Apply a universal function, or one of its methods, to arrays with expressions."""
     target = options.pop("out", (None,))[0]
     if isinstance(target, Array) and not target.flags.writeable:
-        raise Untraceable("changes an array that lives outside of it", memory="an array")
+        raise Untraceable("changes an array defined outside it", memory="an array")
     real_type(options.get("dtype"))
     operands = [plain(value) for value in inputs]
     where, symbolic = options.get("where", True), any(map(is_symbolic, operands))
-    with np.errstate(all="ignore"):  # constants are folded without the warnings that the function itself may give
+    with np.errstate(all="ignore"):  # folding constants must not emit floating-point warnings
         if not symbolic and not is_symbolic(where):
             result = getattr(ufunc, method)(*(numbers(value) for value in operands), **options)
         elif method == "reduce":
@@ -262,7 +262,7 @@ _NEUTRAL = {"add": 0.0, "multiply": 1.0, "logical_or": False, "logical_and": Tru
 
 
 def _reduced(ufunc, values, axis=0, dtype=None, out=None, keepdims=False, initial=np._NoValue, where=True) -> Any:
-    """``ufunc.reduce``, along one axis or several."""
+    """``ufunc.reduce`` along one or several axes."""
     name, values = ufunc.__name__, np.asarray(plain(values), dtype=object)
     if name in ("add", "multiply") and is_mask(values):
         values = plain(_as_numbers(values))
@@ -314,7 +314,7 @@ def _pair(name: str, operands: list) -> Any:
 
 
 def scalar(ufunc, *values):
-    """A universal function of scalars: of numbers as NumPy has it, with an expression as a node."""
+    """Apply a universal function to scalars: numerically for numbers, as a node for expressions."""
     if any(type(value) is Expression for value in values):
         return as_numpy(ufunc.__name__, *values)
     if None in values:
@@ -324,13 +324,13 @@ def scalar(ufunc, *values):
 
 
 def _picked(array: Array, index: tuple) -> Any:
-    """array[i] with a whole number i that depends on values, of an array of known numbers."""
+    """array[i] for an array of known numbers and a symbolic integer i."""
     place = next(k for k, part in enumerate(index) if type(part) is Expression)
     chosen = index[place]
     graph = chosen.graph
     is_whole = chosen.kind & 3 == INT or (chosen.kind & 3 != BOOL and _is_whole(graph, chosen.node))
     if is_symbolic(array) or not is_whole or place != 0:
-        return array.view(np.ndarray)[index]  # refused by Expression.__index__
+        return array.view(np.ndarray)[index]  # raised by Expression.__index__
     refuse_caught()
     table = numbers(array)
     if not all(isinstance(part, (int, np.integer, slice)) for part in index[1:]):
@@ -343,7 +343,7 @@ def _picked(array: Array, index: tuple) -> Any:
 
 
 def _picked_each(array: Array, index: Array) -> Any:
-    """array[i] with an array of such numbers."""
+    """array[i] for an array of symbolic integers."""
     if not is_symbolic(index):
         return array[numbers(index).astype(int)]
     rows = [array[i] for i in plain(index).reshape(-1)]
@@ -360,7 +360,7 @@ def _is_whole(graph, node: int) -> bool:
 
 
 def nodes_of(graph, values: Any) -> list[int]:
-    """The nodes of all entries of an array, in C order."""
+    """Nodes of all entries of an array, in C order."""
     nodes = []
     for value in np.asarray(plain(values), dtype=object).ravel():
         node = node_of(graph, value)

@@ -1,4 +1,4 @@
-"""NumPy's universal functions as compositions of the graph's operations, with NumPy's treatment of NaN."""
+"""NumPy's universal functions composed of the graph's operations, with NumPy's treatment of NaN."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _ROUNDED = ("floor", "ceil", "trunc", "rint", "floor_divide")
 
 
 def _compared(name: str, swapped: bool = False) -> Build:
-    """A comparison; of a rounded value with a number that of the value, which switches there only."""
+    """A comparison; that of a rounded value with a constant becomes a comparison of the unrounded value."""
     simple = _simple(name)
 
     def build(graph: Graph, a: int, b: int) -> int:
@@ -40,7 +40,7 @@ def _compared(name: str, swapped: bool = False) -> Build:
 
 
 def _is_rounded(graph: Graph, i: int) -> bool:
-    """Whether a value is rounded to whole numbers in a way that its operand can be compared in its place."""
+    """Whether a value is a rounded one whose operand can be compared instead."""
     if graph.operations[i] != "floor_divide":
         return graph.operations[i] in _ROUNDED
     divisor = graph.operands[i][1]
@@ -76,7 +76,7 @@ def _compared_whole(graph: Graph, name: str, rounded: int, number: float, first:
 
 
 def _least_multiple(times: float, divisor: float) -> float:
-    """The least float x with x // divisor >= times."""
+    """The smallest float x with x // divisor >= times."""
     exact = Fraction(times) * Fraction(divisor)
     found = float(exact)
     return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
@@ -102,11 +102,11 @@ _PASSING = {
     "arctan",
     "absolute",
 }
-_DEEPEST = 200  # operations that are looked through
+_DEEPEST = 200  # nesting depth up to which operations are searched
 
 
 def _is_nan(graph: Graph, a: int) -> int:
-    """Whether a value is NaN; where it leaves the domain of a root, a logarithm or the like there is a switch."""
+    """Whether a value is NaN; leaving the domain of a root, logarithm etc. counts as a switch."""
     found = graph.apply("not_equal", a, a)
     if graph.regular[a]:
         return found
@@ -156,14 +156,14 @@ def _heaviside(graph: Graph, a: int, at_zero: int) -> int:
 
 
 def _logarithm_of_sum(base: float) -> Build:
-    """log(e^a + e^b), and the same for base 2, without overflow."""
+    """log(e^a + e^b), and its base-2 version, without overflow."""
 
     def build(graph: Graph, a: int, b: int) -> int:
         larger = graph.apply("maximum", a, b)
         less = graph.apply("minimum", a, b)
         scale = graph.constant(math.log(base))
         apart = graph.apply("exp", graph.multiply(scale, graph.subtract(less, larger)))
-        equal = graph.apply("equal", a, b)  # infinities too
+        equal = graph.apply("equal", a, b)  # also handles infinities
         rest = graph.where(equal, graph.constant(math.log(2.0)), graph.apply("log1p", apart))
         return graph.add(larger, graph.divide(rest, scale))
 
@@ -202,7 +202,7 @@ def _times_logarithm(name: str) -> Build:
 
 
 def _entropy(graph: Graph, a: int) -> int:
-    outside = graph.where(graph.apply("less", a, graph.zero), graph.constant(-math.inf), a)  # 0 at 0, NaN of NaN
+    outside = graph.where(graph.apply("less", a, graph.zero), graph.constant(-math.inf), a)  # 0 at 0, NaN for NaN
     inside = graph.negative(graph.multiply(a, graph.apply("log", a)))
     return graph.where(graph.apply("less", graph.zero, a), inside, outside)
 
@@ -278,7 +278,7 @@ COMPOSITIONS: dict[str, Build] = {
     "isinf": _is_infinite,
     "isfinite": lambda graph, a: graph.is_finite(a),
 }
-"""What is built of operands that are numbers."""
+"""Compositions with numeric operands."""
 
 LOGICAL: dict[str, Build] = {
     "logical_and": Graph.both,
@@ -290,4 +290,4 @@ LOGICAL: dict[str, Build] = {
     "bitwise_xor": _exclusive,
     "invert": Graph.opposite,
 }
-"""What is built of conditions; NumPy has the bitwise functions for arrays of truth values."""
+"""Compositions with Boolean operands; NumPy's bitwise functions act like this on Boolean arrays."""

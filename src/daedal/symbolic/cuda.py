@@ -1,10 +1,10 @@
-"""The graph as C: one statement a node, in words that CUDA C and plain C give their own meaning.
+"""The graph as C source: one statement per node, in macros that CUDA C and plain C define differently.
 
-A function has the signature ``int name(real t, const real* a, ..., real* result)``, with what `PRELUDE` defines:
-``real`` is ``double``, or ``float`` where SINGLE is defined; EMITTED and TABLE say where code and tables live. Values
-are those of the same operations in Python, infinities and NaN included, up to how the functions of the mathematical
-library are rounded; a compiler may contract products and sums. Sine and cosine of the same angle are computed together,
-those of a sum of two such angles by the addition theorems.
+A function has the signature ``int name(real t, const real* a, ..., real* result)`` in terms of `PRELUDE`: ``real`` is
+``double``, or ``float`` if SINGLE is defined; EMITTED and TABLE are storage qualifiers of code and tables. Values equal
+those of the same operations in Python, infinities and NaN included, up to rounding in the math library and contraction
+of products and sums by the compiler. Sine and cosine of the same angle are computed together; those of a sum of two
+such angles follow from the addition theorems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 
 PRELUDE = (files("daedal.symbolic") / "templates" / "prelude.c").read_text(encoding="utf-8")
-"""What emitted functions rest on, for both languages."""
+"""Definitions that emitted functions require, for both languages."""
 
 _OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negative": "-"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
@@ -36,22 +36,22 @@ def c_function(
     statuses: Sequence[tuple[int, int]] = (),
     time: int | None = None,
 ) -> str:
-    """A function in C that computes results from arguments.
+    """Write a C function that computes results from arguments.
 
     Parameters
     ----------
     graph : Graph
         The graph.
     name : str
-        What the function is called.
+        Name of the function.
     arguments : mapping
-        The arrays it reads: for each name the nodes that stand there, one after the other.
+        Input arrays: for each name the nodes of its entries.
     results : mapping
-        The arrays it writes, likewise.
+        Output arrays, likewise.
     statuses : sequence of (condition, code)
-        It returns the code of the first condition that holds, otherwise 0.
+        The return value is the code of the first condition that holds, otherwise 0.
     time : int, optional
-        The node of the time, the first argument.
+        Node of the time, the first argument.
 
     Examples
     --------
@@ -72,9 +72,9 @@ def c_function(
 
 
 def c_formula(graph: Graph, name: str, arguments: Mapping[str, int], result: int, *, double: bool = False) -> str:
-    """A function in C of numbers: ``real name(real a, ...)``, or of doubles, also where real is float.
+    """Write a C function of scalars: ``real name(real a, ...)``, or of doubles even if real is float.
 
-    Powers are those of the function ``power`` of the prelude, which on a GPU are right to a few digits.
+    Powers use the prelude's ``power``, which is accurate to a few digits only on a GPU.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class _Function:
             self.names[time] = "t"
         outputs = [*(condition for condition, _ in self.statuses), *(x for nodes in results.values() for x in nodes)]
         self.order = depth_first(graph, outputs)
-        self.waves: dict[int, set[str]] = {}  # for each angle, whether its sine and its cosine are computed
+        self.waves: dict[int, set[str]] = {}  # for each angle whether its sine and cosine are needed
         for i in self.order:
             if graph.operations[i] in _WAVES:
                 self.waves.setdefault(graph.operands[i][0], set()).add(graph.operations[i])
@@ -118,7 +118,7 @@ class _Function:
         self.fresh = 0
 
     def body(self) -> list[str]:
-        """The lines that compute the results."""
+        """Lines that compute the results."""
         for i in self.order:
             if i not in self.names:
                 self._compute(i)
@@ -150,7 +150,7 @@ class _Function:
         elif operation in ("true", "false"):
             self.names[i] = "1" if operation == "true" else "0"
         elif operation == "argument":
-            raise KeyError(f"{self.name} depends on {graph.data[i]}, which is no argument of it")
+            raise KeyError(f"{self.name} depends on {graph.data[i]}, which is not one of its arguments")
         elif operation in _WAVES and self._are_both(angle := graph.operands[i][0]):
             self.names[i] = self._pair(angle)[_WAVES.index(operation)]
         else:
@@ -169,18 +169,18 @@ class _Function:
     # --- sines and cosines --------------------------------------------------------------------------------------------
 
     def _are_both(self, angle: int) -> bool:
-        """Whether sine and cosine of an angle are computed together, for themselves or for sums with it."""
+        """Whether both sine and cosine of an angle are computed, for themselves or for sums with it."""
         return len(self.waves[angle]) == 2 or angle in self.pairs or self._summands(angle) is not None
 
     def _summands(self, angle: int) -> tuple[int, int] | None:
-        """What an angle is the sum or difference of, if their sines or cosines are computed in any case."""
+        """The two summands of an angle if their sines or cosines are computed anyway."""
         operands = self.graph.operands[angle]
         if self.graph.operations[angle] not in ("add", "subtract") or not all(x in self.waves for x in operands):
             return None
         return operands[0], operands[1]
 
     def _pair(self, angle: int) -> tuple[str, str]:
-        """Names of sine and cosine; those of a sum follow from those of its parts, for a tenth of the cost."""
+        """Names of sine and cosine; those of a sum follow from its summands at a tenth of the cost."""
         if angle not in self.pairs:
             sine, cosine = self._fresh(), self._fresh()
             parts = self._summands(angle)
@@ -217,7 +217,7 @@ class _Function:
 
 
 def c_number(value: float) -> str:
-    """A number that C reads exactly."""
+    """C literal that reproduces a float exactly."""
     if math.isnan(value):
         return "NOT_A_NUMBER"
     if math.isinf(value):

@@ -1,7 +1,7 @@
-"""``np.linalg.solve`` on symbols: Gauss' elimination with partial pivoting, rows exchanged by choice.
+"""``np.linalg.solve`` on symbols: Gaussian elimination with partial pivoting, row exchanges as choices.
 
-Which row has the largest entry is known at run time only, so that each comparison becomes a choice between two rows.
-The result is that of LAPACK to round-off; a singular matrix gives infinities or NaN.
+The pivot row is known at run time only, so every comparison becomes a choice between two rows. The result equals
+LAPACK's up to round-off; a singular matrix gives infinities or NaN.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def solve_dense(a: np.ndarray, b: np.ndarray):
         for c in range(x.shape[1]):
             rest = sum((rows[k][j] * x[j, c] for j in range(k + 1, n)), start=0.0)
             x[k, c] = (rows[k][n + c] - rest) / rows[k][k]
-    graph.sites = sites  # the exchange of rows is no switch: the solution does not jump
+    graph.sites = sites  # row exchanges are not switches: the solution does not jump
     return array_of(x).reshape(b.shape)
 
 

@@ -1,6 +1,6 @@
-"""What a trace has read outside of its arguments, and whether it is still the same.
+"""External values that a trace has read, and checks that they are unchanged.
 
-Tracing a function takes milliseconds, looking at what it depends on microseconds: so a trace can be kept although
+Tracing a function takes milliseconds, checking its dependencies microseconds. A trace can therefore be reused although
 globals, closures, lists, arrays and attributes may change.
 """
 
@@ -18,14 +18,14 @@ _MISSING = object()
 
 
 def entries(container: Any) -> list[Any]:
-    """What is in a container, keys and values."""
+    """Keys and values of a container."""
     return [*container.keys(), *container.values()] if isinstance(container, Mapping) else list(container)
 
 
 class Dependencies:
-    """The names, cells, containers, arrays and attributes that were read, each with what was found there.
+    """Names, cells, containers, arrays and attributes that were read, each with the value found.
 
-    Objects count as the same if they are identical, arrays if they have the same bytes.
+    Objects are compared by identity, arrays by their bytes.
     """
 
     def __init__(self) -> None:
@@ -37,18 +37,18 @@ class Dependencies:
         self._readings: dict[int, tuple[Any, Callable[[Any], Any], Any]] = {}
 
     def names(self, namespace: Mapping[str, Any], names: Iterable[str]):
-        """Names of a module or of globals, whether they are bound or not."""
+        """Record names of a module or of globals, bound or not."""
         for name in names:
             self._names[id(namespace), name] = namespace, name, namespace.get(name, _MISSING)
 
     def function(self, function: FunctionType):
-        """The code of a function, and its defaults."""
+        """Record the code and defaults of a function."""
         self.attributes(function, ("__code__", "__defaults__", "__kwdefaults__"))
         if function.__kwdefaults__:
             self.container(function.__kwdefaults__)
 
     def cells(self, function: FunctionType):
-        """What the closure of a function holds."""
+        """Record the cells of a function's closure."""
         for cell in function.__closure__ or ():
             self._cells[id(cell)] = cell, _contents(cell)
 
@@ -59,7 +59,7 @@ class Dependencies:
         self._arrays[id(array)] = array, array.shape, array.tobytes()
 
     def reading(self, owner: Any, read: Callable[[Any], Any]):
-        """What ``read(owner)`` gives, bytes or a list of objects."""
+        """Record the result of ``read(owner)``, bytes or a list of objects."""
         self._readings[id(owner)] = owner, read, read(owner)
 
     def attributes(self, owner: Any, names: Iterable[str]):
@@ -67,17 +67,17 @@ class Dependencies:
             self._attributes[id(owner), name] = owner, name, getattr(owner, name, _MISSING)
 
     def add(self, other: Dependencies):
-        """Depend on what another depends on as well."""
+        """Add all dependencies of another object."""
         for mine, others in zip(vars(self).values(), vars(other).values(), strict=True):
             for key, seen in others.items():
                 mine.setdefault(key, seen)
 
     def are_unchanged(self) -> bool:
-        """Whether all of it is as it was."""
+        """Whether all recorded values are unchanged."""
         return self.check()()
 
     def check(self) -> Callable[[], bool]:
-        """A quick function that tells whether all of it is as it was, for those who ask often."""
+        """A fast function that checks all recorded values, for repeated use."""
         bound: dict[int, tuple[Mapping[str, Any], list[str], list[Any]]] = {}
         absent = []
         for space, name, value in self._names.values():
@@ -87,7 +87,7 @@ class Dependencies:
                 found = bound.setdefault(id(space), (space, [], []))
                 found[1].append(name)
                 found[2].append(value)
-        # An entry more makes sure that the getter returns a tuple.
+        # The extra name makes the getter return a tuple.
         getters = [(itemgetter(*names, names[0]), space, (*v, v[0])) for space, names, v in bound.values()]
         cells, attributes = tuple(self._cells.values()), tuple(self._attributes.values())
         readings = tuple(self._readings.values())
@@ -130,12 +130,12 @@ class Dependencies:
 
 
 def same_entries(now: list[Any], before: list[Any]) -> bool:
-    """Whether two lists hold the same objects."""
+    """Whether two lists hold identical objects."""
     return len(now) == len(before) and all(map(is_, now, before))
 
 
 def _contents(cell: CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not bound yet
+    except ValueError:  # not yet bound
         return _MISSING

@@ -1,9 +1,9 @@
 """Exact derivatives on the graph: Jacobians, directional and time derivatives, gradients, sparsity.
 
-Forward mode carries for each node a small dictionary {variable: derivative}, reverse mode one adjoint for each node and
-output. Both make new nodes of the same graph, so that functions and derivatives share what they have in common. At
-kinks the derivative is that of the branch which the function takes there: at 0 that of |x| is 1, that of max(x, y) for
-x = y is that of x, that of sign is 0.
+Forward mode carries a small dictionary {variable: derivative} for each node, reverse mode one adjoint for each node and
+output. Both create nodes of the same graph, so that functions and derivatives share common subexpressions. At kinks the
+derivative is that of the branch taken: at 0 that of |x| is 1, that of max(x, y) for x = y is that of x, that of sign is
+0.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import CONDITIONS
 
 Row = dict[int, int]
-"""A row of a Jacobian: from the position of a variable to the node of the derivative; what is missing is zero."""
+"""A sparse row of a Jacobian: from the index of a variable to the node of the derivative."""
 
 
 def jacobian(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> list[Row]:
-    """The rows of d outputs / d variables, without what is structurally zero.
+    """The rows of d outputs / d variables, without structural zeros.
 
-    Forward or reverse mode, whichever makes fewer products: forward costs for each node the number of variables that it
-    depends on, reverse the number of outputs that depend on it.
+    Uses forward or reverse mode, whichever needs fewer products: the cost of a node is the number of variables that it
+    depends on (forward) or the number of outputs that depend on it (reverse).
     """
     forward, reverse = _costs(graph, outputs, variables)
     if forward <= 2 * reverse:
@@ -32,16 +32,16 @@ def jacobian(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> 
 
 
 def directional(graph: Graph, outputs: Sequence[int], direction: Mapping[int, int]) -> list[int]:
-    """The derivatives of outputs along a direction {variable: its rate}.
+    """Derivatives of outputs along a direction {variable: its rate}.
 
-    With {t: 1, q: v} it is the time derivative along a motion.
+    With {t: 1, q: v} this is the time derivative along a motion.
     """
     rows = _forward(graph, outputs, {v: {0: rate} for v, rate in direction.items()})
     return [row.get(0, graph.zero) for row in rows]
 
 
 def gradient(graph: Graph, output: int, variables: Sequence[int]) -> list[int]:
-    """The gradient of a scalar, at the price of a few times its evaluation."""
+    """Gradient of a scalar, at the cost of a few evaluations."""
     row = _reverse(graph, output, {v: k for k, v in enumerate(variables)})
     return [row.get(k, graph.zero) for k in range(len(variables))]
 
@@ -49,14 +49,14 @@ def gradient(graph: Graph, output: int, variables: Sequence[int]) -> list[int]:
 def acceleration_bias(
     graph: Graph, constraints: Sequence[int], t: int, q: Sequence[int], v: Sequence[int]
 ) -> list[int]:
-    """gamma = -(G v)_q v - 2 G_t v - g_tt, minus the second derivative of g along a motion without acceleration."""
+    """gamma = -(G v)_q v - 2 G_t v - g_tt: minus the second derivative of g along a motion without acceleration."""
     direction = {t: graph.one, **dict(zip(q, v))}
     rates = directional(graph, constraints, direction)
     return [graph.negative(rate) for rate in directional(graph, rates, direction)]
 
 
 def sparsity(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> list[list[int]]:
-    """For each output the positions of the variables that it depends on, conditions of choices included."""
+    """For each output the indices of the variables that it depends on, conditions of choices included."""
     patterns = _patterns(graph, graph.needed(outputs), {v: 1 << k for k, v in enumerate(variables)})
     return [_bits(patterns.get(output, 0)) for output in outputs]
 
@@ -112,8 +112,8 @@ def _merged(graph: Graph, first: Row, second: Row, combine: Callable[[int, int],
 def _reverse(graph: Graph, output: int, positions: Mapping[int, int]) -> Row:
     """One row of a Jacobian.
 
-    An adjoint is a dictionary {condition: value}: what comes through a choice counts where the condition holds. It is
-    never multiplied by zero instead, since a branch that is not taken may have infinite derivatives.
+    An adjoint is a dictionary {condition: value}: a contribution through a choice counts only if the condition holds.
+    Multiplying by zero instead would fail, since branches not taken may have infinite derivatives.
     """
     needed = graph.needed([output])
     depends = _patterns(graph, needed, {i: 1 for i in needed if i in positions}, through_conditions=False)
@@ -140,7 +140,7 @@ def _reverse(graph: Graph, output: int, positions: Mapping[int, int]) -> Row:
 
 
 def _links(graph: Graph, i: int, wanted: list[bool]) -> Iterable[tuple[int, int, int]]:
-    """What a node depends on: operand, the condition under which it does, and the partial derivative then."""
+    """Dependencies of a node: operand, condition, and the partial derivative under this condition."""
     operation, operands = graph.operations[i], graph.operands[i]
     if operation in _CHOICES:
         unit = [{k: graph.one} if want else {} for k, want in enumerate(wanted)]
@@ -157,7 +157,7 @@ def _links(graph: Graph, i: int, wanted: list[bool]) -> Iterable[tuple[int, int,
 
 
 def partials(graph: Graph, i: int, wanted: Sequence[bool]) -> list:
-    """The partial derivatives of a node with respect to its operands; None where they are not wanted."""
+    """Partial derivatives of a node with respect to its operands; None for those not `wanted`."""
     operation, operands = graph.operations[i], graph.operands[i]
     if operation in _FLAT:
         return [graph.zero for _ in operands]
@@ -170,7 +170,7 @@ def _reciprocal(graph: Graph, a: int) -> int:
 
 
 def _difference_of_squares(graph: Graph, a: int) -> int:
-    """1 - a^2, without cancellation near 1."""
+    """1 - a^2 without cancellation near 1."""
     return graph.multiply(graph.subtract(graph.one, a), graph.add(graph.one, a))
 
 
@@ -191,7 +191,7 @@ def _gaussian(factor: float):
 
 
 def _power_by_exponent(graph: Graph, i: int, a: int, b: int) -> int:
-    """a^b log a, which is 0 at a = 0."""
+    """a^b log a, with value 0 at a = 0."""
     at_zero = graph.apply("equal", a, graph.zero)
     return graph.where(at_zero, graph.zero, graph.multiply(i, graph.apply("log", a)))
 
@@ -264,14 +264,14 @@ _CHOICES: dict[str, Choice] = {
     "minimum": lambda graph, operands, inner: (graph.apply("less_equal", *operands), inner[0], inner[1]),
     "absolute": _absolute,
 }
-"""Operations that are one thing or another: the condition, and the derivatives on both sides."""
+"""Choices: their condition, and the derivatives on both sides."""
 
 
-# --- what depends on what ---------------------------------------------------------------------------------------------
+# --- dependencies -----------------------------------------------------------------------------------------------------
 
 
 def _patterns(graph: Graph, needed: Sequence[int], seeds: Mapping[int, int], through_conditions: bool = True) -> Row:
-    """For each node the union, as bits, of the seeds that it depends on."""
+    """For each node the union, as a bit mask, of the seeds that it depends on."""
     patterns: Row = {}
     for i in needed:
         pattern = seeds.get(i, 0)
@@ -291,7 +291,7 @@ def _costs(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> tu
         above[output] = above.get(output, 0) | 1 << k
     reverse = 0
     for i in reversed(needed):
-        if i in below and i in above:  # what only a sign or a condition depends on has no adjoint
+        if i in below and i in above:  # nodes used only by signs or conditions have no adjoint
             reverse += above[i].bit_count()
             for operand in graph.operands[i]:
                 above[operand] = above.get(operand, 0) | above[i]

@@ -1,16 +1,16 @@
-r"""Linear systems solved on the graph: elimination as straight-line code.
+r"""Solution of linear systems on the graph: elimination as straight-line code.
 
-Rows are dictionaries, so that zeros and ones vanish and the order of the unknowns costs nothing at run time. Pivots
-stand on the diagonal, chosen by minimum degree. In an augmented system
+Rows are dictionaries, so that zeros and ones vanish and the order of the unknowns costs nothing at run time. Pivots are
+diagonal entries, ordered by minimum degree. In an augmented system
 
 .. math::
 
     \begin{pmatrix} M & B \\ K & 0 \end{pmatrix}
     \begin{pmatrix} a \\ \lambda \end{pmatrix} = \begin{pmatrix} f \\ \gamma \end{pmatrix}
 
-a multiplier is eliminated when the coordinates of its constraint are, so that its pivot is that of a Schur complement:
-for positive definite M it vanishes only where constraints are dependent. Whether a pivot is good is known at run time
-only: its size is compared with the sizes of the terms that it is the sum of.
+a multiplier is eliminated after the coordinates of its constraint, so that its pivot is that of a Schur complement; for
+positive definite M it vanishes only if constraints are redundant. The quality of a pivot is known at run time only: its
+size is compared with the sizes of the terms that it is summed from.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from daedal.symbolic.graph import Graph
 
 
 class StructurallySingular(Exception):
-    """No order of diagonal pivots eliminates the matrix; a pivoted solver may still do it."""
+    """No order of diagonal pivots eliminates the matrix; a pivoted solver may still succeed."""
 
 
 @dataclass(frozen=True)
 class Solved:
-    """The solution of linear systems with one matrix.
+    """Solutions of linear systems with one matrix.
 
     Attributes
     ----------
     solutions : list of list of int
-        For each right side the nodes of the unknowns.
+        For each right-hand side the nodes of the unknowns.
     quality : int
-        The smallest ratio of a pivot to the sum of the sizes of the terms it was made of: 1 for a diagonal matrix,
-        near 0 where cancellation leaves nothing, NaN where the elimination has broken down.
+        The smallest ratio of a pivot to the sum of the sizes of its terms: 1 for a diagonal matrix, near 0 after
+        complete cancellation, NaN if the elimination has broken down.
     order : list of int
-        The unknowns in the order of elimination.
+        The unknowns in elimination order.
     pivots : list of (int, list of int)
-        The pivots in that order, each with the terms that it is the sum of.
+        The pivots in elimination order, each with its terms.
     """
 
     solutions: list[list[int]]
@@ -54,27 +54,27 @@ class Solved:
 
 
 def solve(graph: Graph, matrix: Sequence[Row], right_sides: Sequence[Sequence[int]], n_first: int = 0) -> Solved:
-    """Solve `matrix` x = b for each of the right sides; the other arguments are those of :func:`factor`."""
+    """Solve `matrix` x = b for each right-hand side; the other arguments are those of :func:`factor`."""
     factors = factor(graph, matrix, n_first)
     return Solved([factors.solve(b) for b in right_sides], factors.quality, factors.order, factors.pivots)
 
 
 def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
-    """The factors of `matrix`, for right sides that may depend on the solutions of earlier ones.
+    """Factor `matrix`, for right-hand sides that may depend on earlier solutions.
 
     Parameters
     ----------
     graph : Graph
-        Where the entries live, and the solution will.
+        Graph of the entries and of the solution.
     matrix : sequence of dict
-        Row i as {column: node}; what is missing is zero.
+        Row i as {column: node}, without zeros.
     n_first : int
-        The first unknowns, of a mass matrix, go before those of the rows that couple them.
+        The first unknowns, those of a mass matrix, are eliminated before those of the rows that couple them.
 
     Raises
     ------
     StructurallySingular
-        If no diagonal entry is left to eliminate with.
+        If no diagonal entry is left as a pivot.
     """
     rows = [{j: x for j, x in row.items() if not graph.is_zero(x)} for row in matrix]
     symmetric = all(rows[j].get(i) == x for i, row in enumerate(rows) for j, x in row.items())
@@ -82,9 +82,9 @@ def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
 
 
 def weak_pivot(graph: Graph, pivots: Sequence[tuple[int, list[int]]], worst: float) -> int:
-    """The condition that a pivot is not larger than `worst` times the sizes of its terms; NaN counts as such.
+    """The condition that a pivot is at most `worst` times the size of its terms; NaN counts as such.
 
-    The same as quality <= worst, without a division.
+    Equivalent to quality <= worst, without a division.
     """
     weak = graph.false
     for pivot, terms in pivots:
@@ -119,7 +119,7 @@ def constant_rows(graph: Graph, matrix: Any) -> list[Row]:
 
 
 def matching(rows: list[Row]) -> list[int]:
-    """For each column a row with an entry in it, all of them different; the diagonal as far as possible."""
+    """A full matching: for each column a distinct row with an entry in it, on the diagonal where possible."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
@@ -131,12 +131,12 @@ def matching(rows: list[Row]) -> list[int]:
     try:
         row, column = min_weight_full_bipartite_matching(csr_array((weights, places), shape=(len(rows),) * 2))
     except ValueError as error:
-        raise StructurallySingular("there is no full matching of rows and columns") from error
+        raise StructurallySingular("the rows and columns have no full matching") from error
     return row[np.argsort(column)].tolist()
 
 
 class Factors:
-    """A matrix that has been eliminated; :func:`factor` makes it.
+    """A factored matrix, created by :func:`factor`.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Factors:
     def __init__(self, graph: Graph, rows: list[Row], n_first: int, symmetric: bool):
         self.graph, self.rows, self.symmetric = graph, rows, symmetric
         n = len(rows)
-        self.columns: list[set[int]] = [set() for _ in range(n)]  # rows that have an entry in a column
+        self.columns: list[set[int]] = [set() for _ in range(n)]  # for each column the rows with an entry in it
         for i, row in enumerate(rows):
             for j in row:
                 self.columns[j].add(i)
@@ -158,12 +158,13 @@ class Factors:
         self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
         self.order: list[int] = []
         self.pivots: list[tuple[int, list[int]]] = []
-        self.multipliers: dict[int, list[tuple[int, int]]] = {}  # of row k, with the rows that they are subtracted from
+        # multipliers of row k, with the rows they are subtracted from
+        self.multipliers: dict[int, list[tuple[int, int]]] = {}
         self.reciprocals: dict[int, int] = {}
         self.quality = self._eliminated()
 
     def _eliminated(self) -> int:
-        """Eliminate all rows; the quality of the pivots."""
+        """Eliminate all rows and return the quality of the pivots."""
         graph = self.graph
         heap = [(self._degree(i), i) for i in range(len(self.rows)) if i in self.rows[i]]
         heapq.heapify(heap)
@@ -182,7 +183,7 @@ class Factors:
         return quality
 
     def solve(self, right_side: Sequence[int]) -> list[int]:
-        """The nodes of the unknowns for a right side."""
+        """Nodes of the unknowns for a right-hand side."""
         graph, b = self.graph, list(right_side)
         for k in self.order:
             for i, multiplier in self.multipliers[k]:
@@ -199,7 +200,7 @@ class Factors:
         return x
 
     def _degree(self, i: int) -> int:
-        """Products that the pivot would take: (rows below) * (entries to the right)."""
+        """Number of products for this pivot: (rows below) * (entries to the right)."""
         row = sum(j in self.left for j in self.rows[i]) - 1
         column = row if self.symmetric else sum(j in self.left for j in self.columns[i]) - 1
         return row * column
@@ -209,7 +210,7 @@ class Factors:
         found = -1
         while heap:
             degree, i = heapq.heappop(heap)
-            if i not in self.left or i not in self.rows[i]:  # done, or cancelled for now
+            if i not in self.left or i not in self.rows[i]:  # done, or structurally zero at present
                 continue
             now = self._degree(i)
             if now != degree:
@@ -226,7 +227,7 @@ class Factors:
         return found
 
     def _eliminate(self, k: int) -> list[int]:
-        """Subtract multiples of row k from the rows below; returns these."""
+        """Subtract multiples of row k from the rows below, and return these rows."""
         graph, row = self.graph, self.rows[k]
         right = [j for j in row if j in self.left]
         below = [i for i in self.columns[k] if i in self.left] if not self.symmetric else right
@@ -260,7 +261,7 @@ class Factors:
             self.columns[j].add(i)
 
     def _worse(self, quality: int, pivot: int, terms: list[int]) -> int:
-        """min(quality, |pivot| / sum of |terms|); a pivot of one term is as good as that term."""
+        """min(quality, |pivot| / sum of |terms|); a pivot of a single term has ratio 1."""
         graph = self.graph
         if len(terms) == 1 and not graph.is_constant(pivot):
             ratio = graph.where(graph.apply("equal", pivot, graph.zero), graph.zero, graph.one)

@@ -1,16 +1,16 @@
-"""The graph as LLVM's assembly language: one instruction a node, in pieces of bounded length.
+"""The graph as LLVM assembly: one instruction per node, in functions of bounded length.
 
-All functions have the signature of callbacks (`kernels/callbacks.py`), ``int32 f(double t, double* block)``. Code
-generation for one function takes more than linear time, so that long programs become several functions, which hand
-values on in the last part of the block. No instruction has a fast-math flag and no product and sum are contracted:
-results are those of the same operations in Python, with the functions of the C library.
+All functions have the callback signature (`kernels/callbacks.py`) ``int32 f(double t, double* block)``. Code generation
+takes superlinear time in the length of a function, so long programs are split into several functions, which pass values
+in the last section of the block. Instructions have no fast-math flags and products and sums are not contracted: results
+are those of the same operations in Python, with the functions of the C library.
 
-*Quick* code is for what no user's function says digit by digit, such as the solution of a linear system: sines and
-cosines are computed four at a time (`sines.py`), and may differ from those of the C library in the last digit.
+*Quick* code is for results that need not match a user function digit for digit, such as the solution of a linear
+system: sines and cosines are computed four at a time (`sines.py`) and may differ from the C library in the last digit.
 
-In *lanes*, each number is a vector of `WIDTH`, which are computed each as it would be by itself, to the same bits:
-eight members of an ensemble at once. The function is ``int32 f(double* times, double* block)``, with the entries of the
-block one vector each, and the statuses of the lanes, as floats, at its end; it returns whether one of them is not 0.
+In *lanes* code, each number is a vector of `WIDTH`, for eight members of an ensemble at once, each bit-identical to a
+computation by itself. The function is ``int32 f(double* times, double* block)``, where block entries are vectors and
+the statuses of the lanes, as floats, are at the end; it returns whether one of them is not 0.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from daedal.symbolic.operations import ARITHMETIC, TABLES
 from daedal.symbolic.sines import LANES, PAIR, USED, definition
 
 WIDTH = 8
-"""Lanes of code for several members."""
+"""Number of lanes of code for several members."""
 LONGEST, PIECE = 1000, 500
-"""Instructions up to which a program is one function, and in each function of a longer one."""
-_STORED = 2  # instructions that a stored result counts for: their order is what code generation spends its time on
+"""Number of instructions above which a program is split, and length of each resulting function."""
+_STORED = 2  # instructions that a stored result counts for: scheduling them dominates code generation
 _SPECIAL = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0, -2.0)
-"""Constants that belong to the shape of a program; programs that differ in others share their object code."""
-_TOGETHER = 100  # results that are the same constant, in one function
+"""Constants stored in the text; programs that differ only in others share their object code."""
+_TOGETHER = 100  # maximum number of results that equal the same constant, in one function
 
 
 @dataclass(frozen=True)
 class Program:
-    """Assembly text and what its caller has to know.
+    """Assembly text and its metadata.
 
     Attributes
     ----------
     text : str
-        The module, with the function `ENTRY`.
+        The LLVM module, with the function `ENTRY`.
     workspace : int
-        How many floats it needs behind the rest of the block.
+        Number of floats needed after the rest of the block.
     operations : int
-        How many operations it takes.
+        Number of operations.
     constants : bytes
         The numbers that the text leaves open.
     """
@@ -73,15 +73,15 @@ def emit(
     graph : Graph
         The graph.
     time : int or None
-        The node of the time, the first argument of the function.
+        Node of the time, the first argument of the function.
     places : mapping
-        For nodes of arguments, where they stand in the block.
+        For argument nodes, their places in the block.
     results : sequence of (place, node)
-        Where results are written; a node may stand more than once.
+        Places of the results; a node may occur more than once.
     statuses : sequence of (condition, code)
         The function returns the code of the first condition that holds, otherwise 0.
     end : int
-        Where the block ends without workspace.
+        End of the block without workspace.
     quick : bool
         Whether sines and cosines may differ from those of the C library in the last digit.
     lanes : bool
@@ -91,10 +91,10 @@ def emit(
 
 
 def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
-    """What the outputs are computed from, operands first and each just before its first use.
+    """All nodes needed for the outputs, operands first and each just before its first use.
 
-    Values live shortly, so that most stay in registers. The conditions of pivots come first among the outputs: they
-    call for the elimination in its order, and for what enters it in the order in which it does.
+    This order keeps values short-lived, so that most stay in registers. Pivot conditions come first among the outputs:
+    they need the elimination in its own order, with its inputs in the order of use.
     """
     order: list[int] = []
     seen: set[int] = set()
@@ -112,7 +112,7 @@ def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
 
 
 def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
-    """Operands of sines and cosines that are made of arithmetic alone, in order; all can be computed first."""
+    """Operands of sines and cosines computed by arithmetic alone, in order; all can be computed first."""
     plain: set[int] = set()
     for i in needed:
         if not graph.operands[i] or graph.operations[i] in ARITHMETIC:
@@ -156,7 +156,7 @@ class _Writer:
         return Program(text, workspace, len(self.order), self.constants.values())
 
     def _cut(self, needed: Sequence[int]) -> list[list[tuple[int, list[int]]]]:
-        """What each function computes and where it stores it, in an order that is operands first."""
+        """Split into functions: the nodes each computes and stores, in topological order."""
         items: list[tuple[int, list[int]]] = []
         for i in needed:
             places = self.targets.get(i, [])
@@ -176,10 +176,10 @@ class _Writer:
             size += more
         return pieces
 
-    # --- values that outlive their piece ------------------------------------------------------------------------------
+    # --- values used by later pieces ----------------------------------------------------------------------------------
 
     def _slots(self) -> tuple[dict[int, int], int]:
-        """A place in the workspace for each value that a later piece needs; places are used again."""
+        """A workspace slot for each value that a later piece needs; slots are reused."""
         last = self.n_pieces - 1
         until: dict[int, int] = {}
         for i in self.order:
@@ -246,7 +246,7 @@ class _PieceBody(FunctionBody):
         self.waves: dict[int, tuple[str, ...]] = {}
 
     def value(self, i: int) -> str:
-        """The operand that stands for a node: a constant, a loaded argument, a result of this or an earlier piece."""
+        """The operand of a node: a constant, a loaded argument, or a result of this or an earlier piece."""
         if i not in self.values:
             self.values[i] = self._loaded(i)
         return self.values[i]
@@ -265,7 +265,7 @@ class _PieceBody(FunctionBody):
         return self.compare("une", loaded, zero) if self.graph.is_condition(i) else loaded
 
     def _constant(self, value: float) -> str:
-        """A constant: in the text where it is special, otherwise a number of the module."""
+        """A constant: inline if special, otherwise loaded from the module's data."""
         if value in _SPECIAL or value != value:
             return self.constant(number_text(value))
         loaded = self.new(f"load double, ptr {self.writer.constants.pointer((value,))}, align 8, !invariant.load !0")
@@ -301,7 +301,7 @@ class _PieceBody(FunctionBody):
             self.store(value, self.slots[i])
 
     def _sine(self, angle: int, is_cosine: bool) -> str:
-        """The sine or cosine of an angle, from those of four numbers: of four angles, or of one in four lanes."""
+        """Sine or cosine of an angle, from a vector of four: four angles, or one angle in four lanes."""
         if self.lanes > 1:
             return self._sine_in_lanes(angle, is_cosine)
         four, vector = self.fours[angle], f"<{LANES} x double>"
@@ -331,7 +331,7 @@ class _PieceBody(FunctionBody):
         return self.waves[angle][int(is_cosine)]
 
     def finish(self, statuses: Sequence[tuple[int, int]]):
-        """Return the status; in lanes write all of them, and return whether one is not 0."""
+        """Return the status; with lanes, write all of them and return whether one is not 0."""
         if self.lanes > 1:
             zero = self.constant(number_text(0.0))
             value = zero

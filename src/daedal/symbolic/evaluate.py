@@ -1,4 +1,4 @@
-"""The graph on numbers, without machine code: for checks, and for other number systems."""
+"""Numerical evaluation of the graph without machine code: for checks and other number systems."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,18 +15,18 @@ def evaluate(
     arguments: Mapping[str, Any],
     operations: Mapping[str, Callable[..., Any]] | None = None,
 ) -> list[Any]:
-    """The values of nodes at given arguments.
+    """Values of nodes at given arguments.
 
     Parameters
     ----------
     graph : Graph
         The graph.
     nodes : iterable of int
-        What is wanted.
+        Nodes to evaluate.
     arguments : mapping
-        For the name of each argument a vector, or a number for the one entry of a scalar.
+        A vector for the name of each argument, or a number for a scalar.
     operations : mapping, optional
-        In place of NumPy's functions, such as those of a library of extended precision.
+        Replaces NumPy's functions, for example by those of an extended precision library.
     """
     wanted = list(nodes)
     known = {name: operation.evaluate for name, operation in OPERATIONS.items()} | dict(operations or {})

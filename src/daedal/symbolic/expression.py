@@ -19,7 +19,7 @@ from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, r
 
 
 def kind_of(value: Any) -> int:
-    """The kind of an expression or a number."""
+    """Kind of an expression or a number."""
     if type(value) is Expression:
         return value.kind
     known = KINDS.get(type(value))
@@ -31,14 +31,14 @@ def kind_of(value: Any) -> int:
 
 
 class Expression:
-    """A value of the graph, in place of a float.
+    """A node of the graph that stands for a float.
 
     Attributes
     ----------
     graph : Graph
     node : int
     kind : int
-        What it is in Python. Truth values, and they alone, are conditions of the graph.
+        Kind of the value in Python. Only truth values are conditions of the graph.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Expression:
     def __init__(self, graph: Graph, node: int, kind: int = FLOAT64):
         self.graph, self.node, self.kind = graph, node, kind
 
-    # --- arithmetic: written out, since most of the time of a trace is spent here -----------------------------------
+    # --- arithmetic: written out, since tracing spends most of its time here ------------------------------------------
 
     def __add__(self, other):
         b = _operand(self.graph, other)
@@ -178,7 +178,7 @@ class Expression:
     def __invert__(self):
         return apply("invert", self)
 
-    # --- what a value would be needed for -----------------------------------------------------------------------------
+    # --- operations that need the number itself -----------------------------------------------------------------------
 
     def __bool__(self):
         condition = self.graph.condition(self.node)
@@ -191,16 +191,16 @@ class Expression:
         if value is not None:
             return value
         raise Untraceable(
-            f"needs the number behind a value of {self.graph.origin(self.node)} (it goes to a float array made "
-            "elsewhere, or to a function that is not known)",
-            remedy="use functions of numpy and math, and fill arrays that the function makes itself",
+            f"needs the number of a value of {self.graph.origin(self.node)} (it is stored in a float array created "
+            "elsewhere, or passed to an unknown function)",
+            remedy="use functions of numpy and math, and fill arrays created in the function",
         )
 
     def __int__(self):
         value = known_value(self)
         if value is not None:
             return int(value)
-        reason = f"makes an integer of {self.graph.origin(self.node)}"
+        reason = f"converts {self.graph.origin(self.node)} to an integer"
         raise Untraceable(reason, remedy="use np.floor, or an event", jumps=True)
 
     def __index__(self):
@@ -213,7 +213,7 @@ class Expression:
         raise Untraceable(reason, remedy="use np.interp, a Table or np.where", jumps=True)
 
     def __complex__(self):
-        raise Untraceable(f"makes a complex number of {self.graph.origin(self.node)}")
+        raise Untraceable(f"converts {self.graph.origin(self.node)} to a complex number")
 
     def __hash__(self):
         reason = f"uses {self.graph.origin(self.node)} as a key of a dictionary or set"
@@ -225,7 +225,7 @@ class Expression:
         note_text(self.graph.origin(self.node))
         return f"<expression of {self.graph.count([self.node])} operations>"
 
-    def __format__(self, _: str) -> str:  # f"{x:.3f}" in the message of an error
+    def __format__(self, _: str) -> str:  # f"{x:.3f}" in an error message
         return repr(self)
 
     # --- as a NumPy scalar --------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Expression:
 
     @property  # type: ignore[misc]
     def __class__(self):
-        """What ``isinstance`` and single dispatch ask for."""
+        """The class for ``isinstance`` and single dispatch."""
         return TYPES.get(self.kind, float)
 
     @property
@@ -281,15 +281,15 @@ class Expression:
 numbers.Real.register(Expression)
 
 for _name in (*FUNCTIONS, "square", "reciprocal", "conjugate", "deg2rad", "rad2deg", "isnan", "isinf", "isfinite"):
-    # NumPy's loops over arrays of objects call a method of the universal function's name.
+    # NumPy's loops over object arrays call the method with the universal function's name.
     setattr(Expression, _name, lambda self, *others, _name=_name: apply(_name, self, *others))
 
 
-_MOST_INDICES = 16  # values of an index that are told apart, each on a path of its own
+_MOST_INDICES = 16  # number of index values, each traced on its own path
 
 
 def whole_values(graph: Graph, node: int) -> range | None:
-    """The whole numbers that a node may have, as far as they follow from sums of conditions, choices and remainders."""
+    """Possible integer values of a node, if they follow from sums of conditions, choices and remainders."""
     operation, operands = graph.operations[node], graph.operands[node]
     if operation == "constant":
         value = graph.data[node]
@@ -319,7 +319,7 @@ def symbol(graph: Graph, name: str, index: int) -> Expression:
 
 
 def known_value(value: Expression) -> float | None:
-    """The number behind a value that depends on known arguments alone, which are then fixed; otherwise None."""
+    """Number of a value that depends on known arguments only (which become fixed); otherwise None."""
     graph = value.graph
     read = [i for i in graph.needed([value.node]) if graph.operations[i] == "argument"]
     if any(i not in graph.known for i in read):
@@ -333,11 +333,11 @@ def known_value(value: Expression) -> float | None:
 
 
 def node_of(graph: Graph, value: Any) -> int | None:
-    """The node of an expression or a real number; None if it is neither."""
+    """Node of an expression or a real number; None for anything else."""
     kind = type(value)
     if kind is Expression:
         if value.graph is not graph:
-            raise Untraceable("uses a value of another trace, which was kept somewhere")
+            raise Untraceable("uses a value kept from another trace")
         return value.node
     if (
         kind is float
@@ -364,16 +364,16 @@ def _operand(graph: Graph, value: Any) -> int | None:
 
 _ON_TRUTH: dict[str, Callable[..., int]] = {"add": Graph.either, "multiply": Graph.both}
 _ON_TRUTH |= {"maximum": Graph.either, "minimum": Graph.both, "absolute": lambda graph, a: a}
-"""What NumPy's arithmetic does with truth values."""
+"""NumPy's arithmetic on truth values."""
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "invert")
 _KEEP_KIND = {"add", "subtract", "multiply", "negative", "positive", "absolute", "remainder", "floor_divide", "square"}
 _KEEP_KIND |= {"maximum", "minimum", "conjugate", "fmax", "fmin", "clip", "sign"}
 _RAISE = ("divide", "remainder", "floor_divide", "power")
-"""Operations that raise exceptions on Python's floats where NumPy has infinities or NaN."""
+"""Operations that raise on Python floats where NumPy gives infinities or NaN."""
 
 
 def _arithmetic(name: str, *values):
-    """An operation on scalars, by their kinds."""
+    """Apply an operation to scalars according to their kinds."""
     kind = kind_of(values[0])
     for value in values[1:]:
         kind = joined(kind, kind_of(value))
@@ -408,7 +408,7 @@ _COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_
 
 
 def apply(name: str, *values):
-    """The operation `name` of scalars, at least one of which is an expression."""
+    """Apply the operation `name` to scalars, at least one of which is an expression."""
     graph = next(value.graph for value in values if type(value) is Expression)
     if name in _BITWISE:
         return _bitwise(graph, name, values)
@@ -418,7 +418,7 @@ def apply(name: str, *values):
         found = LOGICAL[name](graph, *(graph.condition(i) for i in nodes))
         return asked(Expression(graph, found, BOOL if python else NUMPY))
     if name not in COMPOSITIONS:
-        raise Untraceable(f"calls {name} on a value, which is not among the known functions")
+        raise Untraceable(f"calls {name} on a value; the function is not supported")
     if name not in _COMPARISONS:
         return _arithmetic(name, *values)
     found = COMPOSITIONS[name](graph, *(graph.number(i) for i in nodes))
@@ -427,26 +427,26 @@ def apply(name: str, *values):
 
 
 def asked(condition: Expression):
-    """A condition of Python's as True or False where the function compares truth values by identity."""
+    """A Python condition as True or False, if the function compares truth values by identity."""
     if not condition.graph.asks_truths or condition.kind == NUMPY:
         return condition
     if condition.kind != BOOL:
-        raise Untraceable("asks by 'is' or 'case' whether a value is True that is Python's on some paths only")
+        raise Untraceable("tests by 'is' or 'case' whether a value is True that is a Python bool on some paths only")
     return bool(condition)
 
 
 def whole(name: str, value):
-    """A whole number of Python's."""
+    """Convert to a Python integer."""
     return Expression(value.graph, apply(name, value).node, INT)
 
 
 def as_numpy(name: str, *values):
-    """The operation as NumPy's universal function has it, whatever the kinds."""
+    """Apply the operation as NumPy's universal function would, whatever the kinds."""
     return apply(name, *(from_array(value) for value in values))
 
 
 def from_array(value):
-    """A scalar as it comes out of an array."""
+    """Convert a scalar read from an array."""
     kind = type(value)
     if kind is Expression:
         return (
@@ -460,7 +460,7 @@ def from_array(value):
 
 
 def _bitwise(graph: Graph, name: str, values: tuple):
-    """Of truth values the logical operation; of whole numbers the last bits."""
+    """For truth values the logical operation; for integers only the lowest bits."""
     kinds = [kind_of(value) for value in values]
     nodes = _nodes(graph, name, values)
     together = max(kind & 3 for kind in kinds), any(kind & NUMPY for kind in kinds) * NUMPY
@@ -479,7 +479,7 @@ def _bitwise(graph: Graph, name: str, values: tuple):
 
 
 def choose(condition, a, b):
-    """`a` where the condition holds, otherwise `b`, for scalars."""
+    """`a` if the condition holds, otherwise `b`, for scalars."""
     if type(condition) is not Expression:
         return a if condition else b
     graph, holds = condition.graph, condition.graph.condition(condition.node)

@@ -1,7 +1,7 @@
-"""A node of the graph as a formula: a sum of products with like terms collected, in names that the caller chooses.
+"""Nodes of the graph as formulas: sums of products with like terms collected, with names chosen by the caller.
 
-Derivatives made on the graph are full of terms such as x * u + x * u. Here they become 2*x*u. What is not a sum or a
-product (functions, powers with other exponents, choices) stays as it is, with formulas as arguments.
+Derivatives created on the graph are full of terms such as x * u + x * u, here simplified to 2*x*u. Everything but sums
+and products (functions, powers with other exponents, choices) is kept, with formulas as arguments.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from daedal.symbolic.graph import Graph
 
 Monomial = tuple[tuple[int, int], ...]
-"""Nodes with their exponents, sorted."""
+"""Nodes with exponents, sorted."""
 Sum = dict[Monomial, float]
 
-_MOST_TERMS = 6  # of a sum that is multiplied out
+_MOST_TERMS = 6  # terms of a sum up to which it is multiplied out
 _NAMES = {"absolute": "abs", "minimum": "min", "maximum": "max", "locate": "table"}
 _BETWEEN = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"}
 
@@ -26,7 +26,7 @@ class Formulas:
     ----------
     graph : Graph
     name : callable
-        ``name(argument, index)``: what entry `index` of an argument is called.
+        ``name(argument, index)``: the name of an entry of an argument.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Formulas:
         self._sums: dict[int, Sum] = {}
 
     def text(self, i: int) -> str:
-        """The formula of a node."""
+        """Formula of a node."""
         return self._written(self.terms(i))
 
     def is_zero(self, i: int) -> bool:

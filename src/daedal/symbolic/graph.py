@@ -1,10 +1,10 @@
-"""The graph of scalar operations behind a user's function.
+"""The graph of scalar operations traced from a user function.
 
-Nodes are numbers; operation, operands and datum of a node stand in parallel lists, operands before the nodes that use
-them. A dictionary from (operation, operands, datum) to the node makes every subexpression exist once. Constants are
-folded with NumPy's arithmetic. What vanishes leaves values as they are, infinities and NaN included, with two
-exceptions: the sign of a zero may change, and overflow inside of a factor of an exact zero is not seen.
-A graph belongs to one trace and one thread.
+Nodes are integers; operation, operands and datum of a node are stored in parallel lists, operands before the nodes that
+use them. A dictionary from (operation, operands, datum) to the node makes every subexpression unique. Constants are
+folded with NumPy's arithmetic. Simplifications preserve values, infinities and NaN included, with two exceptions: the
+sign of a zero may change, and overflow inside a factor of an exact zero is ignored. A graph belongs to one trace and
+one thread.
 """
 
 import struct
@@ -17,7 +17,7 @@ from daedal.symbolic.operations import CONDITIONS, OPERATIONS
 from daedal.symbolic.untraceable import Untraceable, kink_site
 
 MOST_NODES = 1_000_000
-"""A graph does not become larger, derivatives included: a function that needs more is called as it is."""
+"""Largest size of a graph, derivatives included; functions that need more are called in Python."""
 _EXPANDED_POWERS = range(-16, 17)
 
 
@@ -38,16 +38,16 @@ class Graph:
         self.operands: list[tuple[int, ...]] = []
         self.data: list[Any] = []
         self.regular: list[bool] = []
-        self.sites: dict[int, str] = {}  # where kinks were written
-        self.hazards: list[int] = []  # values of functions that raise in Python where they are not finite
-        self.scalars: set[str] = set()  # names of arguments that are no vectors
-        self.known: dict[int, float] = {}  # arguments whose numbers may be asked for, such as parameters
-        self.fixed: dict[int, float] = {}  # those that were: the graph is right for these numbers only
+        self.sites: dict[int, str] = {}  # source lines of kinks
+        self.hazards: list[int] = []  # values of functions that raise in Python if not finite
+        self.scalars: set[str] = set()  # names of scalar arguments
+        self.known: dict[int, float] = {}  # arguments with known numbers, such as parameters
+        self.fixed: dict[int, float] = {}  # those whose numbers were used: the graph is valid for these numbers only
         self.decide: Callable[[int], bool] = self._refuse_branch
-        self.asks_truths = False  # whether comparisons of Python's are decided where they stand, as True or False
+        self.asks_truths = False  # whether comparisons of Python numbers are decided immediately, as True or False
         self.most_nodes = most_nodes
-        self.reads = 0  # of single entries of arrays: what a loop in Python does, and one in NumPy's vectors does not
-        self.for_each_read = 0  # how many nodes each read allows beyond the arguments
+        self.reads = 0  # reads of single array entries: done by Python loops, not by NumPy's vector operations
+        self.for_each_read = 0  # number of nodes that each read adds to the limit
         self.n_arguments = 0
         self._nodes: dict[Any, int] = {}
         self.zero, self.one = self.constant(0.0), self.constant(1.0)
@@ -59,7 +59,7 @@ class Graph:
     # --- nodes ----------------------------------------------------------------------------------------------------
 
     def node(self, operation: str, operands: tuple[int, ...] = (), datum: Any = None) -> int:
-        """The node with this operation on these operands, made if there is none."""
+        """The node of this operation on these operands, created if new."""
         key = (operation, operands, datum)
         found = self._nodes.get(key)
         return self._append(key, operation, operands, datum) if found is None else found
@@ -78,12 +78,12 @@ class Graph:
 
     @property
     def most(self) -> int:
-        """How many nodes there may be, with what single reads allow."""
+        """Current limit on the number of nodes, including the allowance for single reads."""
         allowed = self.n_arguments + self.for_each_read * self.reads if self.for_each_read else 0
         return max(self.most_nodes, min(allowed, MOST_NODES))
 
     def constant(self, value: float) -> int:
-        """The node of a number."""
+        """Node of a number."""
         value = float(value)
         key = value if value == value and value != 0.0 else struct.pack("d", value)  # 0.0 and -0.0 are equal, NaN never
         found = self._nodes.get(key)
@@ -109,7 +109,7 @@ class Graph:
         raise Untraceable(f"branches on {self.origin(condition)}", remedy="use np.where, or an event")
 
     def origin(self, i: int) -> str:
-        """The arguments that a value depends on, in words."""
+        """Description of the arguments that a value depends on."""
         read = [self.data[k] for k in self.needed([i]) if self.operations[k] == "argument"]
         names = [name if name in self.scalars else f"{name}[{index}]" for name, index in read]
         return ", ".join(names[:3]) + " and others" * (len(names) > 3) if names else "a constant"
@@ -196,7 +196,7 @@ class Graph:
         return self.node("negative", (a,))
 
     def power(self, a: int, b: int) -> int:
-        """a ** b; small whole exponents by multiplication, 1/2 by the square root, as NumPy does with arrays."""
+        """a ** b; small integer exponents by multiplication, 1/2 by the square root, as NumPy does for arrays."""
         if self.is_constant(b) and not self.is_constant(a):
             exponent = self.data[b]
             if exponent == 0.5:
@@ -216,7 +216,7 @@ class Graph:
     # --- functions, conditions, tables ------------------------------------------------------------------------------
 
     def apply(self, operation: str, *operands: int) -> int:
-        """An operation that is not arithmetic, on nodes."""
+        """Apply a non-arithmetic operation to nodes."""
         if all(self.is_constant(i) for i in operands):
             with np.errstate(all="ignore"):
                 value = OPERATIONS[operation].evaluate(*(np.float64(self.data[i]) for i in operands))
@@ -249,7 +249,7 @@ class Graph:
         return self.operands[a][0] if self.operations[a] == "logical_not" else self.node("logical_not", (a,))
 
     def where(self, condition: int, a: int, b: int) -> int:
-        """The number a where the condition holds, otherwise b."""
+        """The number a if the condition holds, otherwise b."""
         if condition == self.true or a == b:
             return a
         if condition == self.false:
@@ -259,11 +259,11 @@ class Graph:
         return self.node("where", (condition, a, b))
 
     def number(self, i: int) -> int:
-        """A condition as 0 or 1, as Python counts it; numbers stay."""
+        """A condition as 0 or 1; numbers are unchanged."""
         return self.where(i, self.one, self.zero) if self.is_condition(i) else i
 
     def condition(self, i: int) -> int:
-        """A number as a condition: whether it is not zero."""
+        """The condition that a number is not zero."""
         return i if self.is_condition(i) else self.apply("not_equal", i, self.zero)
 
     def is_finite(self, i: int) -> int:
@@ -271,7 +271,7 @@ class Graph:
         return self.apply("less_equal", self.apply("absolute", i), self.constant(np.finfo(float).max))
 
     def locate(self, x: int, points: Iterable[float]) -> int:
-        """How many of the increasing `points` are not beyond x."""
+        """Number of increasing `points` that are not greater than x."""
         table = tuple(map(float, points))
         if self.is_constant(x):
             return self.constant(OPERATIONS["locate"].evaluate(self.data[x], table))
@@ -291,16 +291,16 @@ class Graph:
         return made
 
     def note_site(self, i: int):
-        """Remember the line of the user's code that made a switching function."""
+        """Record the source line that created a switching function."""
         if i not in self.sites:
             site = kink_site()
             if site:
                 self.sites[i] = site
 
-    # --- what hangs on what -----------------------------------------------------------------------------------------
+    # --- dependencies -------------------------------------------------------------------------------------------------
 
     def needed(self, outputs: Iterable[int]) -> list[int]:
-        """All nodes from which the outputs are computed, operands first."""
+        """All nodes needed to compute the outputs, operands first."""
         seen = set(outputs)
         waiting = list(seen)
         while waiting:
@@ -311,5 +311,5 @@ class Graph:
         return sorted(seen)
 
     def count(self, outputs: Iterable[int]) -> int:
-        """How many operations it takes to compute the outputs from the arguments."""
+        """Number of operations needed to compute the outputs from the arguments."""
         return sum(bool(self.operands[i]) for i in self.needed(outputs))

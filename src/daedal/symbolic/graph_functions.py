@@ -1,4 +1,4 @@
-"""Functions given by a graph: called with numbers they are machine code, called with symbols more of the graph."""
+"""Functions given by a graph: machine code when called with numbers, inlined when called with symbols."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class GraphFunction:
     Parameters
     ----------
     name : str
-        Its name, for messages.
+        Name for messages.
     graph : Graph
-        Where the nodes live.
+        Graph of the nodes.
     nodes : array of int
         A vector or a matrix of nodes.
     arguments : mapping
-        Names and lengths of the vectors, in order; the time ``t`` comes first.
+        Names and lengths of the vectors, in order, after the time ``t``.
     params : tuple of (str, int), optional
         Name and length of the parameters.
     names : sequence of str, optional
-        Names of the single parameters, which are then given as a mapping.
+        Names of single parameters, which are then given as a mapping.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class GraphFunction:
         self._code: MachineFunction | None = None
 
     def __call__(self, t: float, *values):
-        """The value at a point, by machine code."""
+        """Evaluate at a point by machine code."""
         if self._code is None:
             own = dict([self.params]) if self.params else {}
             self._code = compile_function(self.graph, self.arguments, {"": self.nodes}, own)
@@ -57,8 +57,26 @@ class GraphFunction:
         self._check_fixed(given)
         return self._code(float(t), **given)[1][""]
 
+    def with_constants(self, count: int, values: Sequence[float]) -> GraphFunction:
+        """The same function of the first `count` parameters; the others are constants with these values."""
+        assert self.params is not None
+        name, graph = self.params[0], Graph()
+        nodes = self.nodes.ravel().tolist()
+        known = {
+            self.graph.data[i]: graph.argument(*self.graph.data[i])
+            for i in self.graph.needed(nodes)
+            if self.graph.operations[i] == "argument"
+        }
+        known |= {(name, count + k): graph.constant(float(value)) for k, value in enumerate(values)}
+        made = np.array(inlined(self.graph, nodes, graph, known)).reshape(self.nodes.shape)
+        return GraphFunction(self.__name__, graph, made, self.arguments, (name, count) if count else None)
+
+    def in_order(self, order: Sequence[int]) -> GraphFunction:
+        """The same function with its values in another order."""
+        return GraphFunction(self.__name__, self.graph, self.nodes[order], self.arguments, self.params, self.names)
+
     def on_symbols(self, t, *values):
-        """The value on symbols: the nodes of this graph in that of the arguments."""
+        """Evaluate on symbols: copy the nodes into the graph of the arguments."""
         given = self._given(values)
         entries = {("t", 0): t}
         for name, vector in given.items():
@@ -72,7 +90,7 @@ class GraphFunction:
         return array_of(found).reshape(self.nodes.shape)
 
     def _given(self, values: Sequence[Any]) -> dict[str, Any]:
-        """The arguments behind the time by name; parameters as a vector."""
+        """The arguments after the time by name; parameters as a vector."""
         names = [*self.arguments, *([self.params[0]] if self.params else [])]
         given = dict(zip(names, values, strict=True))
         if self.params and self.names is not None and isinstance(given[self.params[0]], Mapping):
@@ -83,7 +101,7 @@ class GraphFunction:
         assert self.names is not None
         wrong = [*(name for name in self.names if name not in params), *(n for n in params if n not in self.names)]
         if wrong:
-            raise InvalidProblemError(f"params must hold {', '.join(self.names)}; look at {', '.join(map(str, wrong))}")
+            raise InvalidProblemError(f"params must hold {', '.join(self.names)}; check {', '.join(map(str, wrong))}")
         return [params[name] for name in self.names]
 
     def _check_fixed(self, given: Mapping[str, Any]):
@@ -91,8 +109,8 @@ class GraphFunction:
             name, k = self.graph.data[i]
             if name in given and type(given[name][k]) is not Expression and given[name][k] != number:
                 raise InvalidProblemError(
-                    f"{self.__name__} was made for {name}[{k}] = {number:g}, which decides on its structure; make a "
-                    "new problem for another number"
+                    f"{self.__name__} was built for {name}[{k}] = {number:g}, which determines its structure; "
+                    "create a new problem for other values"
                 )
 
     def __getstate__(self):
@@ -103,7 +121,7 @@ class GraphFunction:
 
 
 def inlined(source: Graph, nodes: Sequence[int], target: Graph, arguments: Mapping[tuple[str, int], int]) -> list[int]:
-    """Nodes of one graph made again in another, with nodes of that one for its arguments {(name, index): node}."""
+    """Copy nodes of one graph into another, with its arguments {(name, index): node} replaced."""
     made: dict[int, int] = {}
     for i in source.needed(nodes):
         operation, datum = source.operations[i], source.data[i]

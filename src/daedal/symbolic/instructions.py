@@ -1,8 +1,8 @@
-"""Single operations of the graph as instructions of LLVM's assembly language.
+"""Single operations of the graph as LLVM assembly instructions.
 
-No instruction has a fast-math flag and no product and sum are contracted: results are those of the same operations in
-Python, with the functions of the C library. Numbers may be vectors, in which each *lane* is computed as a single number
-would be.
+Instructions have no fast-math flags and products and sums are not contracted: results are those of the same operations
+in Python, with the functions of the C library. Numbers may be vectors, in which each *lane* is computed like a single
+number.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 
 ENTRY = "daedal_entry"
-"""The function of a module that callers look for."""
+"""Name of the entry function of a module."""
 CONSTANTS = "daedal_constants"
-"""The numbers of a module that are not part of its text."""
+"""Name of the constants of a module that are not inlined in its text."""
 MARK = bytes.fromhex("da eda1 c057 a4f8 7f 2b91 6d0e 83c4 f97f")
-"""What stands before these numbers in object code: two NaNs that no other code has."""
+"""Marker before these constants in object code: two NaNs with a unique bit pattern."""
 
 _LOCATE = """
 define private double @locate(double %x, ptr %points, i64 %n) {
@@ -108,18 +108,18 @@ _WRITTEN = {
     "modulo": (_MODULO, {"fmod": 2, "llvm.copysign": 2}),
     "floor_divide": (_FLOOR_DIVIDE, {"fmod": 2, "llvm.floor": 1, "llvm.copysign": 2}),
 }
-"""Functions that Python has and C does not, each with those that it calls and how many arguments these have."""
+"""Functions of Python that C lacks, each with its dependencies and their numbers of arguments."""
 
 
 class Constants:
-    """Numbers of a module that stand in its object code as data and not in its instructions."""
+    """Numbers of a module stored in its object code as data instead of in instructions."""
 
     def __init__(self) -> None:
         self._numbers: list[float] = []
         self._places: dict[bytes, int] = {}
 
     def pointer(self, values: Sequence[float]) -> str:
-        """A pointer to numbers, one after the other; the same numbers stand there once."""
+        """A pointer to consecutive numbers; equal sequences are stored once."""
         key = struct.pack(f"<{len(values)}d", *values)
         place = self._places.setdefault(key, len(self._numbers))
         if place == len(self._numbers):
@@ -127,11 +127,11 @@ class Constants:
         return f"getelementptr inbounds (double, ptr @{CONSTANTS}, i64 {place + len(MARK) // 8})"
 
     def values(self) -> bytes:
-        """The numbers as they stand in memory."""
+        """The numbers in memory order."""
         return struct.pack(f"<{len(self._numbers)}d", *self._numbers)
 
     def lines(self) -> list[str]:
-        """The definition, which leaves the numbers open: zeros that follow the mark."""
+        """The definition, with numbers left open: the mark followed by zeros."""
         if not self._numbers:
             return []
         mark = ", ".join(f"double {number_text(x)}" for x in struct.unpack("<2d", MARK))
@@ -141,13 +141,13 @@ class Constants:
 
 
 class Declared:
-    """Functions of the C library, intrinsics and searches in tables that a module makes use of."""
+    """C library functions, intrinsics and table searches used by a module."""
 
     def __init__(self):
         self._texts: dict[str, str] = {}
 
     def function(self, code: str, arity: int, lanes: int = 1) -> str:
-        """The name by which a function of the C library or an intrinsic is called; intrinsics have lanes."""
+        """Name of a C library function or intrinsic; intrinsics support lanes."""
         if code in _WRITTEN:
             text, used = _WRITTEN[code]
             for called, count in used.items():
@@ -162,22 +162,22 @@ class Declared:
         return name
 
     def search(self, operation: str):
-        """A search in a table, ``locate`` or ``pick``."""
+        """A table search, ``locate`` or ``pick``."""
         self.define(operation, {"locate": _LOCATE, "pick": _PICK}[operation])
 
     def define(self, name: str, text: str, used: tuple[tuple[str, int], ...] = ()):
-        """A function of the module itself, which makes use of these of one argument, with so many lanes."""
+        """Define a function in the module; lists the one-argument functions it uses, with their lanes."""
         for code, lanes in used:
             self.function(code, 1, lanes)
         self._texts.setdefault(name, text)
 
     def lines(self) -> list[str]:
-        """Declarations, and what is defined behind them."""
+        """Declarations, followed by definitions."""
         return sorted(self._texts.values(), key=lambda text: not text.startswith("declare"))
 
 
 class FunctionBody:
-    """The instructions of one function, on single numbers or on vectors of so many lanes."""
+    """Instructions of one function, on numbers or on vectors of this many lanes."""
 
     def __init__(self, declared: Declared, lanes: int = 1):
         self.declared, self.lanes = declared, lanes
@@ -186,7 +186,7 @@ class FunctionBody:
         self._fresh = 0
 
     def new(self, instruction: str) -> str:
-        """The name of the result of an instruction."""
+        """Name of a new instruction's result."""
         name = f"%x{self._fresh}"
         self._fresh += 1
         self.lines.append(f"  {name} = {instruction}")
@@ -197,7 +197,7 @@ class FunctionBody:
         return text if self.lanes == 1 else f"<{', '.join([f'{kind} {text}'] * self.lanes)}>"
 
     def instruction(self, operation: str, operands: list[str], table: tuple[str, str] | None = None) -> str:
-        """The result of an operation; `table` is a pointer to its table, and how long that is."""
+        """Result of an operation; `table` is the pointer to its table and the length of that."""
         if operation in ARITHMETIC:
             return self.new(f"{ARITHMETIC[operation].code} {self.number} {', '.join(operands)}")
         if operation == "where":
@@ -220,7 +220,7 @@ class FunctionBody:
         return self.new(f"call {self.number} @{name}({', '.join(f'{self.number} {x}' for x in operands)})")
 
     def _by_lane(self, name: str, operands: list[str], further: str = "") -> str:
-        """A function of single numbers, which is called for each lane."""
+        """Call a scalar function for each lane."""
         if self.lanes == 1:
             return self.new(f"call double @{name}({', '.join('double ' + x for x in operands)}{further})")
         result = "undef"
@@ -231,11 +231,11 @@ class FunctionBody:
         return result
 
     def select(self, condition: str, a: str, b: str) -> str:
-        """One of two numbers."""
+        """Choose one of two numbers."""
         return self.new(f"select {self.truth} {condition}, {self.number} {a}, {self.number} {b}")
 
     def compare(self, comparison: str, a: str, b: str) -> str:
-        """A condition on two numbers."""
+        """Compare two numbers."""
         return self.new(f"fcmp {comparison} {self.number} {a}, {b}")
 
     def _condition(self, operation: str, operands: list[str]) -> str:
@@ -245,22 +245,22 @@ class FunctionBody:
         return self.new(f"{CONDITIONS[operation].code} {kind} {', '.join(operands)}")
 
     def _sign(self, x: str) -> str:
-        """1, -1 or 0, and NaN of NaN."""
+        """1, -1 or 0; NaN for NaN."""
         zero, one, minus = (self.constant(number_text(value)) for value in (0.0, 1.0, -1.0))
         above, below = self.compare("ogt", x, zero), self.compare("olt", x, zero)
         return self.select(above, one, self.select(below, minus, x))
 
     def _extreme(self, comparison: str, a: str, b: str) -> str:
-        """NumPy's maximum and minimum: the first of equals, NaN if one is NaN."""
+        """NumPy's maximum or minimum: the first of equal values, NaN if one is NaN."""
         first, is_nan = self.compare(comparison, a, b), self.compare("uno", a, a)
         return self.select(self.new(f"or {self.truth} {first}, {is_nan}"), a, b)
 
 
 def number_kind(lanes: int) -> str:
-    """The type of a number, or of a vector of them."""
+    """LLVM type of a number or of a vector of numbers."""
     return "double" if lanes == 1 else f"<{lanes} x double>"
 
 
 def number_text(value: float) -> str:
-    """A float as LLVM reads it exactly."""
+    """LLVM literal that reproduces a float exactly."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"

@@ -1,11 +1,11 @@
-"""The kinds of numbers that Python and NumPy tell apart: truth values, whole numbers and floats of both."""
+"""Kinds of numbers that Python and NumPy distinguish: truth values, integers and floats of both."""
 
 from __future__ import annotations
 
 import numpy as np
 
 BOOL, INT, FLOAT, NUMPY, UNKNOWN = 0, 1, 2, 4, 14
-"""The kind of a value in Python: a rank, with `NUMPY` added for NumPy's own; `UNKNOWN` differs by path."""
+"""Kind of a value in Python: a rank, plus `NUMPY` for NumPy scalars; `UNKNOWN` if it differs between paths."""
 FLOAT64 = NUMPY + FLOAT
 TYPES: dict[int, type] = {
     BOOL: bool,
@@ -22,14 +22,14 @@ KINDS: dict[type, int] = {
 
 
 def joined(a: int, b: int) -> int:
-    """The kind of a sum or a product."""
+    """Kind of a sum or a product."""
     if a == FLOAT64 or b == FLOAT64:
         return FLOAT64
     return max(a & 3, b & 3) | (a | b) & ~3
 
 
 class Number(float):
-    """A number out of an array: what NumPy makes of its float64, but quick beside expressions."""
+    """A number read from an array: behaves like np.float64, with fast operations on expressions."""
 
     __slots__ = ()
     __class__ = property(lambda self: np.float64)

@@ -1,11 +1,11 @@
 """Machine code for nodes of a graph, as functions that kernels call by address.
 
-The block of a function is laid out as kernels know it (`kernels/callbacks.py`)::
+The block of a function has the layout of kernels (`kernels/callbacks.py`)::
 
     [ arguments, one after the other | results, matrices column by column | parameters | workspace ]
 
 and the function is called with the time and the address of the block. Code is generated once for all programs that
-differ in numbers alone: it is found again in the process, or on disk, and loaded with the numbers of each program.
+differ only in numbers: it is cached in the process and on disk, and loaded with the numbers of each program.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from daedal.symbolic.rolled import RolledProgram, loops, roll
 from daedal.symbolic.untraceable import Untraceable
 
 RAISES, BAD_PIVOT = 1, 2
-"""Codes that functions return: 1, as for other compiled functions, that Python must be asked; 2 a bad pivot."""
+"""Status codes: 1 for a fallback to Python, as for other compiled functions, 2 for a bad pivot."""
 MOST_STRAIGHT = 20_000
-"""Operations up to which each is an instruction; beyond, loops over tables compute them
-(:mod:`daedal.symbolic.rolled`), which take hardly any time to be generated. Chosen."""
+"""Largest number of operations emitted as single instructions; larger graphs are computed by loops over tables
+(:mod:`daedal.symbolic.rolled`), whose code generation takes hardly any time. Chosen empirically."""
 _VERSION = "2"
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 _LOCK = threading.Lock()
@@ -48,15 +48,15 @@ class MachineFunction:
     Attributes
     ----------
     address : int
-        Of the C function ``int32 f(double t, double* block)``.
+        Address of the C function ``int32 f(double t, double* block)``.
     size : int
-        How many floats the block has.
+        Number of floats in the block.
     slices : dict
-        Where arguments, results and parameters stand in the block.
+        Slices of arguments, results and parameters in the block.
     shapes : dict
-        The shapes of the results.
+        Shapes of the results.
     operations : int
-        How many operations a call takes.
+        Number of operations of a call.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class MachineFunction:
         self.results = tuple(shapes)
 
     def __call__(self, t: float, **arguments) -> tuple[int, dict[str, np.ndarray]]:
-        """Status and results, from Python."""
+        """Call from Python; returns status and results."""
         block = np.zeros(self.size)
         for name, values in arguments.items():
             block[self.slices[name]] = values
@@ -94,7 +94,7 @@ def compile_function(
     quick: bool = False,
     lanes: bool = False,
 ) -> MachineFunction:
-    """Machine code for results.
+    """Compile results to machine code.
 
     Parameters
     ----------
@@ -105,18 +105,18 @@ def compile_function(
     results : mapping
         Names and arrays of nodes, vectors or matrices.
     parameters : mapping, optional
-        Names and lengths of the vectors that stand behind the results.
+        Names and lengths of the vectors after the results.
     statuses : sequence of (condition, code)
         The status is the code of the first condition that holds, otherwise 0.
     time : str
-        The name of the scalar argument that is handed over by value.
+        Name of the scalar argument that is passed by value.
     skip_zeros : bool
-        Whether results that vanish identically are not written: the block must hold zeros there.
+        Whether identically vanishing results are not written; the block must hold zeros there.
     quick : bool
         Whether sines and cosines may differ from those of the C library in the last digit.
     lanes : bool
-        Whether each number is a vector, with other members of an ensemble in its lanes
-        (:mod:`daedal.symbolic.emission`); "status" is then among the slices.
+        Whether each number is a vector with one ensemble member per lane (:mod:`daedal.symbolic.emission`); "status" is
+        then among the slices.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -150,9 +150,9 @@ def compile_function(
 
 
 def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
-    """The condition under which Python must be asked: the function raises, or a result is not finite.
+    """The condition for falling back to Python: the function raises, or a result is not finite.
 
-    Results that only overflow can make infinite are not looked at: callers see that themselves.
+    Results that only overflow can make infinite are not checked; callers detect that themselves.
     """
     check = graph.zero
     for i in sorted({i for i in nodes if not graph.regular[i]}):
@@ -164,7 +164,7 @@ def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
 
 
 class _Code:
-    """Code in memory, for as long as this lives."""
+    """Loaded code, freed with this object."""
 
     def __init__(self, code: bytes):
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(ENTRY)
@@ -173,12 +173,12 @@ class _Code:
 
 
 class BoundFunction:
-    """``f(t, block)`` for a compiled ``f(t, block, *further)`` and the arrays that it gets, which live as long.
+    """``f(t, block)`` from a compiled ``f(t, block, *further)`` with its further arrays, which it keeps alive.
 
     Attributes
     ----------
     address : int
-        Of the C function ``int32 f(double t, double* block)``.
+        Address of the C function ``int32 f(double t, double* block)``.
     """
 
     def __init__(self, function: Any, *further: np.ndarray | int):
@@ -190,7 +190,7 @@ class BoundFunction:
 
 
 def _caller(n: int) -> str:
-    """The module with a function ``ENTRY(t, block)`` that calls another one with n further addresses."""
+    """A module whose ``ENTRY(t, block)`` calls another function with n further addresses."""
     constants = Constants()
     loads = [f"  %a{k} = load ptr, ptr {constants.pointer((float(k),))}" for k in range(n + 1)]
     further = "".join(f", ptr %a{k + 1}" for k in range(n))
@@ -207,9 +207,9 @@ def _caller(n: int) -> str:
 
 _LOADED = count()
 _in_memory: WeakValueDictionary[bytes, _Code] = WeakValueDictionary()
-_recent: deque[_Code] = deque(maxlen=64)  # kept although nobody holds them, since traces are repeated
-_objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs whose numbers are open
-_MOST_OBJECTS, _SMALL = 256, 100_000  # and bytes up to which one is kept; others are on disk
+_recent: deque[_Code] = deque(maxlen=64)  # recently used code is kept alive, since traces are repeated
+_objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs, without their constants
+_MOST_OBJECTS, _SMALL = 256, 100_000  # cache size, and object size in bytes above which code is kept on disk only
 
 
 def _loaded(text: str, constants: bytes = b"") -> _Code:
@@ -226,7 +226,7 @@ def _loaded(text: str, constants: bytes = b"") -> _Code:
 
 
 def _completed(code: bytes, constants: bytes) -> bytes:
-    """Object code with the numbers that it leaves open."""
+    """Object code with the numbers filled in."""
     if not constants:
         return code
     before, mark, after = code.partition(MARK)
@@ -256,7 +256,7 @@ def _generated(text: str) -> bytes:
 
 @cache
 def _linker() -> Any:
-    """What loads object code; every function is a library of its own, which leaves memory with it."""
+    """Linker of object code; every function is a separate library, unloaded with it."""
     return llvm.create_lljit_compiler(_target_machine())
 
 

@@ -1,11 +1,11 @@
-r"""The equations of motion of a mechanism on the graph: exact derivatives, and their linear systems solved.
+r"""Equations of motion of a mechanism on the graph: exact derivatives and solution of their linear systems.
 
 .. math::
 
     M(t, q)\, a = f(t, q, v) - G^T \lambda - \hat G^T \hat\lambda, \qquad 0 = g(t, q), \qquad 0 = h(t, q, v)
 
 with :math:`G = g_q`, :math:`\hat G = h_v`. All nodes are functions of the arguments ``t``, ``q``, ``v`` of one graph,
-so that whatever is compiled together shares what it has in common.
+so that results compiled together share common subexpressions.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import inlined
 
 WORST_PIVOT = 1e-10
-"""Quality of pivots (:class:`Solved`) below which a pivoted solver is asked."""
+"""Pivot quality (:class:`Solved`) below which a pivoted solver is used."""
 
 
 class Dynamics:
-    """The equations of motion, given by nodes.
+    """Equations of motion, given by nodes.
 
     Parameters
     ----------
     graph : Graph
-        Where the nodes live.
+        Graph of the nodes.
     t, q, v : int, sequence of int
         The arguments.
     mass : sequence of dict
@@ -37,7 +37,7 @@ class Dynamics:
     force, constraint, velocity_constraint : sequence of int
         f, g and h.
     given : mapping, optional
-        Derivatives that are known, by the names of :class:`daedal.MechanicalSystem`: ``constraint_jacobian`` and
+        Given derivatives, by the names of :class:`daedal.MechanicalSystem`: ``constraint_jacobian`` and
         ``velocity_jacobian`` (rows), ``constraint_t``, ``acceleration_bias`` and ``velocity_bias``.
     """
 
@@ -121,14 +121,14 @@ class Dynamics:
         return result
 
     def balance_by_state(self, a: Sequence[int], multipliers: Sequence[int]) -> tuple[list[Row], list[Row]]:
-        """The derivatives of M a + K^T lam - f with respect to q and v; those by a and lam are M and K^T."""
+        """Derivatives of M a + K^T lam - f with respect to q and v; those with respect to a and lam are M and K."""
         nodes = self.balance(a, multipliers)
         return jacobian(self.graph, nodes, self.q), jacobian(self.graph, nodes, self.v)
 
     # --- linear systems -----------------------------------------------------------------------------------------------
 
     def solve(self, right: Sequence[int], constraints: Sequence[Row] | None = None) -> Solved:
-        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, such as those at another point."""
+        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, for example those at another point."""
         rows = self.jacobian[: len(right) - self.n_q]
         matrix = augmented(self.n_q, self.mass, rows, rows if constraints is None else constraints)
         return solve(self.graph, matrix, [right], self.n_q)
@@ -140,12 +140,12 @@ class Dynamics:
 
     @cached_property
     def position_correction(self) -> Solved:
-        """Newton's step to g = 0, smallest in the norm of M."""
+        """Newton correction to g = 0, smallest in the norm of M."""
         return self.solve(self._correcting(self.constraint))
 
     @cached_property
     def velocity_correction(self) -> Solved:
-        """The smallest change of v, in the norm of M, to G v + g_t = 0 and h = 0."""
+        """Smallest change of v in the norm of M such that G v + g_t = 0 and h = 0."""
         return self.solve(self._correcting(self.rate))
 
     def _correcting(self, residual: Sequence[int]) -> list[int]:
@@ -163,7 +163,7 @@ class Dynamics:
         return self.solve([*self.force, *right], rows)
 
     def at(self, nodes: Sequence[int], there: Mapping[int, int]) -> list[int]:
-        """Nodes with other ones in the place of arguments."""
+        """Nodes with arguments replaced."""
         graph = self.graph
         arguments = {
             datum: there.get(i, i)
@@ -173,7 +173,7 @@ class Dynamics:
         return inlined(graph, nodes, graph, arguments)
 
     def rows_at(self, rows: Sequence[Row], there: Mapping[int, int]) -> list[Row]:
-        """The rows of a matrix with other nodes in the place of arguments."""
+        """Rows of a matrix with arguments replaced."""
         places = [(i, j) for i, row in enumerate(rows) for j in row]
         result: list[Row] = [{} for _ in rows]
         for (i, j), node in zip(places, self.at([rows[i][j] for i, j in places], there)):
@@ -181,5 +181,5 @@ class Dynamics:
         return result
 
     def bad_pivot(self, solved: Solved) -> int:
-        """The condition under which an elimination is not to be trusted, NaN included."""
+        """The condition that an elimination is unreliable, NaN included."""
         return self.graph.opposite(self.graph.apply("less", self.graph.constant(WORST_PIVOT), solved.quality))

@@ -1,4 +1,4 @@
-"""A mechanical system in plain functions on the graph: traced, and turned into functions that kernels call."""
+"""A mechanical system given by plain functions, on the graph: traced and converted to functions that kernels call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Mechanism(Dynamics):
     n_q, n_constraints, n_velocity_constraints : int
         Sizes.
     params : object, optional
-        The last argument of all functions; a vector of floats becomes symbols, anything else is known.
+        The last argument of all functions; a vector of floats becomes symbols, anything else is a constant.
 
     Raises
     ------
@@ -90,11 +90,12 @@ class Mechanism(Dynamics):
     # --- callbacks ----------------------------------------------------------------------------------------------------
 
     def callback(self, name: str) -> MachineFunction:
-        """A function of the system as kernels call it, ``status = f(t, [arguments | result | parameters])``.
+        """A function of the system in callback form, ``status = f(t, [arguments | result | parameters])``.
 
-        By the names of :class:`daedal.MechanicalSystem`: ``mass``, ``force``, ``constraint``, ``constraint_jacobian``,
-        ``constraint_t``, ``acceleration_bias``, ``velocity_constraint``, ``velocity_jacobian``, ``velocity_bias``; and
-        ``accelerations``, which gives (a, lam) of (q, v) and the status `BAD_PIVOT` where a pivoted solver is needed.
+        Names are those of :class:`daedal.MechanicalSystem`: ``mass``, ``force``, ``constraint``,
+        ``constraint_jacobian``, ``constraint_t``, ``acceleration_bias``, ``velocity_constraint``,
+        ``velocity_jacobian``, ``velocity_bias``; and ``accelerations``, which computes (a, lam) from (q, v), with
+        status `BAD_PIVOT` if a pivoted solver is needed.
         """
         n_g = self.n_constraints
         makers: dict[str, Callable[[], Any]] = {
@@ -121,7 +122,7 @@ class Mechanism(Dynamics):
         return compile_function(graph, arguments, {name: nodes}, self.parameters, statuses)
 
     def _raises(self, name: str) -> int:
-        """When the function raises that a result is made of."""
+        """The condition under which the function behind a result raises."""
         source = {"constraint_jacobian": "constraint", "constraint_t": "constraint", "acceleration_bias": "constraint"}
         source |= {"velocity_jacobian": "velocity_constraint", "velocity_bias": "velocity_constraint"}
         traced = self.traced.get(source.get(name, name))

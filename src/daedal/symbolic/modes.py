@@ -1,14 +1,15 @@
-"""Functions with their switches set by data: smooth beyond the surface at which they would switch.
+"""Functions whose switches are set by data and which are smooth beyond the surface at which they would switch.
 
-Every switching function of a graph gets an entry of the argument "modes". As long as it is NaN, functions are as they
-were written. With a number they stay on the branch that it names, wherever they are evaluated: the side of a surface, 1
-or -1; the piece of a table; the whole number of ``floor`` and its kin. The equations of a branch are thereby defined on
-both sides of its end, as the location of that end asks for (Wijckmans 1996, section 7.4).
+Every switching function of a graph gets an entry of the argument "modes". While it is NaN, functions are as written.
+With a number they stay on the branch it selects, wherever they are evaluated: the side of a surface, 1 or -1; the piece
+of a table; the integer value of ``floor`` and similar functions. The equations of a branch are thus defined on both
+sides of its end, as the location of that end requires (Wijckmans 1996, section 7.4).
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -32,33 +33,34 @@ _WHOLE: dict[str, Callable[[float], float]] = {
     "floor_divide": math.floor,
 }
 _RESTS = ("fmod", "remainder")
-_QUOTIENTS = (*_RESTS, "floor_divide")  # switch where the quotient of their operands is whole
+_QUOTIENTS = (*_RESTS, "floor_divide")  # these switch at integer quotients of their operands
 _CONDITIONS = ("less", "less_equal")
 _KINKS = ("minimum", "maximum", "absolute")
 _SIDES = (*_CONDITIONS, *_KINKS, "sign", "copysign")
 FOLLOWED = (*_SIDES, *_WHOLE, "locate")
-"""Operations that are followed. Equality holds in single points only."""
+"""Operations that are followed. Equality is not: it holds at single points only."""
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A switching function that is set by an entry of the modes.
+    """A switching function selected by an entry of the modes.
 
     Attributes
     ----------
     function : int
-        Its node u; a piece of the function lasts as long as u stays within the bounds of its mode.
+        Node of u; a piece of the function is valid while u stays within the bounds of its mode.
     points : tuple of float
-        Where it switches: one point for a surface, all of them for a table, none for whole numbers; for "sine" the
-        value through which the sine of u passes.
+        Switching points: one for a surface, all of them for a table, none for integer-valued functions; for "sine" the
+        value that the sine of u crosses.
     kind : str
-        "surface", "locate", the name of the rounding, or "sine": even modes above the point, odd ones below it.
+        "surface", "locate", the name of the rounding function, or "sine": even modes above the point, odd ones below
+        it.
     above_at_point : bool
-        Whether a surface counts as its upper side.
+        Whether a surface itself belongs to its upper side.
     jumps : bool
-        Whether a function may jump there, and has not a kink, as abs, min and max have.
+        Whether the function may jump there; abs, min and max only have a kink.
     text, site : str
-        The condition as the user wrote it, as far as that can be said, with file and line.
+        The condition as the user wrote it, as far as it can be reconstructed, with file and line.
     """
 
     function: int
@@ -71,16 +73,16 @@ class Followed:
 
     @property
     def is_surface(self) -> bool:
-        """Whether it has two sides, and not many pieces."""
+        """Whether it has two sides only."""
         return self.kind == "surface"
 
     @property
     def name(self) -> str:
-        """How events call it."""
+        """Name for events."""
         return f"{self.text} at {self.site.replace(' line ', ':')}" if self.site else self.text
 
     def mode_at(self, u: float) -> float:
-        """The mode in which the function is, as it is written, for the value u."""
+        """The mode of the function as written at the value u."""
         if self.kind == "surface":
             return 1.0 if u > self.points[0] or (u == self.points[0] and self.above_at_point) else -1.0
         if self.kind == "locate":
@@ -92,7 +94,7 @@ class Followed:
         return float(_WHOLE[self.kind](u)) if math.isfinite(u) else math.nan
 
     def bounds(self, mode: float) -> tuple[float, float]:
-        """The values of u between which the mode lasts."""
+        """Interval of u in which the mode is valid."""
         if self.kind == "surface":
             return (self.points[0], math.inf) if mode > 0.0 else (-math.inf, self.points[0])
         if self.kind == "locate":
@@ -107,25 +109,25 @@ class Followed:
         return mode - below, mode + above
 
     def _passes(self, mode: float) -> float:
-        """Where the sine passes its point as a mode begins."""
+        """Where the sine crosses its point when a mode begins."""
         angle, turns = math.asin(self.points[0]), math.floor(mode / 2.0)
         return turns * math.tau + (angle if mode == 2.0 * turns else math.pi - angle)
 
     def beyond(self, mode: float, direction: int) -> float:
-        """The mode that follows where u passes the upper (1) or the lower bound (-1)."""
+        """The mode that follows when u passes the upper (1) or the lower bound (-1)."""
         return float(direction) if self.kind == "surface" else mode + direction
 
 
 class Modes:
-    """The switching functions of a graph, and nodes with these set by data.
+    """The switching functions of a graph, and nodes in which these are set by data.
 
     Parameters
     ----------
     graph : Graph
     allowed : iterable of str
-        Arguments that a switching function may depend on, besides the parameters; others are left as they are.
+        Arguments that switching functions may depend on, besides the parameters; other functions are not followed.
     constants : iterable of str
-        Arguments that do not change in a run: what depends on nothing else does not switch.
+        Arguments that are constant in a run: functions of these alone do not switch.
     """
 
     def __init__(self, graph: Graph, allowed: Iterable[str], constants: Iterable[str] = ("p",)):
@@ -149,11 +151,11 @@ class Modes:
         return [made[i] for i in plain]
 
     def argument(self, j: int) -> int:
-        """The node of a mode."""
+        """Node of a mode."""
         return self.graph.argument(NAME, j)
 
     def depends_on(self, i: int) -> frozenset[str]:
-        """The names of the arguments of a node."""
+        """Names of the arguments that a node depends on."""
         if i not in self._arguments:
             graph = self.graph
             read = {graph.data[k][0] for k in graph.needed([i]) if graph.operations[k] == "argument"}
@@ -161,8 +163,8 @@ class Modes:
         return self._arguments[i]
 
     def _wave(self, u: int, point: float) -> tuple[int, float, bool] | None:
-        """For a u + b with u the sine of an angle that grows with time: the angle, the sine where a u + b is `point`,
-        and whether a > 0; None for what is none, or never reaches the point."""
+        """For u a + b with u the sine of an angle that grows with time: the angle, the sine at which it equals `point`,
+        and whether a > 0; None if it is not of this form or never reaches the point."""
         graph, rising = self.graph, True
         while graph.operations[u] in ("negative", "multiply", "add", "subtract", "divide"):
             operation, operands = graph.operations[u], graph.operands[u]
@@ -200,7 +202,7 @@ class Modes:
     # --- one node -----------------------------------------------------------------------------------------------------
 
     def _followed(self, i: int, operands: tuple[int, ...]) -> int | None:
-        """The node with its switch set by data; None if that is not followed."""
+        """The node with its switch set by data; None if it is not followed."""
         graph, operation = self.graph, self.graph.operations[i]
         if operation in _SIDES:
             u, point, same = _surface(graph, operation, operands)
@@ -248,7 +250,7 @@ class Modes:
 
 
 class BranchesTaken:
-    """What nodes compute in given modes: equal answers for modes that make no difference, whatever the arguments.
+    """What nodes compute in given modes: equal results if the modes make no difference for any arguments.
 
     Parameters
     ----------
@@ -259,59 +261,84 @@ class BranchesTaken:
     def __init__(self, graph: Graph, outputs: Iterable[int]):
         self._graph, self._outputs = graph, tuple(outputs)
         self._known: dict[Any, int] = {}
+        self._answers: dict[bytes, tuple] = {}
         moded: set[int] = set()
+        given: set[int] = set()
         for i in graph.needed(self._outputs):
             is_mode = graph.operations[i] == "argument" and graph.data[i][0] == NAME
             if is_mode or not moded.isdisjoint(graph.operands[i]):
                 moded.add(i)
-        self._moded = sorted(moded)
+                given.update(graph.operands[i])
+        self._given = {i: self._value(i) for i in given - moded}
+        self._modes = [(i, graph.data[i][1]) for i in sorted(moded) if graph.operations[i] == "argument"]
+        self._steps = [
+            (i, graph.operations[i], graph.operands[i], _ON_FLOATS.get(graph.operations[i]))
+            for i in sorted(moded)
+            if graph.operations[i] != "argument"
+        ]
 
-    def __call__(self, modes: Sequence[float] | np.ndarray) -> tuple:
-        """The operations that are left, as numbers; numbers that are known, as such."""
-        if len(self._moded) > _MOST_MODED:
-            return (object(),)  # every change counts
-        found: dict[int, Any] = {}  # a number, or the name of what remains
+    def __call__(self, modes: np.ndarray) -> tuple:
+        """The remaining operations, as integers; known numbers as such."""
+        if len(self._steps) > _MOST_MODED:
+            return (object(),)  # treat every change as different
+        key = modes.tobytes()
+        answer = self._answers.get(key)
+        if answer is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            answer = self._answers[key] = self._reduced(modes.tolist())
+        return answer
+
+    def _reduced(self, modes: list[float]) -> tuple:
+        found = dict(self._given)  # numbers, or names for the remaining nodes
+        found.update((i, modes[j]) for i, j in self._modes)
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
+            self._answers.clear()
         with np.errstate(all="ignore"):
-            for i in self._moded:
-                found[i] = self._reduced(i, modes, found)
+            for i, operation, operands, on_floats in self._steps:
+                parts = [found[k] for k in operands]
+                if operation == "where" and type(parts[0]) is float:
+                    found[i] = parts[1] if parts[0] else parts[2]
+                elif tuple in map(type, parts):
+                    found[i] = self._left(i, operation, operands, parts)
+                elif on_floats is not None:
+                    found[i] = float(on_floats(*parts))
+                else:
+                    table = (self._graph.data[i],) if operation in TABLES else ()
+                    found[i] = float(OPERATIONS[operation].evaluate(*map(np.float64, parts), *table))
         return tuple(str(found.get(i, (i,))) for i in self._outputs)
 
-    def _reduced(self, i: int, modes: Sequence[float] | np.ndarray, found: dict[int, Any]) -> Any:
-        graph, operation, operands = self._graph, self._graph.operations[i], self._graph.operands[i]
-        if operation == "argument":
-            return float(modes[graph.data[i][1]])
-        parts = [found[k] if k in found else self._given(k) for k in operands]
-        if operation == "where" and not isinstance(parts[0], tuple):
-            return parts[1] if parts[0] else parts[2]
-        if not any(isinstance(part, tuple) for part in parts):
-            table = (graph.data[i],) if operation in TABLES else ()
-            return float(OPERATIONS[operation].evaluate(*map(np.float64, parts), *table))
+    def _left(self, i: int, operation: str, operands: tuple[int, ...], parts: list[Any]) -> Any:
+        """What is left of an operation on parts that are not all numbers."""
         if operation in ("logical_and", "logical_or", "multiply"):
             for part, other, node in ((parts[0], parts[1], operands[1]), (parts[1], parts[0], operands[0])):
                 if isinstance(part, tuple):
                     continue
                 if operation != "multiply" and bool(part) == (operation == "logical_and"):
                     return other
-                if operation != "multiply" or (part == 0.0 and graph.regular[node]):
+                if operation != "multiply" or (part == 0.0 and self._graph.regular[node]):
                     return part
-        key = (operation, graph.data[i], *map(str, parts))
+        key = (operation, self._graph.data[i], *map(str, parts))
         return (-1 - self._known.setdefault(key, len(self._known)),)
 
-    def _given(self, i: int) -> Any:
+    def _value(self, i: int) -> Any:
         """A node that depends on no mode."""
         operation = self._graph.operations[i]
         if operation in ("true", "false"):
             return float(operation == "true")
-        return self._graph.data[i] if operation == "constant" else (i,)
+        return float(self._graph.data[i]) if operation == "constant" else (i,)
 
 
-_MOST_MODED, _MOST_KNOWN = 2000, 100_000
+_ON_FLOATS: dict[str, Callable[..., Any]] = {"less": operator.lt, "equal": operator.eq, "not_equal": operator.ne}
+_ON_FLOATS |= {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg}
+_ON_FLOATS |= {"logical_and": lambda a, b: bool(a and b), "logical_or": lambda a, b: bool(a or b)}
+_ON_FLOATS |= {"logical_not": operator.not_}
+_MOST_MODED, _MOST_KNOWN, _MOST_ANSWERS = 2000, 100_000, 256
 
 
 def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[int, float, bool]:
-    """u and the point at which it switches, in one form for all ways to write it; whether u grows with a - b, or a."""
+    """u and its switching point in a canonical form, and whether u grows with a - b, or a."""
     if operation in ("absolute", "sign"):
         u, point, same = operands[0], 0.0, True
     elif operation == "copysign":
@@ -330,7 +357,7 @@ def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[i
 
 
 def _side(graph: Graph, operation: str, operands: tuple[int, ...], upper: int) -> int:
-    """The function on the side of its surface that is named by the condition `upper`."""
+    """The function on the side of its surface selected by the condition `upper`."""
     first = operands[0]
     if operation == "absolute":
         return graph.where(upper, first, graph.negative(first))
@@ -348,7 +375,7 @@ def _side(graph: Graph, operation: str, operands: tuple[int, ...], upper: int) -
 
 
 def remade(graph: Graph, i: int, operands: tuple[int, ...]) -> int:
-    """The operation of a node on other operands."""
+    """Apply the operation of a node to other operands."""
     operation = graph.operations[i]
     if operands == graph.operands[i]:
         return i
@@ -365,7 +392,7 @@ _MAKERS |= {"logical_and": "both", "logical_or": "either", "logical_not": "oppos
 
 
 def replaced(graph: Graph, nodes: Sequence[int], values: dict[int, int]) -> list[int]:
-    """Nodes with others in place of some arguments."""
+    """Nodes with some arguments replaced."""
     made = dict(values)
     for i in graph.needed(nodes):
         if i not in made:

@@ -1,4 +1,4 @@
-"""NumPy's functions that need more than its own loops over objects: creation, choice, norms, small linear systems."""
+"""NumPy functions that object loops do not cover: creation, choice, norms, small linear systems."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from daedal.symbolic.kinds import BOOL, FLOAT, INT, NUMPY, UNKNOWN
 from daedal.symbolic.piecewise import interpolate
 from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
-_LONGEST_SEARCHED = 64  # points of np.searchsorted that are not known
-_LARGEST_SOLVED = 12  # unknowns of a linear system with symbols that np.linalg.solve is traced for
+_LONGEST_SEARCHED = 64  # maximum number of symbolic points of np.searchsorted
+_LARGEST_SOLVED = 12  # maximum number of unknowns for tracing np.linalg.solve
 
 
 def apply_function(function, arguments, options) -> Any:
-    """A function of NumPy on symbols: ours if there is one, otherwise NumPy's own on arrays of objects."""
+    """Apply a NumPy function to symbols: this module's version if there is one, otherwise NumPy's on object arrays."""
     if function in FUNCTIONS:
         return FUNCTIONS[function](*arguments, **options)
     arguments, options = [_deep_plain(value) for value in arguments], {k: _deep_plain(v) for k, v in options.items()}
@@ -52,7 +52,7 @@ _SHAPING = {
     *(np.squeeze, np.expand_dims, np.take, np.repeat, np.tile, np.atleast_1d, np.broadcast_to, np.delete, np.insert),
     *(np.dot, np.inner, np.vdot, np.einsum, np.outer, np.tensordot, np.compress, np.ndim, np.shape, np.size),
 }
-"""Functions that do with truth values what they do with numbers."""
+"""Functions that treat truth values like numbers."""
 
 
 _COUNTING = {np.cumsum, np.cumprod, np.trace, np.average}
@@ -71,7 +71,7 @@ def _has_truth(value: Any) -> bool:
 
 
 def _deep_plain(value):
-    """Sequences of arrays stay sequences; those of scalars become arrays."""
+    """Convert sequences of arrays entrywise, sequences of scalars to arrays."""
     return type(value)(_deep_plain(entry) for entry in value) if _has_arrays(value) else plain(value)
 
 
@@ -122,7 +122,7 @@ def _full_like(prototype, fill_value, dtype=None, order="K", subok=True, shape=N
 
 
 def _made_by(function):
-    """A creation function of numbers, whose result takes symbols."""
+    """A creation function for numbers whose result can store symbols."""
 
     def create(*arguments, dtype=None, **options):
         if any(is_symbolic(value) for value in arguments):
@@ -192,7 +192,7 @@ def _select(conditions, choices, default=0):
 
 
 def _piecewise(x, conditions, functions, *arguments, **options):
-    """NumPy calls the functions with some of the entries; here each is called with all, and must treat them alike."""
+    """np.piecewise: NumPy passes each function some entries; here it gets all, and must treat them alike."""
     values, conditions = _array(x), conditions if isinstance(conditions, (list, tuple)) else [conditions]
     if any(kind_of(entry) == UNKNOWN or kind_of(entry) & 3 < FLOAT for entry in (values.flat if values.ndim else [x])):
         raise Untraceable("calls np.piecewise with whole numbers, which rounds its results", remedy="use floats")
@@ -262,7 +262,7 @@ def _array_equal(a, b, equal_nan=False):
 
 
 def _norm(x, ord=None, axis=None, keepdims=False):
-    """The norms that are sums, maxima and roots; of matrices Frobenius' norm."""
+    """Norms that are sums, maxima and roots; for matrices the Frobenius norm."""
     x = x if isinstance(x, np.ndarray) else _array(x)
 
     def reduce(ufunc, values):
@@ -308,7 +308,7 @@ def _inverse(a):
 
 
 def _determinant(a):
-    """Laplace's expansion up to order 3, which divides by nothing."""
+    """Laplace expansion up to order 3, free of divisions."""
     a = _array(a)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or len(a) > 3:
         raise Untraceable(f"np.linalg.det of a matrix of shape {a.shape} with symbols")
@@ -318,7 +318,7 @@ def _determinant(a):
 
 
 def _numeric_or(function, ours):
-    """NumPy's function where all are numbers, ours on symbols."""
+    """NumPy's function if all arguments are numbers, otherwise the one for symbols."""
 
     def call(*arguments, **options):
         if any(is_symbolic(value) for value in arguments):
@@ -346,7 +346,7 @@ def _searchsorted(points, x, side="left", sorter=None):
         if type(value) is not Expression:
             return np.searchsorted(table, value, side)
         graph, x = value.graph, value.graph.number(value.node)
-        if side == "left":  # points below x are those that are not beyond -x from the other side
+        if side == "left":  # points below x are those not greater than -x from the other side
             found = graph.locate(graph.negative(x), -table[::-1])
             count = graph.subtract(graph.constant(len(table)), found)
         else:
@@ -358,7 +358,7 @@ def _searchsorted(points, x, side="left", sorter=None):
 
 
 def _search_values(points, x, side):
-    """How many of some points that are not known are below x, or not beyond it; they are supposed to increase."""
+    """Number of symbolic points below x, or not greater than x; they are assumed to increase."""
     if len(points) > _LONGEST_SEARCHED:
         raise Untraceable(f"np.searchsorted among more than {_LONGEST_SEARCHED} values that are not known")
     compare = operator.lt if side == "left" else operator.le
@@ -406,7 +406,7 @@ def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 def _each(function, x):
-    """A function of scalars, of a scalar or of every entry."""
+    """Apply a scalar function to a scalar or to every entry."""
     return wrapped(function(x) if type(x) is Expression else np.frompyfunc(function, 1, 1)(plain(x)))
 
 
@@ -460,4 +460,4 @@ FUNCTIONS: dict[Any, Any] = {
     np.linalg.inv: _numeric_or(np.linalg.inv, _inverse),
     np.linalg.det: _numeric_or(np.linalg.det, _determinant),
 }
-"""From NumPy's function to what a trace calls in its place."""
+"""From a NumPy function to its replacement in a trace."""

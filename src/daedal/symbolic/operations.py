@@ -1,8 +1,8 @@
-"""The operations of the graph: what they are on numbers, how machine code says them, and whether they stay finite.
+"""Operations of the graph: numerical evaluation, machine code, and whether results stay finite.
 
 Names are those of NumPy's universal functions. An operation is *regular* if finite operands of moderate size give a
-finite result: only overflow can make infinities of them. A product with zero vanishes if the other factor is built of
-regular operations alone; otherwise 0 * inf = NaN is kept, as Python has it.
+finite result, so that only overflow can produce infinities. A product with zero is folded to zero if the other factor
+is built of regular operations alone; otherwise 0 * inf = NaN is kept, as in Python.
 """
 
 import math
@@ -24,9 +24,9 @@ class Operation:
     code : str
         An LLVM instruction, an intrinsic (``llvm.``...), a function of the C library or of `instructions.py`.
     regular : bool
-        Whether it is finite for all finite operands, but for overflow.
+        Whether it is finite for all finite operands, except for overflow.
     kink : bool
-        Whether it, or a derivative of it, jumps: a switching function that the user may not be aware of.
+        Whether it or its derivative jumps: a potentially hidden switching function.
     """
 
     evaluate: Callable[..., Any]
@@ -98,12 +98,12 @@ CONDITIONS = {
 
 
 def _locate(x: float, points: tuple[float, ...]) -> float:
-    """How many of the increasing points are not beyond x; NaN is beyond all, as in ``np.searchsorted``."""
+    """Number of increasing points that are not greater than x; NaN sorts last, as in ``np.searchsorted``."""
     return float(np.searchsorted(points, x, side="right"))
 
 
 def _pick(index: float, values: tuple[float, ...]) -> float:
-    """values[index] with Python's meaning of negative indices; NaN where Python raises IndexError."""
+    """values[index] with Python's negative indices; NaN where Python raises IndexError."""
     return values[int(index)] if -len(values) <= index < len(values) else math.nan
 
 
@@ -111,7 +111,7 @@ TABLES = {
     "locate": Operation(_locate, "locate", regular=True, kink=True),
     "pick": Operation(_pick, "pick"),
 }
-"""Operations on a table of constants, the datum of their node."""
+"""Operations on a table of constants, which is the datum of their node."""
 
 OPERATIONS = {
     **ARITHMETIC,

@@ -8,7 +8,7 @@ from daedal.symbolic.arrays import array_of, is_symbolic, numbers, plain
 from daedal.symbolic.expression import Expression, choose
 from daedal.symbolic.untraceable import Untraceable
 
-_LONGEST_CHAIN = 64  # points of a table whose values are symbols
+_LONGEST_CHAIN = 64  # maximum number of points of a table with symbolic values
 
 
 def interpolate(x, points, values, left=None, right=None):
@@ -28,10 +28,10 @@ def interpolate(x, points, values, left=None, right=None):
 
 
 def _chain(x, points: np.ndarray, values):
-    """Linear pieces whose values are symbols, one choice for each."""
+    """Linear pieces with symbolic values, one choice per piece."""
     if len(points) > _LONGEST_CHAIN:
         raise Untraceable(f"np.interp between more than {_LONGEST_CHAIN} values that are not known")
-    result = values[-1] + 0.0 * x  # NaN where x is
+    result = values[-1] + 0.0 * x  # NaN if x is NaN
     for k in range(len(points) - 2, -1, -1):
         slope = (values[k + 1] - values[k]) / (points[k + 1] - points[k])
         result = choose(x < points[k + 1], slope * (x - points[k]) + values[k], result)
@@ -39,7 +39,7 @@ def _chain(x, points: np.ndarray, values):
 
 
 def polynomial_pieces(x: Expression, points, begins, coefficients) -> Any:
-    """sum_k c[i, k] (x - begins[i])^k on piece i, of which there is one more than points; c may hold vectors."""
+    """sum_k c[i, k] (x - begins[i])^k on piece i (one piece more than points); c may hold vectors."""
     graph = x.graph
     place = graph.locate(graph.number(x.node), points) if len(points) else graph.zero
     graph.note_site(place)

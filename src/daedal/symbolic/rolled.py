@@ -1,12 +1,12 @@
-"""Large graphs as tables for a few loops, in place of one instruction a node.
+"""Large graphs as tables for a few loops, instead of one instruction per node.
 
-Code generation takes 40 microseconds an instruction, which large problems cannot afford. But they repeat themselves:
-ten thousand pipes are ten thousand times the same operations. Nodes are sorted by their depth and their operation; all
-of one kind are independent of each other, and one loop computes them, with a table of where their operands stand. The
-loops, one for each operation, are the same for all programs and are generated once.
+Code generation takes 40 microseconds per instruction, too slow for large problems. But these are repetitive: ten
+thousand pipes repeat the same operations ten thousand times. Nodes are sorted by depth and operation; all nodes of a
+group are independent, and one loop computes them from a table of operand places. The loops, one per operation, are the
+same for all programs and are generated once.
 
-Values stand in the workspace of the block: the time, constants, then the nodes in the order in which they are computed;
-conditions are 1 or 0. Operations are those of `emission.py`, so that results are the same to the last bit. A program is
+Values are stored in the workspace of the block: the time, constants, then the nodes in order of computation; conditions
+are 1 or 0. Operations are those of `emission.py`, so results are bit-identical. A program consists of
 
     [groups, place of the time, statuses | place, code of each status | groups]
 
@@ -41,16 +41,16 @@ _HEADER = 6
 
 
 class RolledProgram(NamedTuple):
-    """Tables that the loops read.
+    """Tables read by the loops.
 
     Attributes
     ----------
     integers, floats : numpy.ndarray
         The program, and its constants and tables.
     workspace : int
-        How many floats it needs behind the rest of the block.
+        Number of floats needed after the rest of the block.
     operations : int
-        How many operations it takes.
+        Number of operations.
     """
 
     integers: np.ndarray
@@ -95,7 +95,7 @@ def _constant(graph: Graph, i: int) -> float:
 
 
 def _groups(graph: Graph, needed: Sequence[int]) -> dict[tuple[int, str, Any], list[int]]:
-    """Nodes of the same depth, operation and table, which do not depend on each other."""
+    """Nodes of the same depth, operation and table, which are mutually independent."""
     depth: dict[int, int] = {}
     groups: dict[tuple[int, str, Any], list[int]] = {}
     for i in needed:
@@ -107,7 +107,7 @@ def _groups(graph: Graph, needed: Sequence[int]) -> dict[tuple[int, str, Any], l
 
 
 class _GroupWriter:
-    """Writes groups and gives places to nodes."""
+    """Writes groups and assigns places to nodes."""
 
     def __init__(self, place: np.ndarray):
         self.place, self.count = place, 0
@@ -115,7 +115,7 @@ class _GroupWriter:
         self.floats: list[float] = []
 
     def group(self, kind: str, first: int, nodes: Sequence[int], operands: Sequence, table: Iterable[float]):
-        """Nodes that stand from place `first` on."""
+        """Write a group of nodes stored from place `first` on."""
         if not nodes:
             return
         self.place[nodes] = np.arange(first, first + len(nodes))
@@ -123,7 +123,7 @@ class _GroupWriter:
         self._append(kind, len(nodes), first, entries, table)
 
     def copies(self, results: Sequence[tuple[int, int]]):
-        """Results at their places: pairs of target and source."""
+        """Copy results to their places: pairs of target and source."""
         pairs = np.array(results, dtype=np.int64)
         entries = np.column_stack([pairs[:, 0], self.place[pairs[:, 1]]]).astype(np.int32).ravel()
         self._append(RESULTS, len(pairs), 0, entries, ())
@@ -136,7 +136,7 @@ class _GroupWriter:
         self.count += 1
 
 
-# --- the loops, as LLVM's assembly language ---------------------------------------------------------------------------
+# --- the loops in LLVM assembly ---------------------------------------------------------------------------------------
 
 _LOOP_ARGUMENTS = "ptr %block, ptr %entries, i64 %first, i64 %n, ptr %table, i64 %length"
 
@@ -174,7 +174,7 @@ def _loop(kind: str, declared: Declared) -> str:
 
 
 class _LoopBody(FunctionBody):
-    """The instructions inside of a loop."""
+    """Instructions of the body of a loop."""
 
     def add(self, a: str, b: str) -> str:
         return self.new(f"add i64 {a}, {b}")
@@ -194,7 +194,7 @@ class _LoopBody(FunctionBody):
         self.lines.append(f"  store double {value}, ptr {pointer}")
 
     def result(self, operation: str) -> str:
-        """The value of one node from its operands."""
+        """Value of one node from its operands."""
         operands = []
         for r in range(_ARITY[operation]):
             value = self.float_at("%block", self.entry(_ARITY[operation], r))

@@ -1,4 +1,4 @@
-"""SciPy's functions and interpolants on symbols: waves, sums of exponentials, splines by their coefficients."""
+"""SciPy functions and interpolants on symbols: waveforms, sums of exponentials, splines given by coefficients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
 
 def _each(function: Callable[..., Any], x: Any) -> Any:
-    """A function of a scalar, of it or of every entry; what it makes of one may be an array."""
+    """Apply a scalar function to a scalar or to every entry; it may return an array."""
     if not isinstance(x, (list, tuple, np.ndarray)):
         return function(x)
     entries = plain(array_of(x) if isinstance(x, (list, tuple)) else x)
@@ -28,13 +28,13 @@ def _each(function: Callable[..., Any], x: Any) -> Any:
 
 
 def _square(t, duty=0.5):
-    """1 on the first part of each period of 2 pi, -1 on the rest."""
+    """1 on the first fraction of each period of 2 pi, -1 on the rest."""
     end = _share(duty) * 2 * math.pi
     return wrapped(_each(lambda x: choose(_phase(x) < end, 1.0, -1.0), t))
 
 
 def _sawtooth(t, width=1):
-    """From -1 to 1 on the first part of each period of 2 pi, and back on the rest."""
+    """From -1 to 1 on the first fraction of each period of 2 pi, and back on the rest."""
     share = _share(width)
 
     def wave(x):
@@ -52,7 +52,9 @@ def _phase(x):
 
 def _share(value) -> float:
     if is_symbolic(value) or np.ndim(value) or not 0 <= value <= 1:
-        raise Untraceable("calls a wave of scipy.signal with a share of its period that is no number from 0 to 1")
+        raise Untraceable(
+            "calls a waveform of scipy.signal with a duty cycle or width that is not a number between 0 and 1"
+        )
     return float(value)
 
 
@@ -73,11 +75,11 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("special", "logsumexp"): _logsumexp,
     ("special", "softmax"): _softmax,
 }
-"""What is called in place of a function of SciPy, by its package and its name."""
+"""Replacements of SciPy functions, by package and name."""
 
 
 def scipy_stand_in(value: Any) -> Any:
-    """What stands in for a function of SciPy; None if nothing does."""
+    """Replacement of a SciPy function; None if there is none."""
     parts = (getattr(value, "__module__", None) or "").split(".")
     ours = FUNCTIONS.get((parts[1] if len(parts) > 1 else "", getattr(value, "__name__", "")))
     if ours is None:
@@ -93,7 +95,7 @@ def scipy_stand_in(value: Any) -> Any:
 
 
 class Interpolant:
-    """What stands in for an interpolant of SciPy, such as a ``CubicSpline``: on symbols polynomials in pieces."""
+    """Replacement of a SciPy interpolant, such as a ``CubicSpline``: piecewise polynomials on symbols."""
 
     def __init__(self, original: Any, pieces: Callable[..., Any]):
         self._original, self._pieces = original, pieces
@@ -122,7 +124,7 @@ class Interpolant:
 
 
 def interpolant_stand_in(value: Any) -> Interpolant | None:
-    """What stands in for an interpolant of SciPy; None for what is none."""
+    """Replacement of a SciPy interpolant; None for other objects."""
     kinds = [kind.__name__ for kind in type(value).__mro__ if kind.__module__.startswith("scipy.interpolate")]
     pieces = next((_INTERPOLANTS[kind] for kind in kinds if kind in _INTERPOLANTS), None)
     return None if pieces is None else Interpolant(value, pieces)
@@ -145,8 +147,8 @@ def _polynomials(spline, x, nu=0, extrapolate=None):
 
 
 def _basis_spline(spline, x, nu=0, extrapolate=None):
-    """A ``BSpline``: its derivatives at the left ends of all pieces are the coefficients."""
-    if spline.k == 0 and nu == 0:  # steps, of which the last may begin where the points end
+    """A ``BSpline``, with the derivatives at the left ends of all pieces as coefficients."""
+    if spline.k == 0 and nu == 0:  # steps; the last one may begin at the last point
         steps, inner = np.asarray(spline.c)[:, None], spline.t[1 : len(spline.c)]
         return polynomial_pieces(x, inner, np.zeros(len(steps)), steps.reshape(*steps.shape[:2], -1)[..., 0])
     points = np.unique(spline.t[spline.k : len(spline.t) - spline.k])
@@ -165,7 +167,7 @@ def _fitted_spline(spline, x, nu=0, ext=None):
 
 
 def _continued(x: Expression, points: np.ndarray, table: np.ndarray, extrapolate: Any) -> Any:
-    """Polynomials with coefficients ``table[piece, power, ...]``, and what is asked for beyond the first and last."""
+    """Polynomials with coefficients ``table[piece, power, ...]``, and the requested behaviour outside the range."""
     shape, inside = table.shape[2:], x
     if extrapolate == "periodic":
         inside = points[0] + (x - points[0]) % (points[-1] - points[0])
@@ -178,7 +180,7 @@ def _continued(x: Expression, points: np.ndarray, table: np.ndarray, extrapolate
 
 
 def _one_dimensional(interpolation, x):
-    """``interp1d``: lines, steps or a spline."""
+    """``interp1d``: linear, stepwise or a spline."""
     kind, points, values = interpolation._kind, np.asarray(interpolation.x), np.asarray(interpolation.y, dtype=float)
     if values.ndim != 1:
         raise Untraceable("calls interp1d with several values at each point", remedy="use one for each, or CubicSpline")
@@ -199,12 +201,12 @@ def _one_dimensional(interpolation, x):
     if interpolation.bounds_error:
         refuse_caught()
         outside = choose((x < points[0]) | (x > points[-1]), math.nan, 0.0)
-        x.graph.hazards.append(outside.node)  # Python is asked there
+        x.graph.hazards.append(outside.node)  # fall back to Python there
     return choose(x < points[0], below, choose(x > points[-1], above, found))
 
 
 def _steps(x: Expression, points: np.ndarray, values: np.ndarray, left: bool) -> Any:
-    """values[i] behind i points; with `left` a point itself does not count."""
+    """Piecewise constant: values[i] after i points; with `left`, x equal to a point does not count as after it."""
     if left:
         x, points, values = -x, -points[::-1], values[::-1]
     return polynomial_pieces(x, points, np.zeros(len(values)), values[:, None])

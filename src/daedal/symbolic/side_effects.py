@@ -1,4 +1,4 @@
-"""Whether what a function changes outside of itself comes back in its results: counters and logs do not, states do."""
+"""Checks whether external changes made by a function affect its results: counters and logs do not, states do."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from daedal.symbolic.kinds import BOOL
 from daedal.symbolic.untraceable import Untraceable
 
 NAME = "memory"
-"""What is remembered is called in a graph."""
+"""Name of remembered values in a graph."""
 _LENGTH = object()
 
 
 class Memory:
-    """The places outside of a function that it changes; on a second run there are symbols in them."""
+    """External places that a function changes; a second run puts symbols there."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -27,7 +27,7 @@ class Memory:
         self._places: list[tuple[Any, Any, Any, Callable[[], Any]]] = []
 
     def begin(self, owner: Any, key: Any, value: Any, read: Callable[[], Any]) -> Any:
-        """What a place holds at the beginning of a run; ``read()`` gives it at the end."""
+        """Content of a place at the start of a run; ``read()`` returns it at the end."""
         number = self.changed.get((id(owner), key))
         if number is not None:
             value = self._symbol(number, value)
@@ -35,14 +35,14 @@ class Memory:
         return value
 
     def container(self, owner: Any, copied: Any) -> Any:
-        """A list or the like that may become longer."""
+        """Register a list or similar container that may grow."""
         if (id(owner), id(_LENGTH)) in self.changed:
             copied = _Log()
         self._places.append((owner, id(_LENGTH), len(copied), lambda: len(copied)))
         return copied
 
     def collect(self):
-        """A run is over: what it has changed is noted."""
+        """Record the changes made by a finished run."""
         for owner, key, before, read in self._places:
             now = read()
             same = np.array_equal(now, before) if isinstance(before, np.ndarray) else now is before or now == before
@@ -54,7 +54,7 @@ class Memory:
         if isinstance(value, np.ndarray):
             return array_of([self._symbol(number, x) for x in value.ravel().tolist()]).reshape(value.shape)
         if not isinstance(value, (bool, int, float, np.generic)):
-            raise Untraceable("remembers something that is no number", "")
+            raise Untraceable("remembers something that is not a number", "")
         node = self.graph.argument(NAME, number)
         return Expression(
             self.graph, self.graph.condition(node) if kind_of(value) & 3 == BOOL else node, kind_of(value)
@@ -62,7 +62,7 @@ class Memory:
 
 
 class _Log(list):
-    """A list that can be appended to, and not read."""
+    """A list that can be appended to but not read."""
 
     def _refuse(self, *arguments):
         raise Untraceable("reads what it has remembered", "")

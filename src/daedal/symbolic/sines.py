@@ -1,20 +1,20 @@
-"""Sines and cosines of four angles at once, in LLVM's assembly language.
+"""Sines and cosines of four angles at once, in LLVM assembly.
 
-After Cody and Waite, x = n pi/2 + r with pi/2 in three parts, of which the products of the first two with n are exact;
-then the polynomials of fdlibm (Sun Microsystems, 1993, ``__kernel_sin`` and ``__kernel_cos``), which err by less than
-one unit of the last digit. Angles beyond `LIMIT`, infinities and NaN go through the C library, each by itself.
+After Cody and Waite, x = n pi/2 + r with pi/2 in three parts, where the products of the first two with n are exact;
+then the polynomials of fdlibm (Sun Microsystems, 1993, ``__kernel_sin`` and ``__kernel_cos``), with an error below one
+unit in the last place. Angles beyond `LIMIT`, infinities and NaN are passed to the C library one by one.
 """
 
 from daedal.symbolic.instructions import number_text
 
 LANES = 4
 LIMIT = 1e5
-"""Up to here n < 2^20, and the products are exact."""
+"""Up to this size n < 2^20 and the products are exact."""
 
-# pi/2 = P1 + P2 + P2_TAIL: 33 bits, 33 bits, and what follows
+# pi/2 = P1 + P2 + P2_TAIL: 33 bits, 33 bits and the remainder
 _TWO_OVER_PI = 6.36619772367581382433e-01
 _P1, _P2, _P2_TAIL = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
-_TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: what is added to it is rounded, and stands in the last bits
+_TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the lowest bits
 _SINE = (
     -1.66666666666666324348e-01,
     8.33333333332248946124e-03,
@@ -34,10 +34,10 @@ _COSINE = (
 
 _VECTOR = f"<{LANES} x double>"
 PAIR = f"{{{_VECTOR}, {_VECTOR}}}"
-"""What `sines` returns: sines, then cosines."""
+"""Return type of `sines`: sines, then cosines."""
 
 USED = (("llvm.sin", 1), ("llvm.cos", 1), ("llvm.fabs", LANES))
-"""Functions of one argument that it calls, with their lanes."""
+"""One-argument functions that it calls, with their lanes."""
 
 
 def _constant(value: float) -> str:
@@ -45,7 +45,7 @@ def _constant(value: float) -> str:
 
 
 class _Lines:
-    """Instructions on vectors. Nothing is contracted, so that all processors give the same bits."""
+    """Vector instructions, without contraction, so that results are bit-identical on all processors."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -70,7 +70,7 @@ class _Lines:
         return value
 
     def signed(self, value: str, quarter: str) -> str:
-        """The value, with the other sign where the second bit of `quarter` is set."""
+        """The value, with its sign flipped if the second bit of `quarter` is set."""
         integers = f"<{LANES} x i64>"
         two, up = (f"<{', '.join([f'i64 {k}'] * LANES)}>" for k in (2, 62))
         bits = self.new(f"shl {integers} {self.new(f'and {integers} {quarter}, {two}')}, {up}")
@@ -79,7 +79,7 @@ class _Lines:
 
 
 def _reduced(lines: _Lines) -> tuple[str, str, str]:
-    """n, as the last bits of whole numbers, and r with its tail."""
+    """n, in the lowest bits of integers, and r with its tail."""
     large = lines.new(f"fadd {_VECTOR} {lines.times('%x', _constant(_TWO_OVER_PI))}, {_constant(_TO_INTEGER)}")
     n = lines.new(f"fsub {_VECTOR} {large}, {_constant(_TO_INTEGER)}")
     first = lines.minus("%x", lines.times(n, _constant(_P1)))
@@ -146,7 +146,7 @@ def _returned(name: str, sines: str, cosines: str) -> list[str]:
 
 
 def definition() -> str:
-    """The function ``sines``; what it makes use of (`USED`) is declared by who needs it."""
+    """The function ``sines``; the module that uses it declares the functions in `USED`."""
     quick, slow = _quick(), _slow()
     chosen = [
         f"  %{name} = select <{LANES} x i1> %small, {_VECTOR} {near}, {_VECTOR} {far}"

@@ -1,4 +1,4 @@
-"""Sparse matrices of known numbers, as a trace sees them: products with vectors of symbols, entry by entry."""
+"""Sparse matrices of known numbers in a trace: products with vectors of symbols, entry by entry."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from daedal.symbolic.untraceable import Untraceable
 
 
 class SparseConstant:
-    """A scipy.sparse matrix that lives outside of a traced function; it can be multiplied and read, not changed."""
+    """A scipy.sparse matrix defined outside a traced function; it can be multiplied and read, not changed."""
 
-    __array_ufunc__ = None  # products with arrays are ours
+    __array_ufunc__ = None  # products with arrays call this class
 
     def __init__(self, matrix: Any):
         self._matrix = matrix
@@ -40,7 +40,7 @@ class SparseConstant:
     def __mul__(self, other):
         if np.isscalar(other) and not is_symbolic(other):
             return SparseConstant(self._matrix * other)
-        if type(self._matrix).__name__.endswith("_matrix"):  # for these * is the product of matrices
+        if type(self._matrix).__name__.endswith("_matrix"):  # for spmatrix, * is the matrix product
             return self @ other
         raise Untraceable("multiplies a sparse matrix by values, entry by entry", remedy="use @, or a dense matrix")
 
@@ -79,5 +79,5 @@ class SparseConstant:
 
 
 def _product(data: np.ndarray, values: np.ndarray):
-    """The sum of products, in the order of the entries; 0 for an empty row."""
+    """Products with the rows, summed in the order of the entries; 0 for an empty row."""
     return sum((float(a) * x for a, x in zip(data, values.tolist())), start=0.0)

@@ -1,4 +1,4 @@
-"""What stands in for the modules numpy and math, and for some builtin functions, while a function is traced."""
+"""Replacements of the modules numpy and math, and of some builtins, while a function is traced."""
 
 import math
 from functools import partial, reduce
@@ -17,7 +17,7 @@ from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
 
 def numpy_stand_in(value: Any) -> Any:
-    """What is called in place of something found in NumPy."""
+    """Replacement of an object found in NumPy."""
     if value is np.float64:
         return Float64
     if isinstance(value, np.ufunc):
@@ -39,12 +39,12 @@ def _call_function(function, *arguments, **options):
 
 def _error_state(**options):
     if not {"raise", "call"}.isdisjoint(map(str, options.values())):
-        raise Untraceable("has np.errstate raise exceptions", remedy="use np.where, or a condition")
+        raise Untraceable("makes np.errstate raise exceptions", remedy="use np.where, or a condition")
     return np.errstate(**options)
 
 
 class UniversalFunction:
-    """A universal function of NumPy, and its methods, on numbers and symbols."""
+    """A NumPy universal function, and its methods, on numbers and symbols."""
 
     def __init__(self, ufunc: np.ufunc):
         self._ufunc = ufunc
@@ -68,7 +68,7 @@ class UniversalFunction:
 
 
 class NumpyModule(ModuleType):
-    """The module numpy, or a module inside of it, for a trace."""
+    """The module numpy, or one of its submodules, in a trace."""
 
     def __init__(self, module: ModuleType):
         super().__init__(module.__name__)
@@ -100,11 +100,11 @@ _UFUNC_OF_MATH = {
     "pow": "power",
 }
 _RAISING = {"exp", "exp2", "expm1", "sinh", "cosh", "log", "log2", "log10", "log1p", "pow", "fmod", "atanh"}
-"""Functions of math that raise where NumPy has an infinity, from which a finite result could still be made."""
+"""Functions of math that raise where NumPy returns infinity, from which a finite result could still follow."""
 
 
 def math_stand_in(function) -> Any:
-    """What is called in place of a function of the module math."""
+    """Replacement of a function of the module math."""
     if not callable(function):
         return function
     name = function.__name__
@@ -128,7 +128,7 @@ _CAUGHT = {*_RAISING, "sqrt", "asin", "acos", "acosh", "atanh", "floor", "ceil",
 
 
 def _scalar(value):
-    """math takes arrays of one entry as numbers."""
+    """math accepts arrays of one entry as numbers."""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
@@ -141,7 +141,7 @@ def _plain_number(value):
 
 
 def _math_on_symbols(name: str, arguments: tuple, **options):
-    """A function of math, whose result is one of Python's numbers."""
+    """Apply a function of math, whose result is a Python number."""
     result = _math_function(name, arguments, **options)
     if type(result) is not Expression:
         return result
@@ -167,7 +167,7 @@ def _math_function(name: str, arguments: tuple, **options):
         whole = apply("trunc", arguments[0])
         return arguments[0] - whole, whole
     if name not in _UFUNC_OF_MATH:
-        raise Untraceable(f"calls math.{name} on a value, which is not among the known functions")
+        raise Untraceable(f"calls math.{name} on a value; the function is not supported")
     return apply(_UFUNC_OF_MATH[name], *arguments)
 
 
@@ -188,7 +188,7 @@ def _hypot(values):
 
 
 class MathModule(ModuleType):
-    """The module math for a trace."""
+    """The module math in a trace."""
 
     def __init__(self):
         super().__init__("math")
@@ -215,7 +215,7 @@ class _FloatKind(type):
 
 
 class Float(float, metaclass=_FloatKind):
-    """In place of ``float``: a value stays the expression that it is."""
+    """Replaces ``float``: an expression stays an expression."""
 
     stands_for, dtype = float, np.dtype(float)
 
@@ -235,7 +235,7 @@ class _IntKind(_FloatKind):
 
 
 class Int(int, metaclass=_IntKind):
-    """In place of ``int``, which cuts off what is behind the point."""
+    """Replaces ``int``, which truncates."""
 
     stands_for, dtype = int, np.dtype(int)
 
@@ -260,7 +260,7 @@ class _Float64Kind(_FloatKind):
 
 
 class Float64(float, metaclass=_Float64Kind):
-    """In place of ``np.float64``."""
+    """Replaces ``np.float64``."""
 
     stands_for, dtype = np.float64, np.dtype(float)
 
@@ -274,17 +274,17 @@ class Float64(float, metaclass=_Float64Kind):
 
 def _refuse_unknown(value, differs: bool):
     if type(value) is Expression and value.kind > FLOAT64 and differs:
-        raise Untraceable(f"asks for the type of {value.graph.origin(value.node)}, which is not the same on all paths")
+        raise Untraceable(f"uses the type of {value.graph.origin(value.node)}, which differs between paths")
 
 
 def _isinstance(value, kinds):
-    """``isinstance`` of a value."""
+    """Replaces ``isinstance`` for values."""
     _refuse_unknown(value, issubclass(float, kinds) != issubclass(np.float64, kinds))
     return isinstance(value, kinds)
 
 
 def _type(*arguments):
-    """``type`` of a value."""
+    """Replaces ``type`` for values."""
     if len(arguments) != 1:
         return type(*arguments)
     value = arguments[0]
@@ -302,7 +302,7 @@ def _extreme(function, larger: bool):
         if not is_symbolic(keys) or not all(map(_is_scalar, [*values, *keys])):
             return function(values, key=key, **options)
 
-        def better(kept, other):  # Python keeps the first of equals
+        def better(kept, other):  # Python keeps the first of equal values
             chosen = (other[0] > kept[0]) if larger else (other[0] < kept[0])
             return tuple(choose(chosen, a, b) for a, b in zip(other, kept))
 
@@ -312,7 +312,7 @@ def _extreme(function, larger: bool):
 
 
 class Forbidden:
-    """Raises on every use, and says what a traced function must not do; constants of a module can be read."""
+    """Raises on every use, naming what a traced function must not do; constants of a module can be read."""
 
     def __init__(self, reason: str, module: ModuleType | None = None, memory: str = ""):
         self.__dict__.update(_reason=reason, _module=module, _memory=memory)
@@ -326,7 +326,7 @@ class Forbidden:
     __neg__ = __pos__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __len__ = __float__ = __array__ = _refuse
 
     def __getattr__(self, name: str):
-        if name.startswith("__"):  # what Python itself looks for
+        if name.startswith("__"):  # attributes that Python itself reads
             raise AttributeError(name)
         if self._module is None:
             self._refuse()
@@ -351,4 +351,4 @@ BUILTINS: dict[str, Any] = {
     "isinstance": _isinstance,
     **{name: Forbidden(reason) for name, reason in _BUILTINS_OUTSIDE.items()},
 }
-"""Builtin functions that are exchanged."""
+"""Replacements of builtin functions."""

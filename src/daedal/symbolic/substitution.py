@@ -1,8 +1,8 @@
-"""A copy of a user's function in which numpy, math and whatever else must not see symbols is exchanged.
+"""Copies of user functions in which numpy, math and other objects that must not see symbols are replaced.
 
-The user's objects are never touched: functions are made anew from their code with other globals and closures,
-containers and arrays are copied, instances get a derived class. What is reached from a function (helpers, closures,
-methods, modules, partial functions, Numba dispatchers) is exchanged in the same way.
+User objects are never modified: functions are copied with other globals and closures, containers and arrays are copied,
+instances get a derived class. Objects reached from a function (helpers, closures, methods, modules, partial functions,
+Numba dispatchers) are replaced in the same way.
 """
 
 import array
@@ -60,7 +60,7 @@ from daedal.symbolic.untraceable import Untraceable, is_of_user, place, truth_by
 
 _OUTSIDE_WORLD = {
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
-    **dict.fromkeys(("time", "datetime"), "asks for the time"),
+    **dict.fromkeys(("time", "datetime"), "reads the clock"),
     **dict.fromkeys(("logging", "warnings"), "writes messages"),
     **dict.fromkeys(("os", "sys", "io", "pathlib", "subprocess", "socket", "shutil", "ctypes", "sqlite3"), "uses {}"),
     **dict.fromkeys(("threading", "_thread", "queue", "multiprocessing", "asyncio", "concurrent", "urllib"), "uses {}"),
@@ -68,34 +68,34 @@ _OUTSIDE_WORLD = {
     "cmath": "uses complex numbers",
     **dict.fromkeys(("contextvars", "_contextvars", "weakref", "_ctypes", "configparser", "shelve"), "uses {}"),
 }
-"""What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
+"""What a trace must not do, since it runs a function on every path without knowing which one will be taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
-"""Modules whose Python functions are called as they are."""
+"""Modules whose Python functions are called unchanged."""
 _ARRAYS_OF_THEIR_OWN = {"xarray", "jax", "jaxlib", "dask"}
-"""Packages in plain Python whose objects stand for numbers."""
+"""Pure Python packages whose objects represent numbers."""
 _PACKAGE = __name__.split(".")[0] + "."
-_LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an array of symbols
+_LARGEST_ARRAY = 1_000_000  # size up to which a constant array is converted to an array of symbols
 
 
 class Substitution:
-    """What stands in for the objects that a traced function reaches, for one run of it on symbols.
+    """Replacements of the objects that a traced function reaches, for one run on symbols.
 
     Parameters
     ----------
     dependencies : Dependencies
-        Notes what is reached.
+        Records what is read.
     memory : Memory, optional
-        Notes what is changed, which is allowed then.
+        Records what is changed; None forbids changes.
     """
 
     def __init__(self, dependencies: Dependencies, memory: Memory | None = None):
         self.dependencies, self.memory = dependencies, memory
-        self.by_identity = ""  # where a function compares by identity with True or False
-        self._made: dict[int, Any] = {}  # by the identity of the original
+        self.by_identity = ""  # site at which a function compares by identity with True or False
+        self._made: dict[int, Any] = {}  # keyed by the identity of the original
         self._noted: set[int] = set()
-        self._alive: list[Any] = []  # originals, so that identities stay theirs
+        self._alive: list[Any] = []  # originals, kept alive so that their identities stay valid
         self._globals: dict[int, dict[str, Any]] = {}
-        self._copies: list[tuple[Any, Any, str]] = []  # containers: the copy, what was in it, and what they are
+        self._copies: list[tuple[Any, Any, str]] = []  # containers: the copy, its original content and a description
         self._numpy, self._math = NumpyModule(np), MathModule()
         self._builtins = {**vars(builtins), **BUILTINS, "__import__": self._import}
 
@@ -103,12 +103,12 @@ class Substitution:
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
 
     def of(self, value: Any, name: str = "") -> Any:
-        """What stands in for `value`, which the function knows as `name`."""
+        """Replacement of `value`, known to the function as `name`."""
         if value is None or isinstance(value, (bool, int, float, str, bytes, complex, Expression, CodeType)):
             return value
         if id(value) not in self._made:
             self._alive.append(value)
-            self._made[id(value)] = value  # in case it reaches itself
+            self._made[id(value)] = value  # for self-references
             self._made[id(value)] = self._stand_in(value, name)
         return self._made[id(value)]
 
@@ -128,7 +128,7 @@ class Substitution:
         foreign = _foreign_package(value)
         if foreign:
             return Forbidden(f"uses {foreign}, whose code works on numbers only")
-        if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked; np.ma takes long to load
+        if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked array; importing np.ma is slow
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
             if type(value) is not Array and value.dtype == object:
@@ -153,7 +153,7 @@ class Substitution:
         if isinstance(value, np.vectorize):
             return numpy_stand_in(np.vectorize)(self.of(value.pyfunc))
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
-            if not hasattr(value, "__name__"):  # a polynomial, say
+            if not hasattr(value, "__name__"):  # for example a polynomial
                 self._note(value)
                 return value
             return numpy_stand_in(value)
@@ -164,7 +164,7 @@ class Substitution:
         if isinstance(value, io.IOBase):
             return Forbidden("reads or writes a file")
         if isinstance(value, Iterator):
-            return Forbidden(f"advances the iterator '{name}', which lives outside of it", memory=name)
+            return Forbidden(f"advances the iterator '{name}', which is defined outside it", memory=name)
         if isinstance(value, (list, dict, set, deque, bytearray)):
             return self._container(value, name)
         if isinstance(value, tuple):
@@ -193,7 +193,7 @@ class Substitution:
         return self._instance(value)
 
     def _kept(self, value: Any) -> Any:
-        """An object of the standard library, of NumPy or SciPy: as it is if it cannot change."""
+        """An object of the standard library, NumPy or SciPy: unchanged if it is immutable."""
         kind = type(value)
         if isinstance(value, _CONSTANT) or _home(kind) in ("numba", "llvmlite"):
             return value
@@ -219,7 +219,7 @@ class Substitution:
         return Forbidden(f"reads a {kind.__name__}, which may change")
 
     def _note(self, value: Any):
-        """Depend on all that an object of another package holds."""
+        """Record a dependency on all contents of an object of another package."""
         if id(value) in self._noted or isinstance(value, (*_CONSTANT, ModuleType)):
             return
         self._noted.add(id(value))
@@ -297,7 +297,7 @@ class Substitution:
                 cell.cell_contents = self._begin(
                     original, "", self.of(original.cell_contents, name), partial(getattr, cell, "cell_contents")
                 )
-            except ValueError:  # a name that has not been bound yet
+            except ValueError:  # a name not yet bound
                 continue
         with self._parts_of(function):
             for name in _names(function.__code__):
@@ -312,7 +312,7 @@ class Substitution:
 
     @contextmanager
     def _parts_of(self, value: Any):
-        """Within this, what a function or class reaches is not noted if it belongs to this package: it is constant."""
+        """Within this context, what a function or class of this package reaches is not recorded: it is constant."""
         noted = self.dependencies
         if _is_own(value):
             self.dependencies = Dependencies()
@@ -329,11 +329,11 @@ class Substitution:
         return self._globals[id(original)]
 
     def _class(self, kind: type) -> type:
-        """A derived class whose methods are exchanged; classes that forbid it stay as they are."""
+        """A derived class whose methods are replaced; classes that cannot be derived from are kept."""
         if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
             return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
-            return kind  # derived classes are counted somewhere
+            return kind  # the class registers its derived classes
         try:
             made = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__})
         except TypeError:
@@ -361,12 +361,12 @@ class Substitution:
         return self.of(member, name) if is_held and not name.startswith("_") else member
 
     def _instance(self, value: Any) -> Any:
-        """A copy of an object of a user's class that refuses to be changed."""
+        """A copy of an instance of a user class that refuses changes."""
         kind = self.of(type(value))
         new = SimpleNamespace.__new__ if isinstance(value, SimpleNamespace) else object.__new__
 
         def refuse(self, name, *value):
-            raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it", memory=name)
+            raise Untraceable(f"stores to the attribute '{name}' of an object defined outside it", memory=name)
 
         members: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__}
         if self.memory is None:
@@ -380,7 +380,7 @@ class Substitution:
         self.dependencies.attributes(value, names)
         if not _is_frozen(type(value)):
             self.dependencies.container(getattr(value, "__dict__", {}))
-        if self.memory is not None:  # attributes of the class become those of the object when they are changed
+        if self.memory is not None:  # changed class attributes become attributes of the object
             numbers = [name for name, member in _members(type(value)).items() if isinstance(member, (int, float))]
             names += [name for name in numbers if hasattr(guard, "__dict__") and name not in vars(value)]
         for name in (*getattr(value, "__dict__", ()), *names):
@@ -426,16 +426,16 @@ class Substitution:
         return call
 
     def check_unchanged(self):
-        """Refuse a function that has changed a container, which it does not own, or attributes of a function."""
+        """Raise if a function has changed a container it does not own, or attributes of a function."""
         if self.memory is not None:
             return self.memory.collect()
         for copied, before, what in self._copies:
             if not same_entries(entries(copied), entries(before)):
-                raise Untraceable(f"changes {what}, which lives outside of it", "", memory=what.strip("'"))
+                raise Untraceable(f"changes {what}, which is defined outside it", "", memory=what.strip("'"))
 
 
 class _Module(ModuleType):
-    """A module of the user's, or of another package, whose functions are exchanged when they are asked for."""
+    """A user module, or one of another package, whose functions are replaced on access."""
 
     def __init__(self, module: ModuleType, substitution: Substitution):
         super().__init__(module.__name__)
@@ -455,11 +455,11 @@ _CONSTANT: Any = (
     *(numbers.Number, re.Pattern, FunctionType, BuiltinFunctionType, type(...), type(NotImplemented)),
     *(GetSetDescriptorType, MemberDescriptorType),
 )
-"""What cannot change, as far as the standard library and NumPy are concerned."""
+"""Immutable types of the standard library and NumPy."""
 
 
 DRAWN = ("random", "secrets", "uuid", "time", "datetime")
-"""Modules that give another number each time."""
+"""Modules whose results differ from call to call."""
 
 
 def _drawn(module: str) -> str:
@@ -474,7 +474,7 @@ def _entry(container: Any, key: Any) -> Any:
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a key of a dictionary or an entry of a set cannot change."""
+    """Whether a key of a dictionary or an entry of a set is immutable."""
     return all(map(_is_constant, value)) if isinstance(value, (tuple, frozenset)) else isinstance(value, _CONSTANT)
 
 
@@ -488,7 +488,7 @@ def _entries_of_array(values: np.ndarray) -> list[Any]:
 
 
 def _module_of(value: Any) -> str:
-    """The name of the module in which a function, a class, or the class of an object was defined."""
+    """Name of the module that defines a function, a class, or the class of an object."""
     for holder in (value, type(value)):
         name = getattr(holder, "__module__", None)
         if isinstance(name, str):
@@ -497,9 +497,10 @@ def _module_of(value: Any) -> str:
 
 
 def _foreign_package(value: Any) -> str:
-    """The package of compiled code that a function, a class or an object belongs to; empty for plain Python.
+    """Package of compiled code that a function, a class or an object belongs to; empty for pure Python.
 
-    Objects of such packages hold pointers: copies of them, or symbols in place of numbers, crash the process.
+    Objects of such packages hold pointers: copying them, or replacing their numbers by symbols, would crash the
+    process.
     """
     kinds = value.__mro__ if isinstance(value, type) else (value, *type(value).__mro__)
     return next((module for module in map(_module_of, kinds) if _is_foreign(module)), "").split(".")[0]
@@ -507,19 +508,26 @@ def _foreign_package(value: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _is_foreign(name: str) -> bool:
-    """Whether a module is compiled, or belongs to an installed package that has compiled modules."""
+    """Whether a module is compiled, wraps one, or belongs to an installed package that has compiled modules."""
     home = name.split(".")[0]
     if home in _KEPT or home == "__main__" or f"{home}." == _PACKAGE:
         return False
-    if home in _ARRAYS_OF_THEIR_OWN or _is_compiled(name):
+    if home in _ARRAYS_OF_THEIR_OWN or _is_compiled(name) or _wraps_compiled_code(name, home):
         return True
     path = Path(getattr(sys.modules.get(home), "__file__", None) or "")
     installed = {"site-packages", "dist-packages"} & set(path.parts)
     return bool(installed) and path.name == "__init__.py" and _has_compiled_modules(path.parent)
 
 
+def _wraps_compiled_code(name: str, home: str) -> bool:
+    """Whether a module has imported a compiled one of the same package, as those written by SWIG do."""
+    held = vars(sys.modules[name]).values() if name in sys.modules else ()
+    others = {one.__name__ for one in held if isinstance(one, ModuleType)}
+    return any(other.split(".")[0] in (home, f"_{home}") and _is_compiled(other) for other in others)
+
+
 def _has_compiled_modules(folder: Path) -> bool:
-    """Whether a package brings compiled modules, loaded or not: what is loaded depends on what ran before."""
+    """Whether a package has compiled modules, loaded or not: which ones are loaded depends on earlier runs."""
     suffixes = tuple(EXTENSION_SUFFIXES)
     return any(file.endswith(suffixes) for _, _, files in os.walk(folder) for file in files)
 
@@ -530,18 +538,18 @@ def _is_compiled(name: str) -> bool:
 
 
 def _is_own(value: Any) -> bool:
-    """Whether a function or class belongs to this package, whose code does not change."""
+    """Whether a function or class belongs to this package, whose code is constant."""
     return _module_of(value).startswith(_PACKAGE)
 
 
 def _is_frozen(kind: type) -> bool:
-    """Whether objects of a class of this package keep the attributes that they have."""
+    """Whether objects of a class of this package have constant attributes."""
     parameters = getattr(kind, "__dataclass_params__", None)
     return _is_own(kind) and parameters is not None and parameters.frozen
 
 
 def _constant_array(values: np.ndarray) -> np.ndarray:
-    """An array that lives outside: it can be read and copied, not written to."""
+    """An external array: it can be read and copied, not written to."""
     symbolic = values.dtype.kind == "f" and values.size <= _LARGEST_ARRAY and type(values) is np.ndarray
     view: np.ndarray = values.astype(object).view(Array) if symbolic else values.view()
     view.flags.writeable = False
@@ -549,7 +557,7 @@ def _constant_array(values: np.ndarray) -> np.ndarray:
 
 
 def _members(kind: type) -> dict[str, Any]:
-    """What a class and its bases define, without those of the standard library."""
+    """Attributes defined by a class and its bases, without those of the standard library."""
     members: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
         if _module_of(base).split(".")[0] not in _KEPT:
@@ -560,7 +568,7 @@ def _members(kind: type) -> dict[str, Any]:
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
-    # `_prepared` is what was made ready for a problem (problems/preparable.py), which follows from it.
+    # `_prepared` is a cache that follows from the problem (problems/preparable.py).
     return tuple(name for name in names if name not in ("__dict__", "__weakref__", "_prepared"))
 
 
@@ -580,7 +588,7 @@ _STORING = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE
 
 @functools.lru_cache(maxsize=1024)
 def _stores(code: CodeType) -> tuple[str, str, int] | None:
-    """The first store to something outside: what is said of it, the name, the line."""
+    """The first store to an external name: description, name and line."""
     outside = set(code.co_freevars)
     for part in _codes(code):
         if _STORING.isdisjoint(part.co_code[::2]):
@@ -597,7 +605,7 @@ def _stores(code: CodeType) -> tuple[str, str, int] | None:
 
 
 def refuse_stores(function: FunctionType):
-    """Refuse a function whose code has `global` or `nonlocal` names that it binds."""
+    """Raise for functions that bind `global` or `nonlocal` names."""
     found = _stores(function.__code__)
     if found is not None:
         said, name, line = found

@@ -1,4 +1,4 @@
-"""Switching functions that a user wrote without knowing: branches, choices, absolute values, steps, tables."""
+"""Hidden switching functions in user code: branches, choices, absolute values, steps, tables."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _STEPS = {"floor": 0.0, "ceil": 0.0, "trunc": 0.0, "rint": 0.5}
 
 @dataclass(frozen=True)
 class Switch:
-    """A function of which a result has a kink or a jump where it passes through one of its points.
+    """A function at whose points a result has a kink or a jump.
 
     Attributes
     ----------
     function : int
-        The node of the switching function.
+        Node of the switching function.
     points : tuple of float
         The values at which it switches; empty for `period`.
     period : float
-        The distance of the points if there are infinitely many, as for ``np.floor``; otherwise 0.
+        Distance of the points if there are infinitely many, as for ``np.floor``; otherwise 0.
     phase : float
-        Where the first of these is.
+        Position of the first of these.
     operation : str
-        What switches, by the name of the operation.
+        Name of the operation that switches.
     site : str
-        File and line of the user's code.
+        File and line of the user code.
     """
 
     function: int
@@ -40,7 +40,7 @@ class Switch:
 
 
 def switches(graph: Graph, outputs: Iterable[int]) -> list[Switch]:
-    """All switching functions that the outputs hang on, each once, as they stand in the user's code."""
+    """All switching functions that the outputs depend on, without duplicates, in source order."""
     found: dict[tuple, Switch] = {}
     for i in graph.needed(outputs):
         operation = graph.operations[i]

@@ -6,7 +6,7 @@ With the momenta :math:`p = M v` the equations of motion are :math:`\dot p = F -
 
     F(t, q, v) = f(t, q, v) + \dot M v,
 
-which is :math:`-H_q` of the Hamilton function if :math:`f` is made of inertia and a potential.
+which is :math:`-H_q` of the Hamiltonian if :math:`f` consists of inertia terms and a potential force.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def first_half(
         M(q)\, w + G(q)^T \nu = \tfrac h2 F(t, q, u), \qquad d = M(x)^{-1} M(q)\, u - u, \qquad
         g(t_1, x) + G(x)\, (q + h (v + w) + \tfrac h2 d - x) = 0
 
-    `push` is h/2; twice that where the push of the second half before it is meant as well (SHAKE).
+    `push` is h/2, or h if the impulse of the preceding second half is included (SHAKE).
     """
     graph, n = dynamics.graph, dynamics.n_q
     there = {dynamics.t: t_1, **dict(zip(dynamics.q, x))}
@@ -71,7 +71,7 @@ def first_half(
 
 
 def second_half(dynamics: Dynamics, push: int) -> Solved:
-    r"""What the second half adds to the velocities, :math:`M w + G^T \nu = \frac h2 F`, :math:`G (v + w) + g_t = 0`."""
+    r"""Velocity increments of the second half, :math:`M w + G^T \nu = \frac h2 F`, :math:`G (v + w) + g_t = 0`."""
     graph = dynamics.graph
     force = [graph.multiply(push, entry) for entry in momentum_force(dynamics)]
     return dynamics.solve([*force, *map(graph.negative, dynamics.rate)])

@@ -1,4 +1,4 @@
-"""SymPy's expressions as nodes of a graph, all of them at once; differentiation happens here, not in SymPy."""
+"""SymPy expressions as nodes of a graph, converted together; differentiation happens here, not in SymPy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from daedal.symbolic.graph_functions import GraphFunction
 
 
 def nodes_from_sympy(graph: Graph, expressions: Sequence[Any], symbols: Mapping[Any, int]) -> list[int]:
-    """The nodes of expressions.
+    """Convert expressions to nodes.
 
     Parameters
     ----------
     graph : Graph
-        Where they are made.
+        Graph of the nodes.
     expressions : sequence
         SymPy expressions or numbers.
     symbols : mapping
@@ -44,7 +44,7 @@ class Symbols:
     ----------
     time : Symbol
     parameters : iterable of str
-        Names of known parameters, in order; other symbols that occur become parameters behind them.
+        Names of known parameters, in order; other symbols become further parameters.
     """
 
     def __init__(self, time: Any, parameters: Iterable[str] = ()):
@@ -59,11 +59,11 @@ class Symbols:
         return made
 
     def translated(self, expressions: Sequence[Any]) -> list[int]:
-        """The nodes of expressions; what earlier ones have in common with them is not looked at again."""
+        """Convert expressions to nodes; common subexpressions are converted once."""
         return _translated(self.graph, expressions, self._made, self._parameter)
 
     def function(self, name: str, nodes: Any, arguments: Mapping[str, int]) -> GraphFunction:
-        """A function of nodes, made after everything is translated."""
+        """A function of nodes, created after all conversions."""
         params = ("p", len(self.parameters)) if self.parameters else None
         return GraphFunction(name, self.graph, nodes, arguments, params, self.parameters)
 
@@ -74,7 +74,7 @@ class Symbols:
 
 
 Other = Callable[[Any], int] | None
-"""The node of a symbol that is not known; None if it is refused."""
+"""The node of an unknown symbol; None to reject it."""
 
 
 def _translated(graph: Graph, expressions: Sequence[Any], made: dict[Any, int], other: Other = None) -> list[int]:
@@ -87,7 +87,7 @@ def _translated(graph: Graph, expressions: Sequence[Any], made: dict[Any, int], 
 
 
 def _make(graph: Graph, expression: Any, made: dict[Any, int], other: Other):
-    """Make the nodes of an expression, operands first, without recursion: expressions of models are deep."""
+    """Convert an expression, operands first, without recursion, since expressions of models are deep."""
     waiting = [expression]
     while waiting:
         current = waiting[-1]
@@ -123,7 +123,7 @@ def _node(graph: Graph, expression: Any, made: Mapping[Any, int]) -> int:
         return _piecewise(graph, expression, made)
     if name not in _RULES or not expression.args:
         kind = "the symbol" if expression.is_Symbol or expression.is_Function else "the expression"
-        raise InvalidProblemError(f"{kind} {expression} is not known: it is neither an unknown nor a parameter")
+        raise InvalidProblemError(f"{kind} {expression} is neither an unknown nor a parameter")
     return _RULES[name](graph, *(made[operand] for operand in expression.args))
 
 
@@ -152,7 +152,7 @@ def _reciprocal(operation: str) -> Callable[..., int]:
 
 
 def _product(graph: Graph, *nodes: int) -> int:
-    """Factors x^-k, which SymPy has for quotients, as divisions."""
+    """Products with factors x^-k, which SymPy uses for quotients, as divisions."""
     numerator, divisors = graph.one, []
     for i in nodes:
         if graph.operations[i] == "divide" and graph.operands[i][0] == graph.one:
@@ -188,4 +188,4 @@ _RULES: dict[str, Callable[..., int]] = {
     "Or": _folded("either"),
     "Not": Graph.opposite,
 }
-"""From the name of a class of SymPy to how its nodes are made."""
+"""From the name of a SymPy class to the construction of its nodes."""

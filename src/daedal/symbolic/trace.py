@@ -1,4 +1,4 @@
-"""A user's function, run on symbols: every path through its branches, joined."""
+"""A user function run on symbols: all paths through its branches, merged."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 
 MOST_PATHS = 64
-"""A function that takes more paths through its branches is called as it is."""
-_MOST_DECISIONS = 200  # on one path: a loop that asks for more hardly ends
+"""Maximum number of paths through a function; functions with more are called in Python."""
+_MOST_DECISIONS = 200  # per path: a loop with more decisions is assumed not to end
 
 
 @dataclass(frozen=True)
 class Traced:
-    """What a function does to its arguments, as nodes of a graph.
+    """A traced function as nodes of a graph.
 
     Attributes
     ----------
     graph : Graph
-        Where the nodes live.
+        Graph of the nodes.
     name : str
-        The name of the function.
+        Name of the function.
     nodes : tuple of int
-        The entries of its result, in C order.
+        Entries of the result, in C order.
     shape : tuple of int
-        The shape of its result.
+        Shape of the result.
     raises : int
-        The condition under which the function raises an exception, or may do so; usually `graph.false`.
+        The condition under which the function raises or may raise an exception; usually `graph.false`.
     paths : int
-        How many paths through its branches were joined.
+        Number of paths merged.
     dependencies : Dependencies
-        What the function has read outside of its arguments.
+        External values that the function has read.
     """
 
     graph: Graph
@@ -58,12 +58,12 @@ class Traced:
 
     @property
     def is_current(self) -> bool:
-        """Whether everything outside that the function depends on is as it was when it was traced."""
+        """Whether all external values that the function depends on are unchanged since the trace."""
         return self.dependencies.are_unchanged()
 
     @property
     def array(self) -> np.ndarray:
-        """The nodes in the shape of the result."""
+        """Nodes in the shape of the result."""
         return np.array(self.nodes, dtype=np.int64).reshape(self.shape)
 
     def __str__(self) -> str:
@@ -80,8 +80,8 @@ def scalar_argument(graph: Graph, name: str) -> Expression:
 def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | None = None) -> Array:
     """An argument that is a vector of length n.
 
-    Numbers that are `known`, those of parameters, are used where a function cannot do without, as in ``int(p[0])``:
-    they stand in ``graph.fixed`` then, and the trace has to be repeated for others.
+    The numbers of `known` parameters are used where a function requires them, as in ``int(p[0])``; they are recorded in
+    ``graph.fixed``, and the trace must be repeated for others.
     """
     entries = [symbol(graph, name, k) for k in range(n)]
     if known is not None:
@@ -90,7 +90,7 @@ def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | No
 
 
 def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
-    """Parameters as a function gets them: a vector of floats as symbols, anything else as it is."""
+    """Parameters as a function receives them: a vector of floats as symbols, anything else unchanged."""
     values = np.asarray(params) if isinstance(params, (np.ndarray, list, tuple)) else None
     if values is None or values.ndim != 1 or values.dtype.kind not in "fiu":
         return params
@@ -103,24 +103,24 @@ def trace(
     shape: tuple[int, ...] | None = None,
     memory: Memory | None = None,
 ) -> Traced:
-    """Run a user's function on symbols.
+    """Run a user function on symbols.
 
     Parameters
     ----------
     function : callable
-        Plain, compiled with Numba, a method, a partial function or an object that can be called.
+        A plain function, one compiled with Numba, a method, a partial function or a callable object.
     arguments : sequence
-        What it is called with: expressions, arrays of them (:func:`vector_argument`), and anything else that it knows
-        of at the time of the trace. At least one must be symbolic.
+        Its arguments: expressions, arrays of them (:func:`vector_argument`), and any other objects, which are constants
+        of the trace. At least one must be symbolic.
     shape : tuple of int, optional
-        The shape that its result must have.
+        Required shape of the result.
     memory : Memory, optional
-        Notes what the function changes outside of itself, which is refused otherwise.
+        Records external changes made by the function, which are refused otherwise.
 
     Raises
     ------
     Untraceable
-        With the reason, and the line of the user's code.
+        With the reason and the line of the user code.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def trace(
     dependencies = Dependencies()
     try:
         paths = _explore(graph, function, arguments, dependencies, memory)
-    except _AsksTruths:  # then comparisons give True or False, each on a path of its own
+    except _AsksTruths:  # comparisons then give True or False, each on its own path
         graph.asks_truths = True
         try:
             paths = _explore(graph, function, arguments, dependencies, memory)
@@ -166,7 +166,7 @@ def _graph_of(arguments: Sequence[Any]) -> Graph:
 
 
 def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
-    """Whether the result of a function depends on what it changes outside of itself; also where that cannot be told."""
+    """Whether the result of a function depends on its external changes; also True if this cannot be determined."""
     graph = _graph_of(arguments)
     memory = Memory(graph)
     try:
@@ -181,11 +181,11 @@ def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
     return True
 
 
-_MOST_ROUNDS = 4  # of finding out what a function changes
+_MOST_ROUNDS = 4  # rounds of detecting what a function changes
 
 
 class _AsksTruths(Untraceable):
-    """A function compares by identity with True or False, which only real truth values answer."""
+    """A function compares by identity with True or False, which requires real truth values."""
 
 
 # --- paths ------------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ _Path = tuple[_Decisions, Any, int]
 def _explore(
     graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies, memory: Memory | None
 ) -> list[_Path]:
-    """All paths through the function: what was decided, its result (None if it raises), and where it may raise."""
+    """All paths through the function: decisions, result (None if it raises), and the condition for raising."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
     while waiting:
@@ -228,8 +228,8 @@ def _explore(
 def _run(
     graph: Graph, function, arguments, decide, dependencies: Dependencies, memory: Memory | None
 ) -> tuple[Any, int]:
-    """One run of the function, with answers to what it asks of values."""
-    substitution = Substitution(Dependencies(), memory)  # nothing depends on what the caller hands over
+    """Run the function once with given decisions."""
+    substitution = Substitution(Dependencies(), memory)  # independent of what the caller passes
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
     written: list[tuple[str, str, str, str, bool]] = []
@@ -260,7 +260,7 @@ def _run(
             raise Untraceable("changes its arguments", "")
     substitution.check_unchanged()
     if substitution.by_identity and not graph.asks_truths and any(o in CONDITIONS for o in graph.operations):
-        raise _AsksTruths("asks by 'is' or 'case' whether a value is True", substitution.by_identity)
+        raise _AsksTruths("tests by 'is' or 'case' whether a value is True", substitution.by_identity)
     if values is None:
         raise Untraceable("returns None", "")
     raises = graph.false
@@ -270,7 +270,7 @@ def _run(
 
 
 def _as_values(result: Any) -> np.ndarray:
-    """A result as an array of objects, with the shape that NumPy gives it."""
+    """The result as an object array, with the shape that NumPy would give it."""
     if hasattr(result, "toarray"):
         result = result.toarray()
     values = np.asarray(plain(array_of(result) if isinstance(result, (list, tuple)) else result), dtype=object)
@@ -280,7 +280,7 @@ def _as_values(result: Any) -> np.ndarray:
 
 
 def _is_raised_by_user(traceback: TracebackType | None) -> bool:
-    """Whether an exception comes from a ``raise`` of the user's own, as for arguments that are out of bounds."""
+    """Whether an exception comes from a ``raise`` in user code, as for arguments out of bounds."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None:
@@ -291,7 +291,7 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
 
 
 def _said(error: Exception) -> Untraceable:
-    """Another exception, met on symbols, as a reason; with the last line of the user's own code."""
+    """Another exception, raised on symbols, as a reason, with the last line of user code."""
     traceback, site = error.__traceback__, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -299,11 +299,13 @@ def _said(error: Exception) -> Untraceable:
             site = place(code.co_filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     text = " ".join(str(error).split())[:200]
-    return Untraceable(f"does something with a value that is not known ({type(error).__name__}: {text})", site)
+    return Untraceable(
+        f"applies an unsupported operation to a value that is not known ({type(error).__name__}: {text})", site
+    )
 
 
 def _join(graph: Graph, leaves: list[tuple[_Decisions, list[int] | None]], depth: int) -> list[int] | None:
-    """One list of nodes from those of all paths below a common beginning, chosen by the condition that parted them."""
+    """Merge the results of all paths with a common beginning, by the condition at which they separated."""
     if len(leaves) == 1 and len(leaves[0][0]) == depth:
         return leaves[0][1]
     condition = leaves[0][0][depth][0]

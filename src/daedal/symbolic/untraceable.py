@@ -1,4 +1,4 @@
-"""What is said of a function that cannot be run on symbols: why, where, and what to do about it."""
+"""Reasons why a function cannot be run on symbols: cause, place and remedy."""
 
 import dis
 import sys
@@ -17,10 +17,10 @@ _LIBRARY = str(Path(__file__).parents[1] / "library")
 _OTHERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen ")
 
 refusals: ContextVar[list] = ContextVar("refusals")
-"""All refusals of the trace that is under way: the function may have caught one and gone on."""
+"""All refusals of the current trace: the function may have caught one and continued."""
 
 texts: ContextVar[list] = ContextVar("texts")
-"""Values of which the trace under way has made texts: for the message of an exception, or for something that counts."""
+"""Values that the current trace has converted to text: for an exception's message, or for something relevant."""
 
 
 class Untraceable(DaedalError, TypeError):
@@ -31,13 +31,13 @@ class Untraceable(DaedalError, TypeError):
     reason : str
         What the function does, such as "branches on a value".
     site : str
-        File and line of the user's code, empty where there is none.
+        File and line of the user code, or empty.
     remedy : str
-        What would make it traceable, empty where nothing is known.
+        How to make the function traceable, or empty.
     memory : str
-        What it changes outside of itself or draws from there, by which the next call gives another result.
+        External state that the function changes or random numbers it draws, so that the next call gives another result.
     jumps : bool
-        Whether its results probably jump, since it rounds values, or chooses by them.
+        Whether its results probably jump, since it rounds values or uses them in choices.
     """
 
     def __init__(self, reason: str, site: str | None = None, remedy: str = "", memory: str = "", jumps: bool = False):
@@ -48,13 +48,13 @@ class Untraceable(DaedalError, TypeError):
         refusals.get([]).append(self)
 
     def forgetting(self) -> "Untraceable":
-        """Without the frames in which it was raised, which would keep the graph alive."""
+        """Remove the frames in which it was raised, which would keep the graph alive."""
         self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
 
 
 def user_site() -> str:
-    """'file, line n' of the innermost frame that belongs neither to this room nor to NumPy."""
+    """'file, line n' of the innermost frame outside this package and NumPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_of_user(frame.f_code):
         frame = frame.f_back
@@ -62,12 +62,12 @@ def user_site() -> str:
 
 
 def asked_by_user() -> bool:
-    """Whether the caller's caller is neither of this room nor of NumPy."""
+    """Whether the caller's caller is outside this package and NumPy."""
     return is_of_user(sys._getframe(2).f_code)
 
 
 def kink_site() -> str:
-    """The same for something that switches; empty where it was not written by the user but by this package."""
+    """The same for a switch; empty if it was written not by the user but by this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -80,26 +80,26 @@ def kink_site() -> str:
 
 
 def is_of_user(code: CodeType) -> bool:
-    """Whether code belongs neither to this room nor to NumPy."""
+    """Whether code belongs neither to this package nor to NumPy."""
     return not code.co_filename.startswith(_OTHERS)
 
 
 def place(file: str, line: int) -> str:
-    """How a line of code is named in messages."""
+    """Name of a line of code in messages."""
     return f"{Path(file).name} line {line}"
 
 
 def note_text(origin: str):
-    """Remember that a text was made of a value, and where."""
+    """Record that a value was converted to text, and where."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_of_user(frame.f_code):
         frame = frame.f_back
     is_shown = frame is not None and "print" in frame.f_code.co_names
-    texts.get([]).append((f"makes a text of {origin}", user_site(), "use np.where", "", not is_shown))
+    texts.get([]).append((f"converts {origin} to text", user_site(), "use np.where", "", not is_shown))
 
 
 def refuse_caught():
-    """Refuse a calculation that may raise an exception within a `try` of the user's: a trace meets no exception."""
+    """Raise for a calculation that may raise within a user's `try`: a trace raises no floating-point exceptions."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not (frame.f_code.co_filename == _TRACE and frame.f_code.co_name == "_run"):
         code = frame.f_code
@@ -111,7 +111,7 @@ def refuse_caught():
 
 @lru_cache(maxsize=1024)
 def _guarded(code: CodeType) -> tuple[range, ...]:
-    """The offsets of instructions within a `try` that may go on after an exception."""
+    """Offsets of instructions within a `try` that may continue after an exception."""
     if not code.co_exceptiontable:
         return ()
     names = {instruction.offset: instruction.opname for instruction in dis.get_instructions(code)}
@@ -129,9 +129,9 @@ _FROM_OUTSIDE = ("LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "BINARY_
 
 @lru_cache(maxsize=1024)
 def truth_by_identity(code: CodeType) -> str:
-    """Where code asks by ``is`` or ``case`` whether something it computes is True or False; empty if it does not.
+    """Site at which code tests by ``is`` or ``case`` whether a computed value is True or False; empty if none.
 
-    Symbols have no part in such a comparison. Attributes and entries are taken for settings, which are no symbols.
+    Symbols cannot take part in such a comparison. Attributes and entries are assumed to be settings, not symbols.
     """
     if _IS not in code.co_code[::2]:
         return ""

@@ -1,4 +1,4 @@
-"""Plots and animations of solutions. Matplotlib is imported when the first one is made."""
+"""Plots and animations of solutions. Matplotlib is imported on first use."""
 
 from daedal.viz.analysis_plots import growth_factor, plot_conditioning, plot_eigenvalues, plot_stability_region
 from daedal.viz.animate import animate

@@ -1,4 +1,4 @@
-"""What is plotted of an analysis: stability regions, eigenvalues, conditioning over time."""
+"""Plots of analyses: stability regions, eigenvalues, conditioning over time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 300  # of the grid in each direction
-_FAR, _MARGIN = 32.0, 0.12  # where the boundary is searched for, and the free space around it
-_SMALLEST, _WIDEST = 3.0, 20.0  # half of the height of the window
+_FAR, _MARGIN = 32.0, 0.12  # range in which the boundary is searched, and the margin around it
+_SMALLEST, _WIDEST = 3.0, 20.0  # half the height of the window
 _ROUND_OFF = 1e-9
-_STABLE_SIDE = -90.0  # degrees from the direction of a contour, which has smaller values on its right
-_OWN_VELOCITY = 3  # up to this order modified BDF takes x' and x'' from the same polynomial
+_STABLE_SIDE = -90.0  # angle in degrees from the direction of a contour, with smaller values on its right
+_OWN_VELOCITY = 3  # up to this order modified BDF uses one polynomial for x' and x''
 
 
 def plot_stability_region(
@@ -32,26 +32,26 @@ def plot_stability_region(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    r"""Plot where a method is absolutely stable: the numbers :math:`z = h \lambda` with growth factor at most 1.
+    r"""Plot the absolute stability region of a method: the numbers :math:`z = h \lambda` with growth factor at most 1.
 
-    The test equation is :math:`y' = \lambda y`, for :class:`daedal.ModifiedBDF` the oscillator with the eigenvalues
-    :math:`\lambda, \bar\lambda`. A single region is shaded; of several the boundaries are drawn, with short strokes on
-    the stable side.
+    The test equation is :math:`y' = \lambda y`, for :class:`daedal.methods.ModifiedBDF` the oscillator with the
+    eigenvalues :math:`\lambda, \bar\lambda`. A single region is shaded; of several the boundaries are drawn, with short
+    strokes on the stable side.
 
     Parameters
     ----------
     method : method, tableau, multistep formula, (A, b), or a dict or list of these
-        A method of Daedal, explicit, half-explicit or implicit; its tableau; a :class:`daedal.MultistepFormula`; or the
-        coefficients of a Runge-Kutta method. BDF and modified BDF are shown for all orders up to `max_order`. The keys
-        of a dict are the labels.
+        A method of Daedal, explicit, half-explicit or implicit; its tableau; a
+        :class:`daedal.methods.MultistepFormula`; or the coefficients of a Runge-Kutta method. BDF and modified BDF are
+        shown for all orders up to `max_order`. The keys of a dict are the labels.
     window : tuple of float, optional
         Left, right, lower and upper end of the axes; chosen to show the curves by default.
     title : str, optional
         Heading of the figure.
     save : path, optional
-        Write the figure to this file; the ending decides the format.
+        File to write; the suffix determines the format.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def plot_stability_region(
     Examples
     --------
     >>> import daedal
-    >>> figure = daedal.viz.plot_stability_region({"RK4": daedal.RK4(), "Heun": ([[0, 0], [1, 0]], [0.5, 0.5])})
+    >>> figure = daedal.viz.plot_stability_region({"RK4": daedal.methods.RK4(), "Heun": ([[0, 0], [1, 0]], [0.5, 0.5])})
     >>> figure.axes[0].get_xlabel()
     'Re $h\\lambda$'
     """
@@ -77,9 +77,9 @@ def plot_stability_region(
 
 
 def growth_factor(method: Any, z: Any) -> np.ndarray:
-    r"""The largest factor by which a step of a method multiplies a solution of the test equation, :math:`z = h\lambda`.
+    r"""The largest factor by which a step of a method amplifies a solution of the test equation, :math:`z = h\lambda`.
 
-    :math:`|R(z)|` of a Runge-Kutta method with :math:`R(z) = 1 + z\,b^T (I - z A)^{-1} 1`; of a multistep method the
+    For a Runge-Kutta method :math:`|R(z)|` with :math:`R(z) = 1 + z\,b^T (I - z A)^{-1} 1`; for a multistep method the
     largest modulus of the roots of its characteristic equation, for the order `max_order`.
 
     Parameters
@@ -95,9 +95,9 @@ def growth_factor(method: Any, z: Any) -> np.ndarray:
     --------
     >>> import daedal
     >>> from daedal.viz import growth_factor
-    >>> growth_factor(daedal.RK4(), [-1.0, -3.0]).round(3)
+    >>> growth_factor(daedal.methods.RK4(), [-1.0, -3.0]).round(3)
     array([0.375, 1.375])
-    >>> growth_factor(daedal.DASSL(max_order=1), [-1.0, 2j]).round(3)
+    >>> growth_factor(daedal.methods.DASSL(max_order=1), [-1.0, 2j]).round(3)
     array([0.5  , 0.447])
     """
     *_, factor = _growth_factors(method, "").values()
@@ -120,29 +120,29 @@ def _named(method: Any) -> dict[str, Any]:
 
 
 def _name(method: Any) -> str:
-    if isinstance(method, daedal.Collocation):
+    if isinstance(method, daedal.methods.Collocation):
         kind = {"radau": "Radau IIA", "gauss": "Gauss", "lobatto": "Lobatto IIIA"}[method.kind]
         return f"{kind}, {method.stages} stages"
-    if isinstance(method, daedal.DASSL):
+    if isinstance(method, daedal.methods.DASSL):
         return "BDF"
-    if isinstance(method, daedal.ModifiedBDF):
+    if isinstance(method, daedal.methods.ModifiedBDF):
         return "modified BDF"
     tableau = getattr(method, "tableau", method)
     return getattr(tableau, "name", "Runge-Kutta" if isinstance(method, tuple) else type(method).__name__)
 
 
 def _growth_factors(method: Any, name: str) -> dict[str, Any]:
-    """Functions of an array of z, by label: one for each order of a multistep method."""
-    if isinstance(method, (daedal.DASSL, daedal.ModifiedBDF)):
+    """Functions of an array of z by label, one for each order of a multistep method."""
+    if isinstance(method, (daedal.methods.DASSL, daedal.methods.ModifiedBDF)):
         orders = range(1, int(method.max_order or 5) + 1)
-        own = isinstance(method, daedal.ModifiedBDF) and method.family == "direct"
+        own = isinstance(method, daedal.methods.ModifiedBDF) and method.family == "direct"
         return {f"{name}, order {k}": (lambda z, k=k: (_modified_bdf if own else _bdf)(k, z)) for k in orders}
-    if isinstance(method, daedal.Collocation):
+    if isinstance(method, daedal.methods.Collocation):
         # Hairer and Wanner II, IV.5: Padé approximations of exp(z); the same for x'' = f, since A~ = A^2
         s = method.stages
         degrees = {"radau": (s - 1, s), "gauss": (s, s), "lobatto": (s - 1, s - 1)}[method.kind]
         return {name: lambda z: np.abs(_pade(*degrees, z))}
-    if isinstance(method, daedal.MultistepFormula):
+    if isinstance(method, daedal.methods.MultistepFormula):
         return {name: lambda z: _multistep(method, z)}
     a, b = _coefficients(method)
     return {name: lambda z: _runge_kutta(a, b, z)}
@@ -160,8 +160,9 @@ def _coefficients(method: Any) -> tuple[np.ndarray, np.ndarray]:
         a, b = (np.asarray(part, dtype=float) for part in tableau)
     except (TypeError, ValueError):
         raise daedal.InvalidProblemError(
-            f"method={method!r} has no stability region here; pass DASSL, ModifiedBDF, Collocation, RK4, DOPRI5, a "
-            "half-explicit method, a tableau, a MultistepFormula, or the coefficients (A, b) of a Runge-Kutta method"
+            f"stability regions of method={method!r} are not available; pass DASSL, ModifiedBDF, Collocation, RK4, "
+            "DOPRI5, a half-explicit method, a tableau, a MultistepFormula, or the coefficients (A, b) of a "
+            "Runge-Kutta method"
         ) from None
     if b.ndim != 1 or a.shape != (b.size, b.size) or not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
         raise daedal.InvalidProblemError(
@@ -225,7 +226,7 @@ def _differences(degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_root(coefficients: np.ndarray) -> np.ndarray:
-    """The largest modulus of the roots of polynomials, highest coefficients first, one for each row."""
+    """The largest modulus of the roots of polynomials, given by rows with the highest coefficients first."""
     degree = coefficients.shape[-1] - 1
     companion = np.zeros((*coefficients.shape[:-1], degree, degree), dtype=complex)
     companion[..., np.arange(1, degree), np.arange(degree - 1)] = 1.0
@@ -236,7 +237,7 @@ def _largest_root(coefficients: np.ndarray) -> np.ndarray:
     return np.where(pole, np.inf, np.max(np.abs(np.linalg.eigvals(companion)), axis=-1))
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------
+# --- drawing ----------------------------------------------------------------------------------------------------------
 
 
 def _grid(window: tuple[float, float, float, float], points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -245,13 +246,13 @@ def _grid(window: tuple[float, float, float, float], points: int) -> tuple[np.nd
 
 
 def _window(factors: dict[str, Any]) -> tuple[float, float, float, float]:
-    """A window that holds the boundaries, as far as they are near."""
+    """A window that contains the nearby parts of the boundaries."""
     x, y, z = _grid((-_FAR, _FAR, 0.0, _FAR), 161)
     edge = np.zeros(z.shape, dtype=bool)
     for factor in factors.values():
         stable = factor(z) <= 1.0 + _ROUND_OFF
         edge[1:] |= stable[1:] != stable[:-1]
-        # Where the whole imaginary axis is the boundary, it says nothing about the window
+        # If the whole imaginary axis is the boundary, it does not affect the window
         straight = np.all(np.diff(stable.astype(int), axis=0) == 0)
         if not straight:
             edge[:, 1:] |= stable[:, 1:] != stable[:, :-1]
@@ -296,7 +297,7 @@ def _draw(axes: Axes, factors: dict[str, Any], window: tuple[float, float, float
 def plot_eigenvalues(
     eigenvalues: Any, *, title: str | None = None, save: str | Path | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot eigenvalues: those to the right of the vertical line belong to motions that grow.
+    """Plot eigenvalues: those to the right of the vertical line belong to growing motions.
 
     Parameters
     ----------
@@ -305,9 +306,9 @@ def plot_eigenvalues(
     title : str, optional
         Heading of the figure.
     save : path, optional
-        Write the figure to this file; the ending decides the format.
+        File to write; the suffix determines the format.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -327,7 +328,7 @@ def plot_eigenvalues(
         axes.axvline(0.0, color=FAINT)
         axes.axhline(0.0, color=FAINT)
         for chosen, (colour, _), marker, label in (
-            (~growing, LINES[0], "o", "fades or stays"),
+            (~growing, LINES[0], "o", "decaying or neutral"),
             (growing, LINES[1], "D", "grows"),
         ):
             if np.any(chosen):
@@ -342,28 +343,32 @@ def plot_eigenvalues(
     return figure
 
 
-# --- conditioning over time: how much perturbations grow, and which index the problem has in effect -------------------
+# --- conditioning over time: growth of perturbations and effective index ----------------------------------------------
 
-_HEIGHTS = (2.0, 1.1)  # inches, of a panel with factors and of the one with indices
+_HEIGHTS = (2.0, 1.1)  # height in inches of a panel with factors and of the one with indices
 _SOURCES = {"x(0)": "initial values", "p": "p, forces", "q": "q, constraints", "q'": "q', their rate"}
-_DECADES = 12  # below the largest factor; smaller ones do not matter
+_DECADES = 12  # shown below the largest factor
 
 
 def plot_conditioning(
-    found: daedal.Conditioning, *, title: str | None = None, save: str | Path | None = None, pyplot: bool = True
+    found: daedal.analysis.Conditioning,
+    *,
+    title: str | None = None,
+    save: str | Path | None = None,
+    pyplot: bool = True,
 ) -> Figure:
-    """Plot how much perturbations that act up to time t have grown, and the index along the solution.
+    """Plot the growth of perturbations up to time t, and the index along the solution.
 
     Parameters
     ----------
     found : Conditioning
-        What :func:`daedal.conditioning` returned.
+        What :func:`daedal.analysis.analyse_conditioning` returned.
     title : str, optional
         Heading of the figure.
     save : path, optional
-        Write the figure to this file; the ending decides the format.
+        File to write; the suffix determines the format.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -372,7 +377,7 @@ def plot_conditioning(
     Examples
     --------
     >>> import daedal
-    >>> found = daedal.conditioning(daedal.library.nearly_index2().problem, (0.0, 1.0), points=11)
+    >>> found = daedal.analysis.analyse_conditioning(daedal.library.nearly_index2().problem, (0.0, 1.0), points=11)
     >>> [axes.get_ylabel() for axes in daedal.viz.plot_conditioning(found).axes]
     ['moves x by', 'moves y by', 'index']
     """
@@ -393,7 +398,7 @@ def plot_conditioning(
     return figure
 
 
-def _factors(axes: Axes, found: daedal.Conditioning, effect: str) -> None:
+def _factors(axes: Axes, found: daedal.analysis.Conditioning, effect: str) -> None:
     curves = {source: found.amplification.get((effect, source)) for source in _SOURCES}
     known = [curve[np.isfinite(curve)] for curve in curves.values() if curve is not None]
     largest = max((float(np.max(curve, initial=0.0)) for curve in known), default=0.0)
@@ -407,7 +412,7 @@ def _factors(axes: Axes, found: daedal.Conditioning, effect: str) -> None:
         axes.set_yscale("log")
 
 
-def _indices(axes: Axes, found: daedal.Conditioning) -> None:
+def _indices(axes: Axes, found: daedal.analysis.Conditioning) -> None:
     axes.step(found.t, found.formal_indices, where="mid", color=FAINT, linewidth=2.5, label="as it stands")
     axes.step(found.t, found.indices, where="mid", color=LINES[0][0], label="in effect")
     highest = np.nanmax(np.concatenate([found.indices, found.formal_indices, [1.0]]))

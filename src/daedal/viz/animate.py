@@ -1,4 +1,4 @@
-"""A motion as a page to play or as a GIF."""
+"""Animation of motions as interactive pages or GIFs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,22 +14,22 @@ from daedal.viz.drawing import Drawing, MovingDrawing
 from daedal.viz.figure import COLOURS, FAINT, INK, STYLE
 from daedal.viz.pages import framed, render
 
-FEWEST, MOST = 120, 960  # frames
-LARGEST = 60000  # places of points in all frames
-NEAR = 0.025  # of the picture: no point moves farther between two frames, if MOST allows it
-UNITS = 2000  # so many units make the longer side of the picture; positions are rounded to them
-RADIAN = 200  # so many units of an angle
-FLATTEST, STEEPEST = 0.55, 0.75  # height over width of the picture
-SECONDS = (4.0, 20.0)  # a motion that takes so long is shown in its own time, others in SHOWN
+FEWEST, MOST = 120, 960  # number of frames
+LARGEST = 60000  # number of point positions in all frames
+NEAR = 0.025  # largest displacement of a point between two frames, relative to the picture, if MOST allows it
+UNITS = 2000  # number of units along the longer side of the picture; positions are rounded to these
+RADIAN = 200  # number of units per radian
+FLATTEST, STEEPEST = 0.55, 0.75  # aspect ratio, height over width, of the picture
+SECONDS = (4.0, 20.0)  # motions with a duration in this range are shown in real time, others in SHOWN
 SHOWN = 10.0
 FRAME_HEIGHT = 560  # pixels, in a notebook
 
 
 @dataclass(frozen=True)
 class Player:
-    """A motion in the plane to play: a notebook shows it, ``player.save(path)`` writes the page to a file."""
+    """A planar motion as an interactive player: a notebook shows it, ``player.save(path)`` writes the page."""
 
-    html: str = field(repr=False)  # the page, which needs no network
+    html: str = field(repr=False)  # the self-contained page
     title: str = ""  # its heading
 
     def save(self, path: str | Path) -> Path:
@@ -53,36 +53,35 @@ def animate(
     seconds: float | None = None,
     title: str = "",
 ) -> Any:
-    """The motion of a mechanism: a player, which notebooks show, or a file, ``.html`` with the player or ``.gif``.
+    """Animate the motion of a mechanism: a player for notebooks, or a file, ``.html`` with the player or ``.gif``.
 
-    The page is self-contained: play, pause, speed and a slider for time work without a network, with mouse, finger and
-    keyboard.
+    The page is self-contained: play, pause, speed and a time slider work offline, with mouse, touch and keyboard.
 
     Parameters
     ----------
     sol : daedal.Solution, daedal.MechanicalSolution, daedal.SecondOrderSolution or daedal.HybridSolution
-        The motion. With dense output it is sampled evenly, otherwise stored points are joined by straight lines.
+        The motion. With dense output it is sampled evenly, otherwise stored points are interpolated linearly.
     path : path, optional
         The file, ending in ``.html`` or ``.gif``.
     drawing : daedal.viz.Drawing, callable, daedal.library.Model or problem, optional
-        How it is drawn: in the plane by a drawing; in space by a function ``(t, q) -> daedal.viz.Scene`` of times (nt,)
-        and states (n, nt). Models of the library know how; solutions of their mechanical systems find it themselves. Of
-        a mechanical system the points or bodies are shown that its coordinates stand for, with the rods, pins, anchors
-        and guides that its constraints amount to: coordinates called x and y, or x1, y1, x2, y2, ..., angles beside
-        them, or others that such constraints explain.
+        The drawing: for planar motion a Drawing; in space a function ``(t, q) -> daedal.viz.Scene`` of times (nt,) and
+        states (n, nt). Models of the library include one; solutions of their mechanical systems find it. For other
+        mechanical systems a drawing is inferred: points or bodies from the coordinates, with the rods, pins, anchors
+        and guides that the constraints represent. Recognised coordinates are x and y, or x1, y1, x2, y2, ..., with
+        angles, or others that are consistent with such constraints.
     t_span : tuple of float, optional
-        The part of the solution to show.
+        Time interval to show.
     frames : int, optional
-        Number of pictures; by default as many as it takes to be smooth, 120 to 960 (a GIF: at most 200).
+        Number of frames; by default as many as needed for smooth motion, 120 to 960 (a GIF: at most 200).
     seconds : float, optional
-        How long it takes at normal speed; by default its own time if that is between 4 and 20 s, otherwise 10 s.
+        Duration at normal speed; by default real time if that is between 4 and 20 s, otherwise 10 s.
     title : str
         Heading of the page.
 
     Returns
     -------
     pathlib.Path, daedal.viz.animate.Player or daedal.viz.Scene
-        The file that was written, or without a path what a notebook shows: a player, or a scene in space.
+        The path of the file, or without a path an object for notebooks: a player, or a scene in space.
 
     Examples
     --------
@@ -129,7 +128,7 @@ def _checked_path(path: str | Path, endings: Sequence[str]) -> Path:
 def make_scene(
     sol: Any, drawing: Any = None, *, t_span: Any = None, frames: int | None = None, most: int = MOST
 ) -> MovingDrawing:
-    """The drawing of a solution at evenly spread times, `most` of them at most."""
+    """The drawing of a solution at evenly spaced times, at most `most` of them."""
     _check_motion(sol)
     chosen = _chosen(sol, drawing)
     if isinstance(sol, daedal.HybridSolution) and sol.segments and isinstance(chosen.text, str):
@@ -150,11 +149,11 @@ def make_scene(
 
 def _check_motion(sol: Any) -> None:
     if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
-        raise daedal.InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+        raise daedal.InvalidProblemError("the solution has a single time; there is nothing to animate")
 
 
 def checked_frames(frames: int) -> int:
-    """The number of pictures that was asked for."""
+    """Validated number of frames."""
     if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
         raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
     return int(frames)
@@ -166,7 +165,7 @@ def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> 
 
 
 def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
-    """What the functions of a drawing get, in columns: positions, or all variables of a first-order problem."""
+    """Arguments of the functions of a drawing, in columns: positions, or all variables of a first-order problem."""
     has_dense = bool(sol.segments) if isinstance(sol, daedal.HybridSolution) else sol.dense is not None
     if not has_dense:
         stored = sol.q if isinstance(sol, daedal.MechanicalSolution) else sol.y
@@ -179,7 +178,7 @@ def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
 
 
 def interval(sol: Any, t_span: Any) -> tuple[float, float]:
-    """The part of the solution that is shown, its whole if `t_span` is None."""
+    """The time interval to show, by default the whole one."""
     begin, end = float(sol.t[0]), float(sol.t[-1])
     if t_span is None:
         return begin, end
@@ -189,14 +188,16 @@ def interval(sol: Any, t_span: Any) -> tuple[float, float]:
         raise daedal.InvalidProblemError(f"t_span={t_span!r} must be two numbers") from None
     low, high = min(begin, end), max(begin, end)
     if not (low <= first <= high and low <= last <= high) or first == last:
-        raise daedal.InvalidProblemError(f"t_span={t_span!r} must be a part of the solution, [{low:g}, {high:g}]")
+        raise daedal.InvalidProblemError(
+            f"t_span={t_span!r} must lie in the interval of the solution, [{low:g}, {high:g}]"
+        )
     return first, last
 
 
 def _chosen(sol: Any, drawing: Any) -> Any:
-    """The drawing that was given, that of a model or system of the library, or the one that names suggest.
+    """The given drawing, that of a model or system of the library, or an inferred one.
 
-    It is a Drawing, or a function (t, q) -> Scene.
+    A Drawing, or a function (t, q) -> Scene.
     """
     if isinstance(drawing, Drawing) or callable(drawing):
         return drawing
@@ -215,14 +216,14 @@ def _chosen(sol: Any, drawing: Any) -> Any:
             return found
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise daedal.InvalidProblemError(
-        f"nothing says how this solution is drawn; its coordinates are {shown}. Pass for example drawing="
+        f"no drawing is known for this solution; its coordinates are {shown}. Pass for example drawing="
         "daedal.viz.Drawing(points={'pivot': (0, 0), 'bob': lambda q: (q[0], q[1])}, rods=[('pivot', 'bob')]), "
-        "or drawing=model for a model of the library that is a mechanism"
+        "or drawing=model for a mechanical model of the library"
     )
 
 
 def playing_time(t: np.ndarray, seconds: float | None) -> float:
-    """How long a motion over the times `t` is shown, in seconds."""
+    """Duration in seconds for a motion over the times `t`."""
     if seconds is not None:
         if not (isinstance(seconds, (int, float)) and np.isfinite(seconds) and seconds > 0.0):
             raise daedal.InvalidProblemError(f"seconds={seconds!r} must be a positive number")
@@ -235,7 +236,7 @@ def playing_time(t: np.ndarray, seconds: float | None) -> float:
 
 
 def scene_data(scene: MovingDrawing, seconds: float) -> dict[str, Any]:
-    """What the player needs, in whole numbers: x to the right, y downwards, rows as a first value and differences."""
+    """Data of the player, as integers: x to the right, y downwards, rows as a first value and differences."""
     left, right, bottom, top = scene.window(FLATTEST, STEEPEST)
     scale = UNITS / max(right - left, top - bottom)
 
@@ -283,18 +284,18 @@ def _turns(angle: np.ndarray | None) -> np.ndarray:
 
 
 def _differences(values: np.ndarray) -> list[int]:
-    """The first value and the differences of the others; the first one alone if none differs."""
+    """The first value and the differences of the others; only the first one if all are equal."""
     steps = np.diff(values, prepend=0)
     return steps.tolist() if np.any(steps[1:]) else [int(values[0])]
 
 
 def _changes(captions: list[str]) -> list[list[Any]]:
-    """[frame, caption] wherever the caption changes."""
+    """[frame, caption] at every change of the caption."""
     return [[k, text] for k, text in enumerate(captions) if k == 0 or text != captions[k - 1]]
 
 
 def player_element(scene: MovingDrawing, seconds: float, label: str) -> str:
-    """The element that the script of the player brings to life."""
+    """HTML element that the player's script initialises."""
     return render("player.html", data=scene_data(scene, seconds), label=label)
 
 
@@ -311,7 +312,7 @@ _COILS, _SPRING_WIDTH = 7, 0.02  # of the extent
 
 
 def write_gif(scene: MovingDrawing, path: Path, seconds: float, title: str) -> None:
-    """Write the scene to a file, one picture for each of its times."""
+    """Write the scene to a file, one frame per time."""
     import matplotlib
     from matplotlib.animation import PillowWriter
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""The plots of a comparison: every run in a chart of dots, work against precision, errors over time."""
+"""Plots of comparisons: dot chart of runs, work-precision diagram, errors over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
 _DASHES: tuple[Any, ...] = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (6.0, 1.5, 1.2, 1.5)))
 _ROW = 0.21  # inches
-_LARGE = 1e6  # errors beyond this are drawn there, as arrows
+_LARGE = 1e6  # larger errors are drawn at this value, as arrows
 _SMALL = 1e-17
 
 
@@ -30,20 +30,20 @@ def plot_comparison(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot what :func:`daedal.compare` found.
+    """Plot the result of :func:`daedal.compare`.
 
     Parameters
     ----------
     comparison : Comparison
     kind : {"auto", "runs", "work", "time"}
-        A chart with errors, drift and cost of every run; errors against seconds and against calls of the functions, a
-        line for every pair (the choice for several tolerances); or errors over time.
+        A chart with errors, drift and cost of every run; a work-precision diagram, errors against seconds and against
+        function calls, with a line for every pair (the default for several tolerances); or errors over time.
     title : str, optional
         Heading; that of the comparison by default.
     save : path, optional
-        Write the figure to this file; the ending decides the format.
+        File to write; the suffix determines the format.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -66,14 +66,14 @@ def plot_comparison(
 
 
 def plot_work_precision(comparison: Any, **options: Any) -> Figure:
-    """Plot errors against seconds and against calls of the functions, a line for every formulation with its method.
+    """Plot errors against seconds and against function calls, with a line for every formulation and method.
 
     Parameters
     ----------
     comparison : Comparison
-        From :func:`daedal.compare` with several tolerances.
+        Result of :func:`daedal.compare` with several tolerances.
     **options
-        `title`, `save` and `pyplot` of :func:`daedal.viz.plot_comparison`.
+        As for :func:`daedal.viz.plot_comparison`.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def plot_work_precision(comparison: Any, **options: Any) -> Figure:
 
 
 def _chart(figure: Figure, rows: list[Any]) -> None:
-    """A line for every run, with its errors, drift, steps and time."""
+    """A row for every run, with its errors, drift, steps and time."""
     several = len({row.rtol for row in rows}) > 1
     names = [_name(row) + (f", {row.rtol:.0e}" if several and row.rtol else "") for row in rows]
     panels = figure.subplots(1, 4, sharey=True, gridspec_kw={"width_ratios": (1.5, 1.2, 0.8, 0.8)})
@@ -117,7 +117,7 @@ def _chart(figure: Figure, rows: list[Any]) -> None:
 
 
 def _dots(axes: Axes, values: np.ndarray, names: list[str]) -> None:
-    """Dots for every column of a panel, a little above each other; what is beyond all bounds as arrows at the edge."""
+    """Dots for every column of a panel, slightly offset; values out of range as arrows at the edge."""
     count, lines = values.shape
     errors = bool(names[0])
     shown = np.clip(values, _SMALL, _LARGE) if errors else values
@@ -192,7 +192,7 @@ def _over_time(figure: Figure, rows: list[Any]) -> None:
 
 
 def _style(rows: list[Any], row: Any) -> dict[str, Any]:
-    """Colour and marker tell the formulation, dashes the method."""
+    """Colour and marker by formulation, dashes by method."""
     formulation = list(dict.fromkeys(one.formulation for one in rows)).index(row.formulation)
     method = list(dict.fromkeys(one.method for one in rows)).index(row.method)
     return {

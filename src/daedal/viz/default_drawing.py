@@ -1,12 +1,12 @@
-"""The drawing of a mechanism that nobody has drawn: its points, and what its constraints say of rods, pins and guides.
+"""Automatic drawing of a mechanism: points from its coordinates, rods, pins and guides from its constraints.
 
-Gradients of the constraints along the motion tell what they are. With J the rotation by a right angle,
+The gradients of the constraints along the motion identify them. With J the rotation by a right angle,
 
-* a row that pulls two points against each other along the line between them is a rod of constant length;
-* two rows that tie the same bodies, with a constant invertible block for x and y, are a pin. It sits at P + R s, and
-  the column of the angle, J R s in these rows, gives R s;
-* a row that holds one point alone points away from a fixed anchor, or has a constant direction: a straight guide;
-* two rows of angles alone close a loop of links, whose columns are J times the links that an angle turns.
+* a row that acts on two points in opposite directions along their line is a rod of constant length;
+* two rows that connect the same bodies, with a constant invertible block for x and y, are a pin. It is at P + R s, and
+  the column of the angle, J R s in these rows, determines R s;
+* a row that acts on one point points away from a fixed anchor, or has a constant direction: a straight guide;
+* two rows of angles alone close a loop of links, whose columns are J times the links that an angle rotates.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import numpy as np
 
 from daedal.viz.drawing import Drawing, Pair
 
-_SAMPLES = 9  # points of the motion at which gradients are looked at
-_LARGEST = 100  # coordinates of a mechanism that is looked at
-_SAME = 1e-6  # relative difference of what counts as equal
+_SAMPLES = 9  # number of points of the motion at which gradients are evaluated
+_LARGEST = 100  # largest number of coordinates
+_SAME = 1e-6  # relative difference of equal values
 _ANGLES = ("phi", "theta", "alpha", "beta", "psi", "angle", "a", "p", "t")
 _RIGHT_ANGLE = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
 @dataclass(frozen=True)
 class DrawnBody:
-    """A point of the plane, or a body with an angle, by the numbers of its coordinates."""
+    """A point of the plane, or a body with an angle, by the indices of its coordinates."""
 
     name: str
     x: int
@@ -41,7 +41,7 @@ class DrawnBody:
         return [self.x, self.y] if self.angle is None else [self.x, self.y, self.angle]
 
     def place(self, offset: tuple[float, float] = (0.0, 0.0)):
-        """A function of q: the place of a point that is fixed in the body."""
+        """A function of q: the position of a body-fixed point."""
         a, b = offset
         if self.angle is None or (a == 0.0 and b == 0.0):
             return lambda q: (q[self.x], q[self.y])
@@ -52,14 +52,14 @@ class DrawnBody:
 
 
 def default_drawing(names: Sequence[str], system: Any = None, t: Any = None, q: Any = None) -> Drawing | None:
-    """A drawing by the names of coordinates and the constraints of a system at states q (n_q, nt); None without any.
+    """A drawing from names of coordinates and the constraints of a system at states q (n_q, nt); None if impossible.
 
-    Coordinates called x and y, x1 and y1, ... are points, with phi1, theta1, ... bodies; where names say nothing,
-    pairs, triples or angles are tried that explain all constraints.
+    Coordinates called x and y, x1 and y1, ... are points, with phi1, theta1, ... bodies; without such names, pairs,
+    triples or angles are tried until they explain all constraints.
     """
     bodies, gradients = named_bodies(names), _gradients(system, t, q)
     if any(name.replace("x", "z", 1) in names for name in names if "x" in name):
-        return None  # in space
+        return None  # spatial mechanism
     if gradients is None:
         return (
             DrawnGeometry(bodies, np.zeros((0, len(names), 1)), np.zeros((len(names), 1))).drawing() if bodies else None
@@ -95,7 +95,7 @@ def _blocks(names: Sequence[str], size: int) -> list[tuple[int, int]]:
 
 
 def _gradients(system: Any, t: Any, q: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """G (m, n_q, nt) and q (n_q, nt) at some of the states; None if there are none that could be read."""
+    """G (m, n_q, nt) and q (n_q, nt) at some of the states; None if they cannot be evaluated."""
     if system is None or not getattr(system, "n_constraints", 0) or system.n_q > _LARGEST or system.n_s or t is None:
         return None
     chosen = np.unique(np.linspace(0, t.size - 1, _SAMPLES).round().astype(int))
@@ -105,7 +105,7 @@ def _gradients(system: Any, t: Any, q: Any) -> tuple[np.ndarray, np.ndarray] | N
 
 @dataclass
 class DrawnGeometry:
-    """What the gradients G (m, n, nt) of constraints say of bodies at the states q (n, nt)."""
+    """Interpretation of the constraint gradients G (m, n, nt) of bodies at the states q (n, nt)."""
 
     bodies: list[DrawnBody]
     G: np.ndarray
@@ -117,7 +117,7 @@ class DrawnGeometry:
     guides: list[tuple[Pair, Pair]] = field(default_factory=list)  # ends of lines
 
     def read(self) -> DrawnGeometry:
-        """Look at all constraints."""
+        """Interpret all constraints."""
         for i, j in pairwise(range(self.G.shape[0])):
             if i not in self.explained and j not in self.explained and (pin := self._pin([i, j])):
                 self.pins.append(pin)
@@ -131,7 +131,7 @@ class DrawnGeometry:
         return self.q[[self.bodies[k].x, self.bodies[k].y]]
 
     def _tied(self, rows: list[int]) -> list[int] | None:
-        """The bodies in some rows; None if other coordinates are in them."""
+        """The bodies in some rows; None if other coordinates occur in them."""
         used = set(np.flatnonzero(np.abs(self.G[rows]).max(axis=(0, 2)) > _SAME * np.abs(self.G[rows]).max()).tolist())
         tied = [k for k, body in enumerate(self.bodies) if used & set(body.columns())]
         return None if used - {c for k in tied for c in self.bodies[k].columns()} else tied
@@ -161,7 +161,7 @@ class DrawnGeometry:
         return found
 
     def _alone(self, row: int) -> bool:
-        """A rod between two points, an anchor or a guide of one."""
+        """A rod between two points, an anchor or a guide of one point."""
         tied = self._tied([row])
         if not tied or len(tied) > 2 or any(self._turns(row, k) for k in tied):
             return False
@@ -176,7 +176,7 @@ class DrawnGeometry:
         if _constant(pull / np.linalg.norm(pull, axis=0)):
             along = _RIGHT_ANGLE @ pull[:, 0] / np.linalg.norm(pull[:, 0])
             if np.ptp(pull[:, 0] @ place) > _SAME * np.abs(place).max(initial=1.0) * np.linalg.norm(pull[:, 0]):
-                return False  # a guide that moves
+                return False  # a moving guide
             way = along @ (place - place[:, :1])
             reach = 0.1 * (np.ptp(way) or 1.0)
             ends = [place[:, 0] + along * s for s in (way.min() - reach, way.max() + reach)]
@@ -222,7 +222,7 @@ class DrawnGeometry:
 
 
 def _fixed(points: dict[str, Any], place: Pair) -> str:
-    """The name of a fixed point at a place, which is entered where there is none yet."""
+    """The name of a fixed point at a position, which is added if new."""
     for name, known in points.items():
         if not callable(known) and np.allclose(known, place, rtol=1e-6, atol=1e-9):
             return name
@@ -232,10 +232,10 @@ def _fixed(points: dict[str, Any], place: Pair) -> str:
 
 
 def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
-    """Loops of links that angles turn, each closed by two rows; all of them begin in the origin."""
+    """Loops of links rotated by angles, each closed by two rows; all of them start at the origin."""
     points: dict[str, Any] = {"origin": (0.0, 0.0)}
     rods: list[tuple[str, ...]] = []
-    known: dict[Any, str] = {}  # places that several loops pass, by the links up to there
+    known: dict[Any, str] = {}  # positions shared by several loops, by the links up to there
     if G.shape[0] % 2 or not np.isfinite(G).all():
         return None
     for row in range(0, G.shape[0], 2):
@@ -259,11 +259,11 @@ def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
 
 
 def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.ndarray]] | None:
-    """The links of a loop in order: the angles whose sum turns each, and its vector where that sum is 0.
+    """The links of a loop in order: the angles whose sum rotates each, and its vector for a zero sum.
 
-    The column of an angle is J w, w the sum of all links that it turns. A link with the angle k that carries another
-    one with the relative angle m is w_k - w_m; that its length is constant tells who carries whom. The loop follows the
-    first of these branches outwards and comes back along the others.
+    The column of an angle is J w, where w is the sum of all links that it rotates. A link with the angle k that carries
+    another one with the relative angle m is w_k - w_m; its constant length identifies which one carries the other. The
+    loop follows the first of these branches outwards and returns along the others.
     """
     used = np.flatnonzero(np.abs(rows).max(axis=(0, 2)) > _SAME * np.abs(rows).max()).tolist()
     turned = {k: -_RIGHT_ANGLE @ rows[:, k] for k in used}
@@ -295,7 +295,7 @@ def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.nd
 
 
 def _end_of(links: list[tuple[tuple[int, ...], np.ndarray]]):
-    """A function of q: the end of a chain of links that begins in the origin."""
+    """A function of q: the end of a chain of links that starts at the origin."""
 
     def place(q):
         x = y = 0.0
@@ -313,7 +313,7 @@ def _pair(place: np.ndarray) -> Pair:
 
 
 def _constant(values: np.ndarray) -> bool:
-    """Whether arrays over time, along the last axis, do not change."""
+    """Whether arrays over time, along the last axis, are constant."""
     return bool(np.ptp(values, axis=-1).max() <= _SAME * max(np.abs(values).max(), 1e-300))
 
 
@@ -327,7 +327,7 @@ def _parallel(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _meeting(places: np.ndarray, directions: np.ndarray) -> Pair | None:
-    """Where lines through places meet; None if they do not."""
+    """Intersection of lines through given points; None if there is none."""
     unit = directions / np.linalg.norm(directions, axis=0)
     normal = np.array([-unit[1], unit[0]]).T
     right = np.sum(normal * places.T, axis=1)

@@ -1,4 +1,4 @@
-"""How a mechanism is drawn: points that follow its coordinates, and what joins them."""
+"""Drawings of mechanisms: points as functions of the coordinates, and shapes between them."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -15,28 +15,28 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Drawing:
-    r"""A picture of a mechanism in the plane, x to the right and y upwards.
+    r"""A planar drawing of a mechanism, x to the right and y upwards.
 
     Parameters
     ----------
     points : dict
-        By name, a function ``q -> (x, y)`` or ``(t, q) -> (x, y)`` of the coordinates, or a pair of numbers for a
-        point that is fixed. For problems that are not mechanical systems, q stands for the variables.
+        By name, a function ``q -> (x, y)`` or ``(t, q) -> (x, y)`` of the coordinates, or a pair of numbers for a fixed
+        point. For problems that are not mechanical systems, q stands for the variables.
     rods : sequence of tuples of names
         Rigid rods with joints at their ends; a longer tuple is a chain of rods.
     wheels : sequence of (name, radius, angle)
         Circles with spokes about a point. The angle is a function like those of `points` that returns a number, or None
-        for a wheel that does not turn.
+        for a wheel that does not rotate.
     springs : sequence of pairs of names
         Springs between points.
     bodies : sequence of tuples of names
         Filled polygons with these corners.
     curves : sequence of tuples of names
-        Thin lines through points: strings, belts, a road that moves.
+        Thin lines through points: strings, belts, a moving road.
     masses : sequence of names
-        Points that are drawn as point masses.
+        Points drawn as point masses.
     ground : sequence of sequences of (x, y)
-        Lines that do not move: the floor, a rail, the curve a bead slides on.
+        Fixed lines: the floor, a rail, the curve of a bead.
     traces : sequence of names
         Points that leave a trace.
     text : str or callable
@@ -107,7 +107,7 @@ class Drawing:
 
     @property
     def fixed(self) -> tuple[str, ...]:
-        """The points that do not move."""
+        """The fixed points."""
         return tuple(name for name, place in self.points.items() if not callable(place))
 
 
@@ -130,14 +130,14 @@ def _of_state(function: Callable[..., Any]) -> Callable[[float, np.ndarray], Any
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
             and parameter.default is parameter.empty
         ]
-    except (TypeError, ValueError):  # a built-in function that does not tell
+    except (TypeError, ValueError):  # a built-in function without a signature
         positional = []
     return function if len(positional) == 2 else lambda t, q: function(q)
 
 
 @dataclass(frozen=True)
 class MovingDrawing:
-    """A drawing along a motion: where its points are at the times `t`, the states q in columns."""
+    """A drawing along a motion: positions of its points at the times `t`, for states q in columns."""
 
     drawing: Drawing
     t: np.ndarray
@@ -158,7 +158,7 @@ class MovingDrawing:
 
     @cached_property
     def angles(self) -> list[np.ndarray | None]:
-        """The angles of the wheels at all times; None for those that do not turn."""
+        """Angles of the wheels at all times; None for those that do not rotate."""
         found: list[np.ndarray | None] = []
         for name, _, angle in self.drawing.wheels:
             if angle is None:
@@ -183,7 +183,7 @@ class MovingDrawing:
 
     @cached_property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of everything at all times."""
+        """Left, right, bottom and top over all times."""
         corners = [place for place in self.places.values()]
         corners += [np.array(line, dtype=float).T for line in self.drawing.ground if len(line)]
         for name, radius, _ in self.drawing.wheels:
@@ -193,12 +193,12 @@ class MovingDrawing:
 
     @property
     def extent(self) -> float:
-        """The longer side of the bounds; 1 if all is one point."""
+        """The longer side of the bounds; 1 if they are a single point."""
         left, right, bottom, top = self.bounds
         return max(right - left, top - bottom) or 1.0
 
     def window(self, flattest: float, steepest: float, margin: float = 0.08) -> tuple[float, float, float, float]:
-        """The bounds with a margin, widened until height over width lies between two numbers."""
+        """The bounds with a margin, extended until height over width lies between two numbers."""
         left, right, bottom, top = self.bounds
         gap = margin * self.extent
         width, height = right - left + 2.0 * gap, top - bottom + 2.0 * gap
@@ -212,6 +212,6 @@ class MovingDrawing:
 
     @property
     def longest_move(self) -> float:
-        """The longest way of a point between two times, in parts of the extent; wheels turn evenly in between."""
+        """The longest path of a point between two times, relative to the extent; wheels rotate evenly in between."""
         moves = [np.hypot(*np.diff(place, axis=1)).max(initial=0.0) for place in self.places.values()]
         return float(max(moves)) / self.extent

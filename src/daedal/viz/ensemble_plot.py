@@ -1,4 +1,4 @@
-"""Plots of ensembles and of fits: bands of quantiles, outputs against parameters, residuals, uncertainty."""
+"""Plots of ensembles and fits: quantile bands, outputs against parameters, residuals, uncertainty."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def plot_ensemble(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot what :func:`daedal.solve_many` returned.
+    """Plot the result of :func:`daedal.solve_many`.
 
     Parameters
     ----------
     ensemble : Ensemble
     kind : {"auto", "bands", "lines", "scatter"}
-        Quantiles over time (5 to 95 and 25 to 75 per cent, and the median), at most 200 runs as lines, or final values
-        and outputs against what varies, a panel for each pair. "auto" is bands where there are output times.
+        Quantiles over time (5 to 95 and 25 to 75 per cent, and the median), up to 200 runs as lines, or final values
+        and outputs against varied parameters, a panel for each pair. "auto" selects bands if there are output times.
     variables : sequence of str, optional
         Names of variables or outputs; the first eight by default.
     against : sequence of str, optional
-        Names of what varies, for "scatter"; all of it by default, at most eight.
+        Names of varied parameters and starts, for "scatter"; all of them by default, at most eight.
     title, save, pyplot
         As in :func:`daedal.viz.plot_solution`.
 
@@ -77,7 +77,7 @@ def plot_ensemble(
 
 
 def _series(ensemble: Any) -> dict[str, np.ndarray]:
-    """What has values over time, by name: shape (members, nt)."""
+    """Quantities with values over time, by name: shape (members, nt)."""
     if ensemble.t is None:
         return {}
     found = (
@@ -88,7 +88,7 @@ def _series(ensemble: Any) -> dict[str, np.ndarray]:
 
 
 def _of_those_that_came_through(ensemble: Any, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same with nan for members that failed: what they had reached is no result."""
+    """The same with NaN for failed members, whose partial runs are not results."""
     good = np.isin(ensemble.status, ("finished", "event"))
     if good.all():
         return rows
@@ -96,7 +96,7 @@ def _of_those_that_came_through(ensemble: Any, rows: dict[str, np.ndarray]) -> d
 
 
 def _tell(figure: Figure, ensemble: Any) -> None:
-    """How many members are not shown, and why."""
+    """Note on the number of members not shown, and why."""
     missing = int(np.sum(~np.isin(ensemble.status, ("finished", "event"))))
     if missing:
         words = (
@@ -131,19 +131,19 @@ def _lines(axis: Axes, t: np.ndarray, values: np.ndarray) -> None:
 
 
 def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
-    """A matrix of panels: rows are outputs or final values, columns what varies."""
+    """A matrix of panels: rows are outputs or final values, columns are varied parameters."""
     numbers = {name: values for name, values in ensemble.outputs.items() if values.ndim == 1}
     if not numbers and "final" in ensemble.arrays:
         numbers = {name: ensemble.arrays["final"][:, k] for k, name in enumerate(ensemble.names)}
     numbers = _of_those_that_came_through(ensemble, numbers)
     varying = ensemble.parameters()
     if not numbers or not varying:
-        missing = "numbers of each member" if not numbers else "starts or parameters that vary"
+        missing = "scalar results of each member" if not numbers else "starts or parameters that vary"
         raise daedal.InvalidProblemError(f"kind='scatter' needs {missing}")
     rows, columns = _chosen(numbers, variables, "variables"), _chosen(varying, against, "against")
     places = np.unique(np.linspace(0, ensemble.members - 1, min(ensemble.members, _MOST_POINTS)).astype(int))
     pairs = [[(name, other) for other in columns] for name in rows]
-    if len(columns) == 1 and len(rows) > 3:  # two columns of panels in place of a tower
+    if len(columns) == 1 and len(rows) > 3:  # two columns of panels instead of a single tall one
         flat = [pair for line in pairs for pair in line]
         pairs = [flat[k : k + 2] for k in range(0, len(flat), 2)]
     wide = len(pairs[0])
@@ -160,7 +160,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
                 alpha = max(0.15, min(0.8, 400.0 / places.size))
                 points = {"s": 6, "lw": 0, "alpha": alpha, "color": COLOURS[0]}
                 axis.scatter(varying[other][places], numbers[name][places], **points)
-                if len(columns) > 1:  # the mean, to compare what the columns do to it
+                if len(columns) > 1:  # the same scale for all, to compare the influence of the columns
                     axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
                 if k == 0 or not shared:
                     axis.set_ylabel(label(name))
@@ -170,7 +170,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
     return figure
 
 
-# --- fits as pictures: measurements and model, residuals, and bands of uncertainty ------------------------------------
+# --- fits: measurements and model, residuals, and bands of uncertainty ------------------------------------------------
 
 _PANEL = 1.9  # inches
 _FINE = 400  # points of a curve
@@ -184,14 +184,14 @@ def plot_fit(
     Parameters
     ----------
     fit : Fit
-        What :func:`daedal.fit` returned.
+        Result of :func:`daedal.fit`.
     bands : bool
-        Shade what the uncertainty of the estimates makes of the curves (two standard deviations), for variables.
+        Whether to shade two standard deviations of the curves due to the uncertainty of the estimates, for variables.
     title : str, optional
     save : path, optional
-        Write the figure to this file.
+        File to write.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -212,13 +212,13 @@ def plot_fit(
 
 
 def _scale_time(axes: Any, t: np.ndarray) -> None:
-    """A logarithmic axis where times are spread over decades."""
+    """Use a logarithmic axis if times span decades."""
     axes.set_xlabel("t")
     axes.set_xscale(time_scale(np.unique(t[t > 0.0]) if np.any(t > 0.0) else t))
 
 
 def _fine(interval: tuple[float, float], measured: np.ndarray) -> np.ndarray:
-    """Times at which a curve is smooth on a linear and on a logarithmic axis."""
+    """Times at which a curve is smooth on a linear or logarithmic axis."""
     low, high = interval
     times = [np.linspace(low, high, _FINE), measured]
     if np.any(measured > 0.0) and low >= 0.0:
@@ -248,14 +248,14 @@ def _draw_run(own: Any, fit: Any, k: int, run: Any, column: str, color: str, ban
 def plot_fit_residuals(
     fit: Any, *, title: str | None = None, save: str | Path | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot weighted residuals over time, one panel for each measured quantity, and their distribution beside it.
+    """Plot weighted residuals over time, one panel for each measured quantity, with their distribution.
 
-    Residuals of a model that is right scatter about zero without a pattern.
+    Residuals of a correct model scatter about zero without a pattern.
 
     Parameters
     ----------
     fit : Fit
-        What :func:`daedal.fit` returned.
+        Result of :func:`daedal.fit`.
     title, save, pyplot
         As for :func:`plot_fit`.
 
@@ -293,12 +293,12 @@ def plot_uncertainty(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot variables with bands in which they lie with probability `level`, to first order.
+    """Plot variables with bands that contain them with probability `level`, to first order.
 
     Parameters
     ----------
     found : Uncertainty
-        What :func:`daedal.uncertainty` returned.
+        What :func:`daedal.sensitivity.uncertainty` returned.
     *names : str
         Variables; all of them by default.
     level : float

@@ -1,4 +1,4 @@
-"""What all figures share: how they begin and end, panels with curves, legends, marks at events."""
+"""Common parts of figures: creation and saving, panels with curves, legends, event markers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): "high-contrast", whose three colours differ in
-# lightness as well, then three of "muted" with the same property. The second three are drawn dashed.
+# P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): "high-contrast", whose three colours also differ in
+# lightness, then three of "muted" with the same property. The second three are dashed.
 COLOURS = ("#004488", "#DDAA33", "#BB5566", "#332288", "#44AA99", "#AA4499")
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4.5, 1.6)), (0, (4.5, 1.6)), (0, (4.5, 1.6)))
 LINES = tuple(zip(COLOURS, DASHES))
@@ -69,21 +69,21 @@ STYLE: Any = {
 }
 
 
-# --- how the name of a variable is set in a figure --------------------------------------------------------------------
+# --- typesetting of variable names ------------------------------------------------------------------------------------
 
 GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
     "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 ).split()
-# A symbol as in a formula: one letter, perhaps with a number or, after an underscore, another subscript
+# A mathematical symbol: one letter, optionally with a number or, after an underscore, another subscript
 _SYMBOL = re.compile(rf"({'|'.join(GREEK)}|[A-Za-z])(?:(\d+)|_([A-Za-z0-9]+))?")
 _DEGREES_PER_RADIAN = 180.0 / math.pi
 
 
 def label(name: str, factor: float = 1.0) -> str:
-    """The name as Matplotlib text: symbols such as ``y1``, ``v_C2`` or ``lambda`` as in a formula, others as they are.
+    """The name as Matplotlib text: symbols such as ``y1``, ``v_C2`` or ``lambda`` as in a formula, others unchanged.
 
-    A `factor` stands in front, except the one that turns radians into degrees, which becomes the unit.
+    A `factor` is prepended, except the one that converts radians to degrees, which becomes the unit.
     """
     match = _SYMBOL.fullmatch(name)
     if match is None:
@@ -101,7 +101,7 @@ def label(name: str, factor: float = 1.0) -> str:
 
 
 def plain(name: str) -> str:
-    """A name as it was given, as Matplotlib text. Dollars that are not those of a formula stand for themselves."""
+    """A name as literal Matplotlib text. Dollars that do not delimit formulas are escaped."""
     if "$" in name:
         from matplotlib.mathtext import MathTextParser
 
@@ -109,7 +109,7 @@ def plain(name: str) -> str:
             MathTextParser("path").parse(name)
         except ValueError:
             name = name.replace("$", r"\$")
-    return " " + name if name.startswith("_") else name  # Matplotlib leaves out what begins with an underscore
+    return " " + name if name.startswith("_") else name  # Matplotlib omits labels that begin with an underscore
 
 
 def _number(value: float) -> str:
@@ -122,21 +122,21 @@ def _number(value: float) -> str:
     return rf"${mantissa}\cdot 10^{{{int(exponent)}}}$"
 
 
-# --- what all figures share: how they begin and end, panels with curves, legends, marks at events ---------------------
+# --- common parts of figures ------------------------------------------------------------------------------------------
 
-WIDTH = 7.0  # inches, of a figure over time
-_PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one panel, two, three, more
+WIDTH = 7.0  # inches, for figures over time
+_PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one, two, three and more panels
 _LINE_HEIGHT = 0.18
-_ONE_COLUMN = 4  # so many panels stand below each other, more in two columns
-_LONG_NAME = 16  # characters; longer names stand above a panel, not beside it
+_ONE_COLUMN = 4  # number of panels stacked in one column; more are arranged in two
+_LONG_NAME = 16  # characters; longer names are placed above a panel instead of beside it
 _MARKERS = ("v", "D", "s", "o")
 _MANY_EVENTS = 40
-_SEE_THROUGH = (0, (4.0, 4.0))  # dashes of a curve that lies on another one
+_SEE_THROUGH = (0, (4.0, 4.0))  # dashes of a curve that coincides with another one
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves that share a panel."""
+    """Curves in a common panel."""
 
     kind: str
     labels: list[str]
@@ -153,17 +153,17 @@ def check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
 def new_figure(
     size: tuple[float, float], pyplot: bool, save: str | Path | None = None, title: str | None = None
 ) -> Iterator[Figure]:
-    """A figure to be filled in. Then it gets its heading, its layout is settled, and it is written to a file."""
+    """Context manager of a figure: sets the heading and the layout on exit, and writes it to a file."""
     import matplotlib
 
-    # Outside the style, whose end would undo the settings that a backend makes when the first figure loads it
+    # Outside the style context, whose exit would reset settings that a backend makes when the first figure loads it
     figure = _empty(size, pyplot)
     with matplotlib.rc_context(STYLE):
         figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
         yield figure
         if title:
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, fontweight="bold")
-        figure.draw_without_rendering()  # the ticks follow from the layout and the layout from the ticks: settle both
+        figure.draw_without_rendering()  # ticks and layout depend on each other: compute both twice
         if save is not None:
             Path(save).parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(save)
@@ -188,7 +188,7 @@ def _empty(size: tuple[float, float], pyplot: bool) -> Figure:
 def panels_of(
     block: CurveGroup, panels: str, yscale: str = "linear", factors: Mapping[str, float] | None = None
 ) -> list[Panel]:
-    """The curves of a block, divided into panels."""
+    """The curves of a block divided into panels."""
     scales = [(factors or {}).get(name, 1.0) for name in block.names]
     labels = [_label(name, factor) for name, factor in zip(block.names, scales)]
     curves = block.curves * np.array(scales)[:, None]
@@ -208,7 +208,7 @@ def _logarithms(curves: np.ndarray) -> np.ndarray:
 
 
 def _label(name: str, factor: float) -> str:
-    """The label of a variable, primes of derivatives set as in a formula."""
+    """Label of a variable, with primes of derivatives as in a formula."""
     symbol, primes = label(name.rstrip("'")), name[len(name.rstrip("'")) :]
     if not primes or not symbol.startswith("$"):
         return label(name, factor)
@@ -216,13 +216,13 @@ def _label(name: str, factor: float) -> str:
 
 
 def row_heights(count: int) -> tuple[int, list[float]]:
-    """In how many columns `count` panels stand, and the heights of their rows."""
+    """Number of columns for `count` panels, and the heights of their rows."""
     columns = 1 if count <= _ONE_COLUMN else 2
     return columns, [_PANEL_HEIGHTS[min(count, len(_PANEL_HEIGHTS)) - 1]] * -(-count // columns)
 
 
 def add_panels(figure: Figure, count: int, columns: int, heights: list[float]) -> tuple[list[Axes], Any]:
-    """The panels for curves, row by row, and the grid, which may have more rows below them."""
+    """Panels for curves, row by row, and the grid, which may have more rows below them."""
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     axes: list[Axes] = []
     for k in range(count):
@@ -240,7 +240,7 @@ def draw_curves(axes: Axes, panel: Panel, mark_points: bool) -> None:
 
 
 def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two curves that change lie on each other, so that the later one would hide the other."""
+    """Whether two non-constant curves coincide, so that the later one would hide the other."""
     finite = np.isfinite(curve) & np.isfinite(other)
     if not finite.any():
         return False
@@ -248,7 +248,7 @@ def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
 
 
 def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> None:
-    """The name of a single curve, or the kind of several, at the axis; legends beside the panels or above them."""
+    """Axis label: the name of a single curve, or the kind of several; legends beside or above the panels."""
     legends = []
     for axes, panel in zip(state_axes, panels):
         handles, labels = axes.get_legend_handles_labels()
@@ -265,11 +265,11 @@ def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> 
         for axes, handles, labels in legends:
             axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
         return
-    lines: dict[int, int] = {}  # of text above each row of panels
+    lines: dict[int, int] = {}  # number of legend lines above each row of panels
     for axes, handles, labels in legends:
-        width = max(_width(text) for text in labels) + 8  # with the line in front
+        width = max(_width(text) for text in labels) + 8  # including the line sample
         columns = max(1, min(len(handles), (38 if narrow else 80) // width))
-        # On the right, since the power of ten of the axis stands on the left
+        # On the right, since the axis exponent is on the left
         axes.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.03), borderaxespad=0.0, ncols=columns)
         row = _place(axes).rowspan.start
         lines[row] = max(lines.get(row, 0), -(-len(handles) // columns))
@@ -277,14 +277,14 @@ def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> 
 
 
 def _width(text: str) -> int:
-    """About how many letters wide a label is."""
+    """Approximate width of a label in letters."""
     if "$" in text:
         text = re.sub(r"\\[A-Za-z]+", "x", re.sub(r"\\mathrm|[${}_^]", "", text))
     return len(text)
 
 
 def mark_events(sol: daedal.Solution, state_axes: list[Axes]) -> None:
-    """A dotted line through all panels at each event, with a marker on top of the first."""
+    """A dotted line through all panels at each event, with a marker above the first."""
     names = list(dict.fromkeys(event.name for event in sol.events))
     if len(sol.events) <= _MANY_EVENTS:
         for axes in state_axes:
@@ -326,7 +326,7 @@ def finish(figure: Figure, all_axes: list[Axes], xlabel: str, title: str | None,
 
 
 def _place(axes: Axes) -> Any:
-    """The place of a panel in the grid."""
+    """Position of a panel in the grid."""
     return axes.get_subplotspec()
 
 

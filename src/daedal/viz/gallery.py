@@ -1,4 +1,4 @@
-"""The gallery: a page with a card for each problem of the library, solved while the page is built."""
+"""The gallery: a page with a card for each library problem, solved during the build."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from daedal.viz.pages import render
 from daedal.viz.scene_page import scene_element, solution_scene
 from daedal.viz.svg_plot import plot_svg
 
-# Parameters that show more of a motion, or less, than those of the source
+# Parameters that show the motion better than those of the source
 SHOWN: dict[str, dict[str, Any]] = {
     "body_on_circle": {"t1": 6.0},
     "chain_of_pendulums": {"t1": 4.0},
@@ -34,15 +34,15 @@ SHOWN: dict[str, dict[str, Any]] = {
 }
 SPANS = {"pendulum": (0.0, 12.0)}
 KINDS = (
-    (daedal.HybridProblem, "modes"),
+    (daedal.hybrid.HybridProblem, "modes"),
     (daedal.MechanicalSystem, "mechanism"),
     (daedal.SecondOrderDAE, "second order"),
     ((daedal.HessenbergDAE, daedal.LinearDAE), "linear"),
     (object, "first order"),
 )
-# The buttons that choose cards: tag and label
+# Buttons that filter cards: tag and label
 FILTERS = {
-    "moves": "it moves",
+    "moves": "animated",
     "mechanism": "mechanisms",
     "modes": "modes and switching",
     "second order": "second order",
@@ -52,7 +52,7 @@ FILTERS = {
     "index 2": "index 2",
     "index 3": "index 3",
 }
-# What a reader sees first; then what moves, then the others
+# Order of cards: these first; then moving ones, then the others
 FIRST = (
     "seven_body",
     "double_pendulum",
@@ -67,15 +67,15 @@ FIRST = (
     "car_axis",
     "bouncing_ball",
 )
-# One problem for each group of kernels is solved first, others that need the slow ones last, so that hardly ever two
-# processes compile the same kernels
+# One problem for each group of kernels is solved first, others that need slow kernels last, so that two processes
+# rarely compile the same kernels
 PIONEERS = ("order_reduction", "stability_example2", "crank_slider", "robertson", "index3_chain", "jay_index2")
 LAST = ("bowed_string", "violin_slip", "stability_example1", "body_on_circle", "particle_on_circle", "tppc3")
 
 
 @dataclass(frozen=True)
 class GalleryCard:
-    """One problem of the page: its HTML, what went wrong if something did, and the seconds it took."""
+    """One problem of the page: its HTML, the error if it failed, and its duration in seconds."""
 
     name: str
     html: str
@@ -85,20 +85,20 @@ class GalleryCard:
 
     @property
     def in_space(self) -> bool:
-        """Whether it shows a scene in space."""
+        """Whether it contains a scene in space."""
         return 'data-kind="scene"' in self.html
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """The page that was written, and its cards in order."""
+    """The page written, and its cards in order."""
 
     path: Path
     cards: tuple[GalleryCard, ...]
 
     @property
     def failed(self) -> tuple[GalleryCard, ...]:
-        """The cards of problems that could not be shown."""
+        """Cards of problems that failed."""
         return tuple(card for card in self.cards if card.failure)
 
 
@@ -109,20 +109,20 @@ def build_gallery(
     jobs: int = 1,
     done: Callable[[GalleryCard], None] = lambda card: None,
 ) -> Gallery:
-    """Solve the problems of the library and write a page with a card for each, ``index.html`` in the folder `out`.
+    """Solve the library problems and write a page with a card for each, ``index.html`` in the folder `out`.
 
-    The page is self-contained. A problem that fails has a card that says so.
+    The page is self-contained. A problem that fails gets a card with the error.
 
     Parameters
     ----------
     out : path
-        The folder.
+        Output folder.
     only : sequence of str
-        Names of problems; all of them if it is empty.
+        Names of problems; by default all.
     jobs : int
-        Number of processes. More than one need a main script that can be imported, as usual.
+        Number of processes. More than one require an importable main script, as usual.
     done : callable
-        Called with each :class:`GalleryCard` when it is finished.
+        Called with each finished :class:`GalleryCard`.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def _checked(only: Sequence[str]) -> list[str]:
     known = daedal.library.names()
     for name in only:
         if name not in known:
-            daedal.library.get(name)  # says which names there are
+            daedal.library.get(name)  # raises with the list of names
     return [name for name in known if name in only] if only else known
 
 
@@ -174,7 +174,7 @@ def _cards(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
         for card in _in_processes(left, jobs):
             left.remove(card.name)
             yield card
-    except BrokenProcessPool:  # a process died: what is left, each in a process of its own
+    except BrokenProcessPool:  # a process died: each remaining problem gets a separate process
         for name in left:
             try:
                 yield from _in_processes([name], 1)
@@ -192,11 +192,11 @@ def _in_processes(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
 
 
 def make_card(name: str) -> GalleryCard:
-    """Solve a problem and describe it; whatever goes wrong is told on the card."""
+    """Solve a problem and describe it; errors are shown on the card."""
     begin = time.perf_counter()
     try:
         model = daedal.library.get(name, **SHOWN.get(name, {}))
-    except Exception as error:  # a page has to be built whatever a model does
+    except Exception as error:  # the page must be built whatever a model raises
         return _failed(name, _said(error), time.perf_counter() - begin)
     sol, failure, picture, moves = None, "", "", False
     try:
@@ -212,7 +212,7 @@ def make_card(name: str) -> GalleryCard:
             failure = failure or _said(error)
     kind = next(kind for classes, kind in KINDS if isinstance(model.problem, classes))
     tags = [kind, model.index_in_words, *(["moves"] if moves else [])]
-    facts = [("Methods that suit it", suitable_methods(model)), ("Source", model.source)]
+    facts = [("Suitable methods", suitable_methods(model)), ("Source", model.source)]
     if sol is not None:
         facts.insert(1, ("This run", _run(model, sol)))
     html = render(
@@ -230,7 +230,7 @@ def make_card(name: str) -> GalleryCard:
 
 
 def _failed(name: str, failure: str, seconds: float = 0.0) -> GalleryCard:
-    """The card of a problem of which nothing is known but its name."""
+    """The card of a problem of which only the name is known."""
     html = render("card.html", name=name, model=None, words=name, tags=["failed"], picture="", failure=failure)
     return GalleryCard(name, html, False, failure, seconds)
 
@@ -260,7 +260,7 @@ def _said(error: BaseException) -> str:
 
 
 def code(model: daedal.library.Model, moves: bool) -> str:
-    """The lines that solve a model and show it, as on its card."""
+    """Code that solves and shows a model, as printed on its card."""
     parameters = ", ".join(f"{key}={value!r}" for key, value in SHOWN.get(model.name, {}).items())
     span = repr(SPANS[model.name]) if model.name in SPANS else "model.t_span"
     show = f'sol.animate("{model.name}.html", model)' if moves else f'sol.plot(save="{model.name}.png")'
@@ -271,27 +271,27 @@ def code(model: daedal.library.Model, moves: bool) -> str:
 
 
 def suitable_methods(model: daedal.library.Model) -> str:
-    """Which methods and formulations suit a problem of this class and index."""
+    """Suitable methods and formulations for a problem of this class and index."""
     problem = model.problem
-    if isinstance(problem, daedal.HybridProblem):
-        return "The method of each mode: DOPRI5 where it is an ODE, half-explicit or DASSL under constraints."
+    if isinstance(problem, daedal.hybrid.HybridProblem):
+        return "The method of each mode: DOPRI5 for an ODE, half-explicit or DASSL for constraints."
     if isinstance(problem, daedal.MechanicalSystem):
         if not (problem.n_constraints or problem.n_velocity_constraints):
-            return "DOPRI5; DASSL where it is stiff."
+            return "DOPRI5; DASSL if it is stiff."
         if hasattr(problem.mass, "tocsr"):
             return "DASSL with GGL, by sparse linear algebra."
         return (
-            "DOPRI5 or DOP853 with projection or half-explicit (PHEM56, HEDOP5) as long as it is not stiff; DASSL with "
-            "GGL or projected invariants where it is; collocation; formulation='auto' chooses."
+            "DOPRI5 or DOP853 with projection or half-explicit (PHEM56, HEDOP5) as long as it is not stiff; "
+            "otherwise DASSL with GGL or projected invariants; collocation; formulation='auto' chooses."
         )
     if isinstance(problem, daedal.SecondOrderDAE):
-        return "Modified BDF (orders 1 to 5) and collocation, without going to first order."
+        return "Modified BDF (orders 1 to 5) and collocation, without conversion to first order."
     if isinstance(problem, daedal.HessenbergDAE):
-        return "DASSL with projected invariants; coordinate projection with DOPRI5; daedal.advise tells which."
+        return "DASSL with projected invariants; coordinate projection with DOPRI5; daedal.advise recommends one."
     if model.index is None:
-        return "None: its equations leave the solution open, however often they are differentiated."
+        return "None: the equations do not determine the solution, however often they are differentiated."
     if model.index >= 3:
-        return "Radau or DASSL, after its index has been lowered, which daedal.solve does by itself."
+        return "Radau or DASSL after index reduction, which daedal.solve performs automatically."
     if model.index == 2:
         return "DASSL with error_test='differential'; half-explicit methods if it is semi-explicit and not stiff."
     return "DASSL, variable order 1 to 5; sparse matrices or GMRES for large ones."
@@ -307,7 +307,7 @@ def _run(model: daedal.library.Model, sol: Any) -> str:
     parts.append(f"{stats.steps} steps, {stats.rejected} rejected, {stats.residual_evaluations} evaluations")
     if sol.drift:
         held = [value for key, value in sol.drift.items() if "before" not in key]
-        parts.append(f"constraints held to {max(held, default=0.0):.0e}")
+        parts.append(f"constraint residuals at most {max(held, default=0.0):.0e}")
     known = model.reference
     if known is not None and sol.t[-1] == known.t and known.y.shape == sol.y[:, -1].shape:
         error = np.nanmax(known.error(sol.y[:, -1]))

@@ -1,4 +1,4 @@
-"""A figure that a notebook shows once."""
+"""Figures that a notebook shows only once."""
 
 import io
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 class NotebookFigure(Figure):
     """A figure of pyplot for notebooks that draw into the page.
 
-    Such a notebook shows open figures at the end of a cell; one that is also the result of the cell would appear twice.
+    Such a notebook shows open figures at the end of a cell; one that is also the cell's result would appear twice.
     """
 
     def _ipython_display_(self) -> None:

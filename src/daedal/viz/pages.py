@@ -1,4 +1,4 @@
-"""Pages for the browser, from templates: whatever a template does not mark as safe is escaped."""
+"""HTML pages from templates, with autoescaping."""
 
 import base64
 import html
@@ -17,10 +17,10 @@ _OWN = "daedal.viz"
 
 
 def render(template: str, package: str = _OWN, **values: Any) -> str:
-    """The template of a package, in its folder ``templates``, filled in. It may extend and include those of `viz`.
+    """Render a template from a package's folder ``templates``. It may extend and include those of `viz`.
 
-    In a template ``asset(name)`` is a style sheet or a script, word for word, and ``equation(latex)`` MathML. What is
-    returned may stand in another template as it is.
+    In a template ``asset(name)`` inserts a style sheet or a script verbatim, and ``equation(latex)`` MathML. The result
+    is marked as safe for other templates.
     """
     from markupsafe import Markup
 
@@ -28,7 +28,7 @@ def render(template: str, package: str = _OWN, **values: Any) -> str:
 
 
 def framed(page: str, title: str, height: int) -> str:
-    """A page as a frame of another one, for notebooks; scripts and styles of the two do not meet."""
+    """A page in an iframe, for notebooks; scripts and styles are isolated."""
     from markupsafe import Markup, escape
 
     style = f"width:100%;height:{height}px;border:0"
@@ -52,7 +52,7 @@ def _environment(package: str) -> Any:
     return environment
 
 
-# --- equations in LaTeX as MathML, which browsers set without a script; latex2mathml translates -----------------------
+# --- LaTeX equations as MathML, which browsers render without scripts; converted by latex2mathml ----------------------
 
 # from daedal.viz.pages import equation_html
 # equation_html(r"-\lambda y'")
@@ -65,18 +65,19 @@ _OPERAND = ("mi", "mn", "mtext", "msub", "msup", "msubsup", "mover", "mfrac", "m
 
 
 def equation_html(latex: str) -> str:
-    r"""HTML of an equation or of several: a row for each line, in it a formula for each part between ``\qquad``.
+    r"""HTML of one or several equations: a row for each line, with a formula for each part between ``\qquad``.
 
-    Parts stand side by side and wrap where the page is narrow; so do the terms of a long formula. What is not
-    understood is shown as it was written.
+    Parts are placed side by side and wrap on narrow pages; so do the terms of a long formula. Unsupported input is
+    shown verbatim.
     """
     from latex2mathml.converter import convert_to_element
 
-    # Rows are wrapped, not aligned. Brackets stay as they are: browsers do not stretch those with an exponent
+    # Rows are wrapped, not aligned. \big brackets keep their normal size: browsers do not stretch those with an
+    # exponent
     bare = re.sub(r"\\(begin|end)\{aligned\}|\\[bB]ig[lr]?(?![a-zA-Z])", "", latex)
     try:
         line = convert_to_element(re.sub(r"\\text\{[^{}]*\}|'+", _primes, bare))[0]
-    except Exception:  # of many types, and a page has to be built whatever a model says
+    except Exception:  # errors of many types; the page must be built whatever a model contains
         return f"<code>{html.escape(latex)}</code>"
     for element in line.iter():
         element.text = html.unescape(element.text or "") or None
@@ -92,13 +93,13 @@ def equation_html(latex: str) -> str:
 
 
 def _primes(match: re.Match[str]) -> str:
-    """All primes of a symbol in one superscript, since one each would climb; words keep their apostrophes."""
+    """Combine the primes of a symbol in one superscript, since nested ones would climb; words keep apostrophes."""
     found = match.group()
     return found if found.startswith("\\") else "^{" + r"\prime" * len(found) + "}"
 
 
 def _refine(line: Element) -> None:
-    """What browsers need to be told: names of functions, relations, accents, primes and the size of vectors."""
+    """Adjust the MathML for browsers: names of functions, relations, accents, primes and the size of vectors."""
     for element in line.iter():
         text, inside = element.text or "", [child.text for child in element]
         if element.tag == "mo" and text.isalpha() and len(text) > 1:
@@ -135,7 +136,7 @@ def _split(elements: Iterable[Element], separates: Callable[[Element], bool]) ->
 
 
 def _formula(elements: list[Element]) -> str:
-    """A formula, cut before relations and before signs that stand between two terms, where a line may break."""
+    """A formula, split before relations and signs between terms, where a line may break."""
     terms = [Element("mrow")]
     for before, element in zip([None, *elements], elements):
         breaks = element.tag == "mo" and element.text in ("+", "−", "=")
@@ -153,7 +154,7 @@ _MOST_EVENTS = 10
 
 
 def solution_html(sol: daedal.Solution | daedal.HybridSolution) -> str:
-    """HTML for notebooks: how the run ended, what it cost, the first transitions, and a plot as an embedded image.
+    """HTML for notebooks: status and cost of the run, the first transitions, and a plot as an embedded image.
 
     Parameters
     ----------

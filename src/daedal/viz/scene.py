@@ -1,4 +1,4 @@
-"""A motion in space as plain data: parts with shapes, traces, arrows, plots; from where it is seen."""
+"""A motion in space as plain data: parts with shapes, traces, arrows, plots; and its views."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scene:
-    """A motion in space that can be shown as a page, printed as stills and written as a GIF.
+    """A motion in space that can be exported as a page, stills or a GIF.
 
     Parameters
     ----------
     t : array (nt,)
-        Times, increasing. One time makes a picture that does not move.
+        Increasing times. A single time makes a still picture.
     parts : sequence of Part, RodLine, SpringLine and Line
-        What is seen.
+        Content of the scene.
     traces : sequence of Trace
     arrows : sequence of Arrow
     plots : sequence of Plot
@@ -104,23 +104,23 @@ class Scene:
         parts = f"{len(self.parts)} part" + ("s" if len(self.parts) > 1 else "")
         return f"Scene({self.title!r}, {parts}, t = {self.t[0]:g} to {self.t[-1]:g} at {self.t.size} times)"
 
-    # --- what is seen -------------------------------------------------------------------------------------------------
+    # --- content ------------------------------------------------------------------------------------------------------
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and the highest x, y, z of parts and traces over all times."""
+        """The smallest and largest x, y, z of parts and traces over all times."""
         points = np.concatenate([member.cloud() for member in (*self.parts, *self.traces)], axis=1)
         return (points.min(axis=1), points.max(axis=1)) if points.size else (np.zeros(3), np.zeros(3))
 
     @property
     def size(self) -> float:
-        """The longest edge of the bounds; 1 if all is one point."""
+        """The longest edge of the bounds; 1 if they are a single point."""
         low, high = self.bounds
         return float(np.max(high - low)) or 1.0
 
     @cached_property
     def plane(self) -> str | None:
-        """The axis along which nothing moves, if there is one; the one that is seen best from the front first."""
+        """The axis along which nothing moves, if there is one; preferably the one of the front view."""
         if self.t.size < 2:
             return None
         tolerance = 1e-9 * self.size
@@ -130,7 +130,7 @@ class Scene:
         return None
 
     def resampled(self, t: np.ndarray) -> Scene:
-        """The scene at other times: positions on straight lines, rotations about fixed axes in between."""
+        """The scene at other times: positions interpolated linearly, rotations about fixed axes."""
         if np.array_equal(t, self.t):
             return self
         others: dict[str, Any] = {
@@ -141,7 +141,7 @@ class Scene:
     # --- pages and pictures -------------------------------------------------------------------------------------------
 
     def html(self, *, seconds: float | None = None) -> str:
-        """The scene as a page of its own that needs no network; it takes `seconds` at normal speed."""
+        """The scene as a self-contained page; `seconds` is its duration at normal speed."""
         from daedal.viz.scene_page import scene_page
 
         return scene_page(self, seconds)
@@ -151,7 +151,7 @@ class Scene:
         path = Path(path)
         if path.suffix.lower() != ".html":
             raise daedal.InvalidProblemError(
-                f"path={str(path)!r} must end in .html; scene.gif and scene.still make others"
+                f"path={str(path)!r} must end in .html; use scene.gif and scene.still for other formats"
             )
         page = self.html(seconds=seconds)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -178,11 +178,11 @@ class Scene:
         view : str or (float, float), optional
             "front", "side", "top", "space", or azimuth and elevation of the eye in degrees.
         columns : int, optional
-            So many pictures in a row.
+            Number of pictures per row.
         labels : bool
-            Whether parts are named.
+            Whether to label the parts.
         arrows : bool
-            Whether arrows are drawn.
+            Whether to draw arrows.
 
         Returns
         -------
@@ -193,26 +193,26 @@ class Scene:
         return stills(self, times, path, **options)
 
     def gif(self, path: str | Path, *, seconds: float | None = None, frames: int | None = None) -> Path:
-        """Write the motion to a GIF, by default with as many pictures as the scene has times, up to 80."""
+        """Write the motion to a GIF, by default with as many frames as the scene has times, up to 80."""
         from daedal.viz.scene_still import write_gif
 
         return write_gif(self, Path(path), seconds, frames)
 
 
-# --- from where a scene is seen, and what stands behind it; the same for pages and stills -----------------------------
+# --- views and backdrop, common to pages and stills -------------------------------------------------------------------
 
-# Directions from the scene to the eye, by the axis that points upwards
+# Directions from the scene to the eye, by the upward axis
 EYES = {
     "z": {"space": (0.55, -0.78, 0.42), "front": (0.0, -1.0, 0.0), "side": (1.0, 0.0, 0.0), "top": (0.0, 0.0, 1.0)},
     "y": {"space": (0.55, 0.42, 0.78), "front": (0.0, 0.0, 1.0), "side": (1.0, 0.0, 0.0), "top": (0.0, 1.0, 0.0)},
 }
-_GAP = 0.03  # between the scene and the floor, in parts of its size
-_LINES = 8.0  # of the grid along the size of the scene, about
+_GAP = 0.03  # gap between the scene and the floor, as a fraction of its size
+_LINES = 8.0  # approximate number of grid lines along the scene
 
 
 @dataclass(frozen=True, eq=False)
 class Backdrop:
-    """A grid below the scene, or behind it where it is seen straight on: a point, the normal, and its spacing."""
+    """A grid below the scene, or behind it in a frontal view: a point, the normal, and its spacing."""
 
     point: np.ndarray
     normal: np.ndarray
@@ -220,7 +220,7 @@ class Backdrop:
 
 
 def first_view(scene: Scene) -> str:
-    """Straight on for motion in a plane, otherwise "space"."""
+    """Frontal for planar motion, otherwise "space"."""
     if scene.plane is None:
         return "space"
     axis = "xyz".index(scene.plane)
@@ -228,7 +228,7 @@ def first_view(scene: Scene) -> str:
 
 
 def eye_direction(scene: Scene, view: Any = None) -> np.ndarray:
-    """The unit vector to the eye: of a view by name, or of azimuth and elevation in degrees."""
+    """Unit vector towards the eye: for a named view, or azimuth and elevation in degrees."""
     eyes = EYES[scene.up]
     if view is None:
         view = first_view(scene)
@@ -261,7 +261,7 @@ def camera_axes(scene: Scene, eye: np.ndarray) -> np.ndarray:
 
 
 def floor(scene: Scene) -> tuple[Plane, np.ndarray] | None:
-    """The first plane that is level and at rest, and a point of it; None if the scene is seen straight on."""
+    """The first plane that is level and at rest, and a point of it; None in frontal views."""
     if first_view(scene) != "space":
         return None
     upwards = np.array(EYES[scene.up]["top"])
@@ -274,7 +274,7 @@ def floor(scene: Scene) -> tuple[Plane, np.ndarray] | None:
 
 
 def backdrop(scene: Scene) -> Backdrop:
-    """The floor, or for motion in a plane the wall behind it."""
+    """The floor, or for planar motion the wall behind the scene."""
     low, high = scene.bounds
     view = first_view(scene)
     normal = np.array(EYES[scene.up]["top" if view == "space" else view])

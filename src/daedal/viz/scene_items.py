@@ -1,4 +1,4 @@
-"""A scene as what a page and a still draw alike: triangles that are moved, turned and stretched, and lines."""
+"""Drawing primitives common to pages and stills: triangles that are moved, rotated and stretched, and lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,28 +11,28 @@ from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
 from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
 from daedal.viz.tessellation import coarser, placed, turned_to
 
-# Those of daedal.viz.figure, lighter: what is shaded looks darker than a line
+# Those of daedal.viz.figure, lighter, since shading darkens them
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
-AT_REST = "#8b929c"  # parts that never move, springs
+AT_REST = "#8b929c"  # fixed parts, springs
 ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # by unit
-TRACES = ("red", "green", "purple")  # colours of the page, which has light and dark ones
+TRACES = ("red", "green", "purple")  # named colours of the page, with light and dark variants
 AXIS_COLOURS = ("#c8443c", "#3f9142", "#2f6fbf")  # x, y, z
 
-# How a piece takes part in the stretch of its item: not at all; z times the stretch; moved along z by the stretch, and
-# smaller where the stretch is less than half a head of an arrow
+# Effect of an item's stretch on a piece: none; z is multiplied by the stretch; it is moved along z by the stretch, and
+# shrunk if the stretch is less than half an arrow head
 RIGID, STRETCHED, AT_TIP = 0, 1, 2
-LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # of the size of the scene
+LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # relative to the size of the scene
 AXIS_LENGTH = 0.1
-MANY = 150  # parts: they are small then, and need not be as round
-SPRING_RADIUS, TURN = 0.025, 0.9  # of the size of the scene; the height of a turn in radii
+MANY = 150  # number of parts above which they are drawn with fewer triangles
+SPRING_RADIUS, TURN = 0.025, 0.9  # relative to the size of the scene; pitch in radii
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """Pieces that follow a frame: its position (nt, 3) and quaternion (nt, 4), x y z w; one row if it is at rest.
+    """Pieces attached to a frame: its position (nt, 3) and quaternion (nt, 4), x y z w; one row if it is at rest.
 
-    An item with a `stretch` (nt,) reaches from its origin so far along its z axis. `pieces` are pairs of a piece and
-    how it takes part in that. `value` (nt,) is what a label tells, with its `unit`.
+    An item with a `stretch` (nt,) extends by it from its origin along its z axis. `pieces` are pairs of a piece and the
+    effect of the stretch on it. `value` (nt,) is shown by a label, with its `unit`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Item:
     unit: str = ""
 
     def placed(self, k: int, size: float) -> Iterator[tuple[Piece, np.ndarray]]:
-        """The pieces and their matrices (3, 4) in the world at the time number k, in a scene of this size."""
+        """The pieces and their matrices (3, 4) in the world at time index k, in a scene of this size."""
         from scipy.spatial.transform import Rotation
 
         rotation = Rotation.from_quat(self.quaternion[min(k, len(self.quaternion) - 1)]).as_matrix()
@@ -67,11 +67,11 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A line through points (n, 3, nt), or a trace (3, nt) that grows."""
+    """A line through points (n, 3, nt), or a growing trace (3, nt)."""
 
     name: str
     kind: str  # line or trace
-    color: str  # #rrggbb or a colour of the page
+    color: str  # #rrggbb or a named colour of the page
     points: np.ndarray
 
 
@@ -80,7 +80,7 @@ def items(scene: Scene) -> list[Item]:
     found: list[Item] = []
     number = 0
     level = floor(scene)
-    hidden = None if level is None else level[0]  # the grid stands for it
+    hidden = None if level is None else level[0]  # drawn as the grid instead
     for part in scene.parts:
         if isinstance(part, Part):
             at_rest = (scene.t.size > 1 and not part.moves) or all(isinstance(shape, Plane) for shape in part.shapes)
@@ -158,14 +158,14 @@ def _length(arrow: Arrow) -> float:
 
 
 def arrow_pieces(radius: float, head: float) -> tuple[tuple[Piece, int], ...]:
-    """A shaft from 0 to the stretch along z, and a head with its middle there."""
+    """A shaft from 0 to the stretch along z, and a head centred there."""
     shaft = Piece(tessellation.cylinder(), placed((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
     tip = Piece(tessellation.cone(), placed((0.0, 0.0, -0.5 * head), np.eye(3), (2.8 * radius, 2.8 * radius, head)))
     return ((shaft, STRETCHED), (tip, AT_TIP))
 
 
 def _frames(scene: Scene) -> Iterator[Item]:
-    """The axes of the parts that ask for them; those of all parts if none does."""
+    """The axes of the parts that request them; those of all parts if none does."""
     parts = [part for part in scene.parts if isinstance(part, Part)]
     length = AXIS_LENGTH * scene.size
     radius = 0.03 * length
@@ -180,7 +180,7 @@ def _frames(scene: Scene) -> Iterator[Item]:
 
 
 def _towards(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quaternions (nt, 4) that take z to the vectors (3, nt), turning as little as they can, and their lengths."""
+    """Quaternions (nt, 4) that rotate z to the vectors (3, nt) with minimal change over time, and their lengths."""
     length = np.linalg.norm(vectors, axis=0)
     before = np.array([0.0, 0.0, 1.0])
     frame = np.eye(3)
@@ -194,6 +194,6 @@ def _towards(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _carried(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The rotation by the shortest way that takes one unit vector to another."""
+    """The rotation by the smallest angle that maps one unit vector to another."""
     basis = turned_to(old)
     return basis @ turned_to(basis.T @ new) @ basis.T

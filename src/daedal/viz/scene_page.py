@@ -1,4 +1,4 @@
-"""A scene in space as a page to play, with three.js in it."""
+"""A scene in space as an interactive page, with three.js included."""
 
 import base64
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from daedal.viz.scene_parts import Part
 from daedal.viz.svg_plot import series_svg
 from daedal.viz.tessellation import Triangles
 
-MOST = 2000  # frames
-RATE = 60.0  # frames of a second
-LARGEST = 500_000  # numbers that follow the time; more and the frames become fewer
+MOST = 2000  # number of frames
+RATE = 60.0  # frames per second
+LARGEST = 500_000  # time-dependent numbers; with more, the number of frames is reduced
 _FRAME_HEIGHT = 620  # pixels, in a notebook
 
 
@@ -35,12 +35,12 @@ def scene_page(scene: Scene, seconds: float | None = None) -> str:
 
 
 def scene_frame(scene: Scene) -> str:
-    """The page as a frame of another one, for notebooks."""
+    """The page in an iframe, for notebooks."""
     return framed(scene_page(scene), scene.title or "scene", _FRAME_HEIGHT)
 
 
 def scene_element(scene: Scene, seconds: float | None, label: str) -> str:
-    """The element that the scripts of the player bring to life."""
+    """HTML element that the player's scripts initialise."""
     from markupsafe import Markup
 
     plots = [(plot, Markup(series_svg(scene.t, plot.series, plot.title))) for plot in scene.plots]
@@ -48,7 +48,7 @@ def scene_element(scene: Scene, seconds: float | None, label: str) -> str:
 
 
 def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
-    """What the player needs; arrays are 32 bit numbers in base64, those that do not change have one row."""
+    """Data of the player; arrays are 32 bit numbers in base64, constant ones have one row."""
     shown = playing_time(scene.t, seconds) if scene.t.size > 1 else 1.0
     scene = scene.resampled(frame_times(scene, shown))
     tables = _Tables()
@@ -79,7 +79,7 @@ def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
 
 
 def frame_times(scene: Scene, seconds: float) -> np.ndarray:
-    """Evenly spaced times: those of the scene if they are, else as many as a smooth motion takes."""
+    """Evenly spaced times: those of the scene if they are, otherwise as many as a smooth motion needs."""
     n = scene.t.size
     members = (*scene.parts, *scene.traces, *scene.arrows)
     follow = sum(
@@ -96,7 +96,7 @@ def frame_times(scene: Scene, seconds: float) -> np.ndarray:
 
 
 class _Tables:
-    """What several items share is written once: triangles, sets of pieces, arrays; by what they are, their numbers."""
+    """Deduplicated tables shared by items: triangles, sets of pieces, arrays; maps content to indices."""
 
     def __init__(self) -> None:
         self.meshes: dict[Triangles, int] = {}
@@ -114,7 +114,7 @@ class _Tables:
         return self.looks.setdefault(look, len(self.looks))
 
     def array(self, rows: np.ndarray) -> int:
-        """An array with time first; one row if it does not change."""
+        """An array with time first; one row if it is constant."""
         constant = len(rows) > 1 and np.all(rows == rows[0])
         return self.arrays.setdefault(_floats(rows[:1] if constant else rows), len(self.arrays))
 
@@ -168,13 +168,14 @@ def solution_scene(
     seconds: float | None = None,
     title: str = "",
 ) -> Scene:
-    """The scene that `drawing` makes of times (nt,) and states (n, nt), evenly spread, earliest first."""
+    """The scene created by `drawing` for evenly spaced times (nt,) and states (n, nt), earliest first."""
     t = np.array(sorted(interval(sol, t_span)))
     smooth = int(np.clip(round(RATE * playing_time(t, seconds)), FEWEST, MOST))
     t = np.linspace(t[0], t[1], smooth if frames is None else checked_frames(frames))
     scene = drawing(t, coordinates(sol, t))
     if not isinstance(scene, Scene):
         raise daedal.InvalidProblemError(
-            f"the drawing returned {type(scene).__name__}; a function (t, q) -> daedal.viz.Scene draws in space"
+            f"the drawing returned {type(scene).__name__}; for a motion in space it must be a function (t, q) "
+            "-> daedal.viz.Scene"
         )
     return replace(scene, title=title) if title else scene

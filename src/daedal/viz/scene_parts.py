@@ -1,4 +1,4 @@
-"""What a scene in space is made of: parts, springs, lines, traces, arrows and plots, at the times of the scene."""
+"""Contents of a scene in space: parts, springs, lines, traces, arrows and plots, at the times of the scene."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ import daedal
 from daedal.viz.shapes3d import SolidShape
 from daedal.viz.tessellation import rotation_matrices
 
-_SAMPLES = 60  # times at which the bounds of a part are taken
+_SAMPLES = 60  # number of times at which the bounds of a part are computed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Member:
-    """What all of them share: arrays that follow the time along their last axis, or have one entry there."""
+    """Common base: arrays with time along their last axis, or one entry there if constant."""
 
     kind: ClassVar[str] = ""
     follow: ClassVar[tuple[str, ...]] = ()  # the names of these arrays
@@ -24,23 +24,23 @@ class Member:
 
     @property
     def owner(self) -> str:
-        """How messages call it."""
+        """Name for messages."""
         return f"{self.kind} {self.name!r}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     def counts(self) -> dict[str, int]:
-        """By name of an array, at how many times it is given."""
+        """Number of times of each array, by name."""
         return {name: getattr(self, name).shape[-1] for name in self.follow}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
-        """The same at other times, on straight lines in between."""
+        """The same at other times, interpolated linearly."""
         moved: dict[str, Any] = {name: _between(getattr(self, name), old, new) for name in self.follow}
         return replace(self, **moved)
 
     def cloud(self) -> np.ndarray:
-        """Points (3, n) that hold it."""
+        """Points (3, n) whose convex hull contains it."""
         return np.concatenate([np.moveaxis(getattr(self, name), -2, 0).reshape(3, -1) for name in self.follow], axis=1)
 
     def stays_level(self, axis: int, tolerance: float) -> bool:
@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Part(Member):
-    """A rigid body: shapes in its frame, and where that frame is.
+    """A rigid body: shapes in its frame, and the motion of that frame.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class Part(Member):
     shapes : sequence of shapes
         Of :mod:`daedal.viz`: Box, Cylinder, Sphere, Ellipsoid, Rod, Disc, Gear, Mesh, Plane.
     position : array (3, nt) or (3,)
-        The origin of the frame; three numbers if it does not move.
+        The origin of the frame; three numbers if it is fixed.
     rotation : array (nt, 3, 3) or (3, 3), optional
-        Matrices that take the coordinates of the body to those of the world.
+        Matrices from the coordinates of the body to those of the world.
     color : str, optional
-        Any colour that Matplotlib knows; by default the next one of the palette, or grey if the part never moves.
+        Any Matplotlib colour; by default the next one of the palette, or grey for fixed parts.
     frame : bool
-        Whether its axes are drawn.
+        Whether to draw its axes.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Part(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RodLine(Member):
-    """A rod between two moving points, `start` and `end` (3, nt) or (3,), for one that is no body of its own."""
+    """A rod between two moving points, `start` and `end` (3, nt) or (3,), that is not itself a body."""
 
     kind: ClassVar[str] = "rod"
     follow: ClassVar[tuple[str, ...]] = ("start", "end")
@@ -150,7 +150,7 @@ class RodLine(Member):
 class SpringLine(Member):
     """A coil between two moving points, `start` and `end` (3, nt) or (3,).
 
-    Its radius follows the size of the scene and its coils its mean length, if they are not given.
+    By default its radius follows from the size of the scene and its number of coils from its mean length.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class Line(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace(Member):
-    """The path of a point (3, nt), drawn up to the time that is shown."""
+    """The path of a point (3, nt), drawn up to the current time."""
 
     kind: ClassVar[str] = "trace"
     follow: ClassVar[tuple[str, ...]] = ("points",)
@@ -224,7 +224,7 @@ class Trace(Member):
 class Arrow(Member):
     """A vector (3, nt) at a moving point: a force, a torque, a velocity.
 
-    Arrows with the same `unit` have one scale, at which the longest of them is about a quarter of the picture.
+    Arrows with the same `unit` have one scale, at which the longest is about a quarter of the picture.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class Arrow(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot:
-    """Curves over time beside the picture: by label, values (nt,).
+    """Curves over time next to the picture: by label, values (nt,).
 
     Examples
     --------
@@ -280,7 +280,7 @@ class Plot:
         return f"plot {self.title!r}"
 
     def counts(self) -> dict[str, int]:
-        """By label, at how many times a curve is given."""
+        """Number of times of each curve, by label."""
         return {repr(label): values.size for label, values in self.series.items()}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
@@ -289,7 +289,7 @@ class Plot:
 
 
 def _between(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Values along the last axis at other times, on straight lines; what has one entry there does not change."""
+    """Linear interpolation along the last axis to other times; arrays with one entry there are unchanged."""
     if array.shape[-1] == 1:
         return array
     rows = array.reshape(-1, old.size)
@@ -300,7 +300,7 @@ def _between(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def _set(member: Any, **values: Any) -> None:
-    """Put checked values into a frozen dataclass while it is made."""
+    """Set validated values in a frozen dataclass during initialisation."""
     for name, value in values.items():
         object.__setattr__(member, name, value)
 
@@ -322,7 +322,7 @@ def _finite(value: Any, owner: str, name: str) -> np.ndarray:
 
 
 def _points(value: Any, owner: str, name: str) -> np.ndarray:
-    """Positions (3, nt); (3, 1) for a point that does not move."""
+    """Positions (3, nt); (3, 1) for a fixed point."""
     array = _finite(value, owner, name)
     if array.shape == (3,):
         return array[:, None]
@@ -340,4 +340,4 @@ def _color(value: str | None, owner: str) -> str | None:
     try:
         return to_hex(value)
     except ValueError:
-        raise daedal.InvalidProblemError(f"{owner}: color={value!r} is not a colour that Matplotlib knows") from None
+        raise daedal.InvalidProblemError(f"{owner}: color={value!r} is not a Matplotlib colour") from None

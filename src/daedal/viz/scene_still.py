@@ -19,20 +19,20 @@ from daedal.viz.scene_parts import Part
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CHUNK = 1_000_000  # points of bounding boxes that are looked at together
+_CHUNK = 1_000_000  # number of points of bounding boxes processed together
 
 
 def visible(corners: np.ndarray, height: int, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is seen of triangles with corners (m, 3, 3): x to the right, y downwards, and depth, greater when nearer.
+    """Rasterise triangles with corners (m, 3, 3): x to the right, y downwards, and depth, larger for nearer points.
 
     Returns
     -------
     points : array (n,)
-        The points of the picture that are covered, as numbers into a flat (height, width) array.
+        Covered pixels, as indices into a flat (height, width) array.
     triangles : array (n,)
-        Which triangle is seen there.
+        The visible triangle of each.
     weights : array (n, 3)
-        Where in it, as weights of the corners.
+        Barycentric coordinates.
     """
     depth = np.full(height * width, -np.inf)
     owner = np.full(height * width, -1)
@@ -52,7 +52,7 @@ def visible(corners: np.ndarray, height: int, width: int) -> tuple[np.ndarray, n
         local, point = local[inside], (y * width + x)[inside]
         z = _at(planes[:, 2, group], local, x[inside], y[inside])
         nearer = np.flatnonzero(z > depth[point])
-        nearer = nearer[np.argsort(z[nearer], kind="stable")]  # the nearest is written last
+        nearer = nearer[np.argsort(z[nearer], kind="stable")]  # written last: the nearest
         depth[point[nearer]], owner[point[nearer]] = z[nearer], group[local[nearer]]
     points = np.flatnonzero(owner >= 0)
     seen = owner[points]
@@ -66,10 +66,10 @@ def _at(plane: np.ndarray, triangle: np.ndarray, x: np.ndarray, y: np.ndarray) -
 
 
 def _planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of the second and third corner and the depth as linear functions of the place, (3, 3, m).
+    """Weights of the second and third corner and the depth as linear functions of the position, (3, 3, m).
 
-    The first axis are the constant and the factors of x and y, where x and y count points of the picture, whose middles
-    lie half a point further. The second value says which triangles are seen from their edge.
+    The first axis holds the constant and the factors of x and y, in pixels, whose centres are offset by half. The
+    second result marks triangles seen edge-on.
     """
     a, b, c = (corners[:, k] for k in range(3))
     u, v = b - a, c - a
@@ -84,29 +84,29 @@ def _planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([constant[None], slopes]), flat
 
 
-# --- a scene at one time as a picture: triangles with light on them, their shadow, and a grid behind ------------------
+# --- a scene at one time as a picture: lit triangles, their shadow, and a grid behind ---------------------------------
 
-_FINER = 2  # so many points of the computed picture, in each direction, make one of the result
+_FINER = 2  # supersampling factor in each direction
 _FIELD = np.radians(30.0)
 _MARGIN = 1.16
-_LINE_WIDTHS = {"trace": 0.0028, "line": 0.0045}  # of the width of the picture
+_LINE_WIDTHS = {"trace": 0.0028, "line": 0.0045}  # relative to the width of the picture
 _PAGE_COLOURS = {"red": COLOURS[2], "green": "#2b8a79", "purple": COLOURS[5], "ink": INK}
 _GRID, _SHADOW = np.array([0.80, 0.82, 0.85]), 0.22
 
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """Rows of `axes`: to the right, upwards, to the eye. `distance` is infinite for a view without perspective."""
+    """Rows of `axes`: to the right, upwards, to the eye. `distance` is infinite for an orthographic view."""
 
     centre: np.ndarray
     axes: np.ndarray
     distance: float
-    scale: float  # points of the picture for a unit of length at the centre
+    scale: float  # pixels per unit of length at the centre
     height: int
     width: int
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Points (n, 3) of the world as x, y and depth in the picture."""
+        """Project points (n, 3) of the world to x, y and depth in the picture."""
         x, y, z = ((points - self.centre) @ self.axes.T).T
         near = 1.0 / (1.0 - z / self.distance)
         depth = z if np.isinf(self.distance) else near
@@ -115,7 +115,7 @@ class Camera:
         )
 
     def on_plane(self, plane: Backdrop) -> np.ndarray:
-        """Where the rays through the points of the picture meet a plane, (height * width, 3); nan where they do not."""
+        """Intersection of the rays through the pixels with a plane, (height * width, 3); NaN if there is none."""
         rows, columns = np.indices((self.height, self.width)).reshape(2, -1)
         x = (columns + 0.5 - 0.5 * self.width) / self.scale
         y = (0.5 * self.height - rows - 0.5) / self.scale
@@ -131,7 +131,7 @@ class Camera:
 
 
 def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camera:
-    """The whole scene fills the picture; an eye on an axis sees without perspective."""
+    """A camera for which the scene fills the picture; views along an axis are orthographic."""
     low, high = scene.bounds
     axes = camera_axes(scene, eye)
     corners = np.array(np.meshgrid(*np.stack([low, high], axis=1))).reshape(3, -1).T - 0.5 * (low + high)
@@ -147,7 +147,7 @@ def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camer
 
 
 def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arrows: bool = True) -> np.ndarray:
-    """Red, green and blue (height, width, 3) between 0 and 1 at the time number k."""
+    """Red, green and blue (height, width, 3) between 0 and 1 at time index k."""
     camera = make_camera(scene, eye, _FINER * height, _FINER * width)
     kinds = {"part", "rod", "spring"} | ({"arrow"} if arrows else set())
     if any(getattr(part, "frame", False) for part in scene.parts):
@@ -174,13 +174,13 @@ def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arro
 
 
 def _areas(corners: np.ndarray) -> np.ndarray:
-    """Twice the areas of triangles in the picture, positive where the corners follow each other from x to y."""
+    """Twice the signed areas of triangles in the picture, positive for corners in the order from x to y."""
     u, v = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     return u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
 
 
 def _surfaces(shown: Iterable[Item], k: int, size: float) -> tuple[np.ndarray, ...]:
-    """Vertices, normals and faces of items at the time number k; of the faces their colours and if they are closed."""
+    """Vertices, normals and faces of items at time index k; for the faces their colours and whether they are closed."""
     from matplotlib.colors import to_rgb
 
     none = np.empty((0, 3))
@@ -223,11 +223,11 @@ def _ribbons(lines: Iterable[Curve], k: int, camera: Camera) -> tuple[np.ndarray
     return np.concatenate(corners), np.concatenate(colours)
 
 
-# --- light ------------------------------------------------------------------------------------------------------------
+# --- lighting ---------------------------------------------------------------------------------------------------------
 
 
 def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
-    """The direction to the light: from above, left of the eye; from the eye where the scene is seen straight on."""
+    """Direction to the light: from above, left of the eye; from the eye in frontal views."""
     behind = backdrop(scene)
     up = np.eye(3)["xyz".index(scene.up)]
     to = behind.normal
@@ -237,7 +237,7 @@ def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
 
 
 def _lit(normal: np.ndarray, colour: np.ndarray, light: np.ndarray, axes: np.ndarray, up: str) -> np.ndarray:
-    """Sky and ground, a light, some from the eye, and a gleam, on surfaces that are seen from both sides."""
+    """Shading with sky, ground, a light, some from the eye, and a highlight, for two-sided surfaces."""
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
     normal = np.where((normal @ axes[2] < 0.0)[:, None], -normal, normal)
     sky = 0.5 + 0.5 * normal[:, "xyz".index(up)]
@@ -248,7 +248,7 @@ def _lit(normal: np.ndarray, colour: np.ndarray, light: np.ndarray, axes: np.nda
 
 
 def _ground(scene: Scene, camera: Camera, corners: np.ndarray, light: np.ndarray) -> np.ndarray:
-    """White, with a grid that fades and the shadow of the triangles, (height * width, 3)."""
+    """White background with a fading grid and the shadow of the triangles, (height * width, 3)."""
     from scipy.ndimage import gaussian_filter, map_coordinates
 
     plane = backdrop(scene)
@@ -275,7 +275,7 @@ def _ground(scene: Scene, camera: Camera, corners: np.ndarray, light: np.ndarray
 
 
 def _near_line(coordinate: np.ndarray, spacing: float, camera: Camera) -> np.ndarray:
-    """How much of a point of the picture lies on a line of the grid, between 0 and 1."""
+    """Coverage of a pixel by a grid line, between 0 and 1."""
     grid = coordinate.reshape(camera.height, camera.width)
     with np.errstate(invalid="ignore"):
         width = np.hypot(*np.gradient(grid)).ravel()
@@ -285,7 +285,7 @@ def _near_line(coordinate: np.ndarray, spacing: float, camera: Camera) -> np.nda
 
 # --- stills of a scene for print, and its motion as a GIF -------------------------------------------------------------
 
-_WIDTHS = (5.0, 7.0)  # inches, of a figure with one picture and with more
+_WIDTHS = (5.0, 7.0)  # inches, for figures with one picture and with several
 _DPI, _SHAPE = 200, 0.75  # height over width of a picture
 _GIF_WIDTH, _GIF_FRAMES, _GIF_MOST = 480, 80, 400
 
@@ -311,7 +311,7 @@ def stills(
     inches = _WIDTHS[min(t.size, 2) - 1]
     width = round(_DPI * inches / columns)
     height = round(_SHAPE * width)
-    everything = np.union1d(scene.t, t) if scene.t.size > 1 else scene.t  # traces need the times before
+    everything = np.union1d(scene.t, t) if scene.t.size > 1 else scene.t  # traces need the earlier times
     whole = scene.resampled(everything)
     with new_figure((inches, rows * (_SHAPE * inches / columns + 0.22)), False, path, scene.title) as figure:
         for number, time in enumerate(t):

@@ -1,4 +1,4 @@
-"""Shapes of bodies in space, in the frame of the body; what draws them gets them as triangles."""
+"""Shapes of bodies in space, in the frame of the body; converted to triangles for drawing."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,15 +12,15 @@ from daedal.viz.tessellation import Triangles, Vector, placed, rotation_matrices
 
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-SLIM = 0.012  # of the size of the scene: the radius of a rod that does not say its own
+SLIM = 0.012  # relative to the size of the scene: default radius of a rod
 _AROUND = np.array([p for p in np.ndindex(3, 3, 3) if p != (1, 1, 1)]) - 1.0
-_AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions that show how far a ball reaches
+_AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions for the extent of a ball
 _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles placed in the frame of a body by a matrix (3, 4); a colour of its own, or that of the body."""
+    """Triangles placed in the frame of a body by a matrix (3, 4); with a separate colour, or that of the body."""
 
     triangles: Triangles
     matrix: np.ndarray
@@ -29,7 +29,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class SolidShape:
-    """What all shapes have: `pieces` to be drawn and `corners`, points (n, 3) that hold them."""
+    """Common base of all shapes: `pieces` to draw and `corners`, points (n, 3) whose hull contains them."""
 
     def pieces(self, size: float) -> list[Piece]:
         """The triangles, for a scene of this size."""
@@ -42,7 +42,7 @@ class SolidShape:
 
 @dataclass(frozen=True, eq=False)
 class Box(SolidShape):
-    """A cuboid with edges of lengths `size` about `offset`, turned by `rotation` (3, 3).
+    """A cuboid with edges of lengths `size` about `offset`, rotated by `rotation` (3, 3).
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Sphere(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(SolidShape):
-    """An ellipsoid with the semi-axes `radii` about `offset`, turned by `rotation` (3, 3)."""
+    """An ellipsoid with the semi-axes `radii` about `offset`, rotated by `rotation` (3, 3)."""
 
     radii: Vector
     offset: Vector = ORIGIN
@@ -135,7 +135,7 @@ class Cylinder(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Rod(SolidShape):
-    """A link between two points of a body, with knuckles at its ends. Its radius follows the scene if none is given."""
+    """A link between two points of a body, with knuckles at its ends. By default its radius follows from the scene."""
 
     start: Vector
     end: Vector
@@ -162,7 +162,7 @@ class Rod(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Disc(SolidShape):
-    """A flywheel about `offset`: a rim, a thinner web with bolts that show how it turns, and a hub."""
+    """A flywheel about `offset`: a rim, a thinner web with bolts that make its rotation visible, and a hub."""
 
     radius: float
     thickness: float
@@ -188,8 +188,8 @@ class Disc(SolidShape):
 class Gear(SolidShape):
     """A spur gear with this pitch radius.
 
-    The middle of its first tooth lies at the angle `phase` from the x axis, for a gear whose axis is z; gears about
-    other axes are turned from there by the shortest way.
+    The centre of its first tooth is at the angle `phase` from the x axis if the axis is z; for other axes it is rotated
+    from there by the smallest angle.
     """
 
     radius: float
@@ -219,9 +219,9 @@ class Gear(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Plane(SolidShape):
-    """A square with edges of length `size` about `offset`: a floor or a wall. It does not widen the view.
+    """A square with edges of length `size` about `offset`: a floor or a wall. It does not extend the view.
 
-    In a scene in space the first one that is level and at rest is the floor, drawn as a grid without end.
+    In a scene in space the first one that is level and at rest is the floor, drawn as an infinite grid.
     """
 
     size: float
@@ -251,9 +251,9 @@ class Plane(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Mesh(SolidShape):
-    """Triangles of your own: vertices (n, 3) and faces (m, 3), numbers of vertices counterclockwise from outside.
+    """User-defined triangles: vertices (n, 3) and faces (m, 3), indices of vertices counterclockwise from outside.
 
-    Faces are flat; with `smooth` those that share a vertex meet there smoothly.
+    Faces are flat; with `smooth`, those that share a vertex have common normals there.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The plots of a solution, and of a run through modes."""
+"""Plots of solutions, with or without modes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # inches
 
-_MOST_ORDERS = 7  # up to which each has a tick; those of Radau are 5, 9 and 13
+_MOST_ORDERS = 7  # number up to which every order has a tick; those of Radau are 5, 9 and 13
 
 
 def plot_solution(
@@ -70,41 +70,42 @@ def plot_solution(
 ) -> Figure:
     """Plot a solution over time, with its events and with step size and order of the integrator.
 
-    What is shown follows from the class of the problem. Of a mechanical system: positions, velocities, multipliers and,
-    on a logarithmic axis, how far the constraints were violated before the output was projected. Of a second-order DAE:
-    positions, velocities, multipliers. Of a semi-explicit DAE: states, algebraic variables. Curves come from the dense
-    output where it was kept, so they are smooth between the steps.
+    The content depends on the problem class. For a mechanical system: positions, velocities, multipliers and, on a
+    logarithmic axis, the constraint residuals before projection. For a second-order DAE: positions, velocities,
+    multipliers. For a semi-explicit DAE: states, algebraic variables. Curves use the dense output if it was kept, so
+    they are smooth between steps.
 
     Parameters
     ----------
     sol : daedal.Solution
         What to plot.
     variables : str, int or sequence of them, optional
-        Names or row numbers, as a list or one after the other: ``sol.plot("x", "y")``. Whatever ``sol[name]`` gives can
-        be named: derivatives, energies, multipliers such as ``"lambda_rod"`` for the constraint ``"rod"``. All
-        variables by default; of more than eight of a kind a handful, evenly spread over those that change and differ.
+        Names or row indices, as a list or as separate arguments: ``sol.plot("x", "y")``. All names that ``sol[name]``
+        accepts are possible: derivatives, energies, multipliers such as ``"lambda_rod"`` for the constraint ``"rod"``.
+        By default all variables; if there are more than eight of a kind, a selection, evenly spread over those that
+        change and differ.
     factors : dict, optional
-        Factors by name with which variables are multiplied; the labels say so. ``180 / pi`` is labelled as degrees.
+        Factors for variables, by name; labels include them. ``180 / pi`` is labelled as degrees.
     panels : {"auto", "one", "each"}
-        Variables of similar size share a panel; or all in one; or one for each.
+        Variables of similar size share a panel; or all in one; or one panel each.
     xscale : {"auto", "linear", "log"}
-        The time axis; by default logarithmic when the steps say that the solution lives on many time scales.
+        The time axis; by default logarithmic if the steps indicate many time scales.
     yscale : {"linear", "log", "symlog"}
-        The axes of the variables.
+        Scale of the vertical axes.
     xlabel, title : str, optional
-        Name of the time axis (with its unit, if there is one); heading of the figure.
+        Name of the time axis (with its unit, if any); heading of the figure.
     multipliers, drift : bool, optional
-        Add panels with the multipliers of a mechanical system and with the residuals of its constraints before
-        projection. By default if no `variables` are chosen.
+        Add panels with the multipliers of a mechanical system and with its constraint residuals before projection. By
+        default if no `variables` are selected.
     steps : bool, optional
-        Add panels with step size and order (if it changes). By default if they were recorded and were not constant.
+        Add panels with step size and order (if it changes). By default if they were recorded and varied.
     events : bool
         Mark the events.
     save : path, optional
-        Write the figure to this file; the ending decides the format.
+        File to write; the suffix determines the format.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure, so that ``plt.show()`` opens it. Without, it is freed as
-        soon as it is no longer used.
+        Whether to create the figure with ``matplotlib.pyplot``, so that ``plt.show()`` opens it. Otherwise it is freed
+        when no longer used.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def plot_solution(
     check_choice("xscale", xscale, ("auto", "linear", "log"))
     check_choice("yscale", yscale, ("linear", "log", "symlog"))
     if sol.t.size == 0:
-        raise daedal.InvalidProblemError("the solution holds no points; there is nothing to plot")
+        raise daedal.InvalidProblemError("the solution has no points; there is nothing to plot")
     if xscale == "auto":
         xscale = time_scale(sol.t)
     if xscale == "log" and not np.any(sol.t > 0.0):
@@ -174,7 +175,7 @@ def plot_solution(
 
 
 def _cut(blocks: list[CurveGroup]) -> list[CurveGroup]:
-    """The blocks from where a logarithmic axis begins: where something is first seen to change."""
+    """The blocks restricted to a logarithmic axis, which begins where something first changes visibly."""
     begin = min(np.min(block.t[logarithmic_part(block.t, block.curves)]) for block in blocks if block.kind != "drift")
     return [CurveGroup(b.kind, b.names, b.t[b.t >= begin], b.curves[:, b.t >= begin]) for b in blocks]
 
@@ -198,7 +199,7 @@ def _draw_steps(sol: daedal.Solution, step_axes: Axes) -> None:
 
 
 def _within(sol: daedal.Solution, t: np.ndarray) -> np.ndarray:
-    """Ends of steps, none behind the end of the run: a terminal event lies inside the last step."""
+    """Ends of steps up to the end of the run: a terminal event lies inside the last step."""
     return np.minimum(t, sol.t[-1]) if sol.t[-1] >= sol.t[0] else np.maximum(t, sol.t[-1])
 
 
@@ -213,7 +214,7 @@ def _draw_order(sol: daedal.Solution, order_axes: Axes) -> None:
 
 
 def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
-    """Scale the axis to the steps one can see: the first ones, shorter by many decades, would only squeeze them."""
+    """Limit the axis to visible steps: the first ones, shorter by many decades, would compress it."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     assert sol.history is not None
@@ -224,17 +225,17 @@ def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
     shown = np.abs(sol.history.h)[(sol.history.t >= left) & (sol.history.t <= right)]
     if shown.size:
         low, high = 0.5 * shown.min(), 2.0 * shown.max()
-        if high < 100.0 * low:  # two powers of ten to read the axis by
+        if high < 100.0 * low:  # at least two powers of ten for readability
             low, high = 10.0 ** np.floor(np.log10(shown.min())), 10.0 ** np.ceil(np.log10(shown.max()) + 1e-9)
         step_axes.set_ylim(low, high)
     step_axes.yaxis.set_major_locator(LogLocator(numticks=5))
     step_axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-# --- the plot of a run through modes: the variables with event marks, and below them the modes over time --------------
+# --- runs through modes: variables with event marks, and the modes over time below ------------------------------------
 
 _STATES = {"closed": LINES[0][0], "stick": LINES[0][0], "slip": LINES[1][0]}  # of contacts
-_STRIP, _LANE = 0.35, 0.22  # inches: the panel of the modes, and what each of them adds
+_STRIP, _LANE = 0.35, 0.22  # inches: height of the mode panel, and of each mode in it
 
 
 def plot_hybrid(
@@ -250,33 +251,32 @@ def plot_hybrid(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot the variables of a run through modes, with marks at the events, and the modes over time.
+    """Plot the variables of a run through modes, with marks at events, and the modes over time.
 
-    Positions, velocities and other states have panels of their own, and so have the multipliers of the constraints, in
-    the modes that have them: the forces of contacts and joints. Curves are broken where a transition makes them jump.
+    Positions, velocities and other states have separate panels, and so have the multipliers of the constraints in the
+    modes that have them: forces of contacts and joints. Curves are interrupted at jumps.
 
     Parameters
     ----------
     sol : daedal.HybridSolution
         What to plot.
     variables : str, int or sequence of them, optional
-        Names or row numbers of ``sol.y``, as a list or one after the other: ``sol.plot("x", "y")``; also other names
-        that ``sol[name]`` knows.
+        Names or row indices of ``sol.y``, as a list or as separate arguments: ``sol.plot("x", "y")``; also other names
+        that ``sol[name]`` accepts.
     panels : {"auto", "one", "each"}
-        Variables of similar size share a panel; or all in one; or one for each.
+        Variables of similar size share a panel; or all in one; or one panel each.
     xlabel, title : str, optional
         Name of the time axis; heading of the figure.
     multipliers : bool, optional
-        Add panels with the multipliers of the modes that are mechanical systems. By default if no `variables` are
-        chosen.
+        Add panels with the multipliers of mechanical modes. By default if no `variables` are selected.
     events : bool
         Mark the events.
     modes : bool, optional
-        Add a panel with the modes. By default if the run went through more than one.
+        Add a panel with the modes. By default if the run has more than one.
     save : path, optional
-        Write the figure to this file; the ending decides the format.
+        File to write; the suffix determines the format.
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def plot_hybrid(
     """
     check_choice("panels", panels, ("auto", "one", "each"))
     if sol.t.size == 0:
-        raise daedal.InvalidProblemError("the solution holds no points; there is nothing to plot")
+        raise daedal.InvalidProblemError("the solution has no points; there is nothing to plot")
     view: Any = sol
     blocks, left_out = [], []
     wanted = wishes(variables, further)
@@ -321,14 +321,14 @@ def plot_hybrid(
 def plot_modes(
     sol: daedal.HybridSolution, *, xlabel: str = "t", title: str | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot the modes of a run over time, one lane for each; of contacts, one lane for each contact.
+    """Plot the modes of a run over time, with a lane for each; for contacts, a lane for each contact.
 
     Parameters
     ----------
     sol : daedal.HybridSolution
     xlabel, title : str, optional
     pyplot : bool
-        Whether ``matplotlib.pyplot`` is to know the figure.
+        Whether to create the figure with ``matplotlib.pyplot``.
 
     Returns
     -------
@@ -342,13 +342,13 @@ def plot_modes(
 
 
 def _visited(sol: daedal.HybridSolution) -> list[int]:
-    """The modes of the run, in the order in which they were declared."""
+    """The modes of the run, in order of declaration."""
     found = {sol.modes.index(segment.mode) for segment in sol.segments} | set(sol.mode_index.tolist())
     return sorted(found)
 
 
 def _stretches(sol: daedal.HybridSolution) -> list[tuple[int, float, float]]:
-    """(mode, begin, end), neighbours with the same mode joined."""
+    """(mode, begin, end), with consecutive arcs of the same mode joined."""
     if sol.segments:
         pieces = [(sol.modes.index(s.mode), s.t0, s.t1) for s in sol.segments]
     else:
@@ -364,13 +364,13 @@ def _stretches(sol: daedal.HybridSolution) -> list[tuple[int, float, float]]:
 
 
 def _strip_height(sol: daedal.HybridSolution) -> float:
-    """In inches: that of the panel with modes, or with what contacts do."""
+    """Height in inches of the panel with modes or contact states."""
     lanes = sol.contact_lanes
     return _STRIP + _LANE * (len(lanes) + 1 if lanes else len(_visited(sol)))
 
 
 def _draw_contacts(lanes: dict[str, list[tuple[float, float, str]]], axes: Axes) -> None:
-    """One lane for each contact, coloured by what it does, with a legend above."""
+    """One lane for each contact, coloured by its state, with a legend above."""
     for lane, stretches in enumerate(lanes.values()):
         for state, colour in _STATES.items():
             bars = [(begin, end - begin) for begin, end, found in stretches if found.rstrip("+-") == state]

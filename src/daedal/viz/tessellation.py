@@ -1,4 +1,4 @@
-"""Triangles of the solids that pictures in space are made of, each of unit size and made once."""
+"""Triangles of basic solids, of unit size and computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ Vector = Sequence[float] | np.ndarray
 
 
 def placed(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
-    """The matrix (3, 4) that scales, then turns, then moves."""
+    """The matrix (3, 4) that scales, then rotates, then translates."""
     return np.column_stack([rotation * np.asarray(scale, dtype=float), np.asarray(offset, dtype=float)])
 
 
 def turned_to(direction: np.ndarray) -> np.ndarray:
-    """The rotation by the shortest way that takes z to a direction (3,)."""
+    """The rotation by the smallest angle that maps z to a direction (3,)."""
     z = direction / np.linalg.norm(direction)
     if z[2] < -1.0 + 1e-12:
         return np.diag([1.0, -1.0, -1.0])
@@ -41,21 +41,21 @@ def rotation_matrices(value: Any, owner: str, tolerance: float = 1e-6) -> np.nda
         k = int(np.argmin(np.atleast_1d(proper)))
         at = f" number {k}" if matrices.ndim > 2 else ""
         why = "its determinant is -1" if np.atleast_1d(gap)[k] <= tolerance else "its columns are not orthonormal"
-        raise daedal.InvalidProblemError(f"{owner}: rotation{at} is no rotation matrix; {why}")
+        raise daedal.InvalidProblemError(f"{owner}: rotation{at} is not a rotation matrix; {why}")
     return matrices
 
 
-# --- triangles of the solids that pictures in space are made of, each of unit size and made once ----------------------
+# --- solids -----------------------------------------------------------------------------------------------------------
 
-ROUND = 40  # corners of a circle
+ROUND = 40  # vertices of a circle
 
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
     """A surface: vertices (n, 3) and faces (m, 3), counterclockwise seen from outside.
 
-    Faces that share a vertex meet there smoothly; at an edge that is seen each side has vertices of its own. Of a
-    `closed` surface nobody sees the inner side.
+    Faces that share a vertex have common normals there; at visible edges each side has separate vertices. The inner
+    side of a `closed` surface is invisible.
     """
 
     vertices: np.ndarray
@@ -64,7 +64,7 @@ class Triangles:
 
     @cached_property
     def normals(self) -> np.ndarray:
-        """Unit normals at the vertices, means of those of their faces weighted with the areas."""
+        """Unit normals at the vertices, area-weighted means of those of their faces."""
         a, b, c = (self.vertices[self.faces[:, k]] for k in range(3))
         areas = np.cross(b - a, c - a)
         sums = np.zeros_like(self.vertices)
@@ -82,7 +82,7 @@ def _joined(parts: list[Triangles]) -> Triangles:
 
 
 def _strip(first: np.ndarray, second: np.ndarray, sharp: bool = False) -> Triangles:
-    """The band between two closed lines with as many points each; `sharp` gives every quadrangle its own corners."""
+    """The band between two closed lines with equally many points; `sharp` gives every quadrangle separate vertices."""
     n = len(first)
     if sharp:
         corners = np.stack([first, np.roll(first, -1, 0), np.roll(second, -1, 0), second], axis=1).reshape(-1, 3)
@@ -136,7 +136,7 @@ def sphere(rows: int = 13, columns: int = 24) -> Triangles:
     vertices = np.concatenate(circles)
     bands = [_strip(lower, upper).faces for upper, lower in pairwise(circles)]
     faces = []
-    for row, band in enumerate(bands):  # of a band the first line is the lower one
+    for row, band in enumerate(bands):  # of two consecutive bands, the first one is lower
         faces.append(np.where(band < columns, band + (row + 1) * columns, band - columns + row * columns))
     return Triangles(vertices, np.concatenate(faces))
 
@@ -146,7 +146,7 @@ def ring(inner: float, teeth: int = 0, phase: float = 0.0) -> Triangles:
     """A ring of length 1 along z between the radii `inner` and 1, or a gear with pitch radius 1 and `teeth` teeth.
 
     The teeth have the addendum m and the dedendum 1.25 m for the module m = 2/teeth, and straight flanks at 20 degrees
-    to the radius, as a rack has them. The middle of the first tooth lies at the angle `phase`.
+    to the radius, like a rack. The centre of the first tooth is at the angle `phase`.
     """
     if not teeth:
         angle, radius = 2.0 * np.pi * np.arange(ROUND) / ROUND, np.ones(ROUND)
@@ -178,7 +178,7 @@ def ring(inner: float, teeth: int = 0, phase: float = 0.0) -> Triangles:
 def coil(turns: int, slenderness: float) -> Triangles:
     """A helix of radius 1 from z = 0 to z = 1 with straight ends on the axis, for springs.
 
-    The wire is round where the spring is `slenderness` times as long as its radius.
+    The wire is round if the spring is `slenderness` times as long as its radius.
     """
     wire, sides, per_turn = 0.13, 6, 16
     count = turns * per_turn + 1
@@ -201,12 +201,12 @@ def coil(turns: int, slenderness: float) -> Triangles:
 
 
 def coarser(triangles: Triangles) -> Triangles:
-    """Fewer triangles for one of thousands of balls and rods; anything else as it is."""
+    """Fewer triangles for one of thousands of balls and rods; other objects are unchanged."""
     return {sphere(): sphere(7, 10), cylinder(): cylinder(12)}.get(triangles, triangles)
 
 
 def surface(vertices: np.ndarray, faces: np.ndarray, smooth: bool) -> Triangles:
-    """A user's surface; unless it is smooth each face has vertices of its own."""
+    """A user-defined surface; unless it is smooth, each face has separate vertices."""
     if smooth:
         return Triangles(vertices, faces, False)
     return Triangles(vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3), False)

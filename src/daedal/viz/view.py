@@ -1,4 +1,4 @@
-"""What a figure shows: which variables, which of them together, at which times, on which axes."""
+"""Content of a figure: selection and grouping of variables, times and axes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,38 +9,38 @@ import numpy as np
 import daedal
 from daedal.common.messages import unknown_name
 
-FEW = 8  # so many variables are all shown
-HANDFUL = 6  # so many are picked from a larger number, and so many share a panel
-SMALLEST_SHARE = 0.08  # of the height of a shared panel that each of its variables must fill
-SMOOTH = 800  # points of a curve that looks smooth
+FEW = 8  # number of variables up to which all are shown
+HANDFUL = 6  # number selected from more, and largest number in one panel
+SMALLEST_SHARE = 0.08  # fraction of the height of a shared panel that each of its variables must fill
+SMOOTH = 800  # number of points of a smooth curve
 DRIFT_POINTS = 400
-ROUND_OFF = 1e-16  # residuals below are drawn here
-EXACT = 1e-14  # residuals up to this are not worth a panel
-_MOST_SEGMENTS = 2000  # of a run through modes; of more, the stored points are joined
-_NO_JUMP = 1e-3  # of the range of a curve
+ROUND_OFF = 1e-16  # smaller residuals are drawn at this value
+EXACT = 1e-14  # residuals up to this value need no panel
+_MOST_SEGMENTS = 2000  # of a run through modes; with more, stored points are joined
+_NO_JUMP = 1e-3  # relative to the range of a curve
 
 
 @dataclass(frozen=True)
 class CurveGroup:
-    """Curves of one kind, such as positions or multipliers, that do not share panels with others."""
+    """Curves of one kind, such as positions or multipliers, which do not share panels with others."""
 
-    kind: str  # "" if the problem does not tell kinds apart
+    kind: str  # "" if the problem class has no kinds
     names: list[str]
     t: np.ndarray
     curves: np.ndarray
 
 
-# --- what there is to show --------------------------------------------------------------------------------------------
+# --- available curves -------------------------------------------------------------------------------------------------
 
 
 def blocks_of(
     sol: daedal.Solution, variables: Any, scale: str, multipliers: bool | None, drift: bool | None
 ) -> tuple[list[CurveGroup], str]:
-    """The curves to show, those of the class of the problem without a wish, and a note if some were left out."""
+    """The curves to show, by default those of the problem class, and a note if some were left out."""
     everything = variables is None
     wanted = wishes(variables) or []
     asked = multipliers or any(isinstance(name, str) and name not in sol.names for name in wanted)
-    # Multipliers are computed when they are asked for, so that is done only if they may be shown
+    # Multipliers are computed on access, so only if they may be shown
     known = multiplier_names(sol) if asked or (everything and multipliers is None) else []
     chosen: list[tuple[str, list[int]]] = []
     forces: list[Any] = []
@@ -70,7 +70,7 @@ def blocks_of(
     if others:
         blocks.append(_quantities(sol, others))
     if multipliers and not known:
-        raise daedal.InvalidProblemError("multipliers=True: the solution has no multipliers beside its variables")
+        raise daedal.InvalidProblemError("multipliers=True: the solution has no multipliers besides its variables")
     if forces:
         t, values = sample_multipliers(sol)
         blocks.append(CurveGroup("multipliers", forces, t, values[[known.index(name) for name in forces]]))
@@ -79,26 +79,26 @@ def blocks_of(
     if drift or (drift is None and everything):
         found = drift_over_time(sol)
         if found is not None and not drift and np.all(found.curves <= EXACT):
-            notes.append("no drift beyond round-off")
+            notes.append("drift at round-off level")
         elif found is not None:
             blocks.append(found)
         elif drift:
             raise daedal.InvalidProblemError(
-                "drift=True: there are no residuals of constraints over time. They are known of mechanical systems and "
-                "HessenbergDAE if the unknowns of the formulation begin with the variables"
+                "drift=True: there are no constraint residuals over time. They are available for mechanical "
+                "systems and HessenbergDAE if the unknowns of the formulation start with the variables"
             )
     return blocks, "; ".join(notes)
 
 
 def wishes(variables: Any, further: Sequence[Any] = ()) -> list[Any] | None:
-    """What a user wants to see, given as a list or one behind the other; None for no wish."""
+    """The requested variables, given as a list or as separate arguments; None if there are none."""
     if variables is None and not further:
         return None
     return [*([variables] if isinstance(variables, (str, int, np.integer)) else list(variables or ())), *further]
 
 
 def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
-    """Those of the names that ``sol[name]`` knows beside the variables."""
+    """Names that ``sol[name]`` accepts besides the variables."""
     if all(name in sol.names for name in names if isinstance(name, str)):
         return []
     known = {name for quantity in sol.quantities() for name in quantity.names} - set(sol.names)
@@ -106,7 +106,7 @@ def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
 
 
 def _quantities(sol: Any, names: list[str]) -> CurveGroup:
-    """Quantities by name: from the dense output where points are few, else at the stored points."""
+    """Quantities by name: from the dense output if points are few, otherwise at the stored points."""
     t = None
     if sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
@@ -116,7 +116,7 @@ def _quantities(sol: Any, names: list[str]) -> CurveGroup:
 
 
 def quantity_rows(quantities: Sequence[Any], names: Sequence[str]) -> np.ndarray:
-    """The rows of quantities that have these names."""
+    """The rows of quantities with these names."""
     found: dict[str, np.ndarray] = {}
     for quantity in quantities:
         if wanted := [name for name in quantity.names if name in names and name not in found]:
@@ -126,7 +126,7 @@ def quantity_rows(quantities: Sequence[Any], names: Sequence[str]) -> np.ndarray
 
 
 def kinds_of(sol: Any) -> list[tuple[str, list[int]]]:
-    """The rows of ``sol.y`` by kind, for the classes of problems that tell them apart."""
+    """The rows of ``sol.y`` by kind, for problem classes with kinds."""
     n = sol.y.shape[0]
     kinds: dict[str, Sequence[int]]
     if isinstance(sol, daedal.MechanicalSolution):
@@ -158,7 +158,7 @@ def kinds_of(sol: Any) -> list[tuple[str, list[int]]]:
 
 
 def multiplier_names(sol: Any) -> list[str]:
-    """Names of the rows of ``sol.lam``: those of the constraints, or numbers; none if there are no multipliers."""
+    """Names of the rows of ``sol.lam``: those of the constraints, or indices; empty if there are no multipliers."""
     if not hasattr(sol, "lam"):
         return []
     count = sol.lam.shape[0]
@@ -168,13 +168,13 @@ def multiplier_names(sol: Any) -> list[str]:
 
 
 def _with_few_points(sol: Any) -> np.ndarray:
-    """The stored points and as many in between as make a smooth curve."""
+    """The stored points, refined to make a smooth curve."""
     low, high = sol.dense.interval
     return np.unique(np.concatenate([np.linspace(low, high, SMOOTH // 2), np.clip(sol.t, low, high)]))
 
 
 def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Times and multipliers: from the dense output where points are few, else at the stored points."""
+    """Times and multipliers: from the dense output if points are few, otherwise at the stored points."""
     if isinstance(sol, daedal.MechanicalSolution) and sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
         return t, sol(t).lam
@@ -182,13 +182,13 @@ def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drift_over_time(sol: Any) -> CurveGroup | None:
-    """Largest residuals of the constraints in what the method computed, before any projection; None if not known."""
+    """Largest constraint residuals of the method's results before projection; None if unknown."""
     raw, n = getattr(sol, "raw", None), len(sol.names)
     if raw is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
         return None
     points = np.unique(np.linspace(0, raw.t.size - 1, min(DRIFT_POINTS, raw.t.size)).round().astype(int))
     found = [sol.drift_at(raw.t[k], raw.y[:n, k]) for k in points]
-    if found[0] is None:  # of a solution that was stored
+    if found[0] is None:  # stored solution
         return _stored_drift(sol)
     names = list(found[0])
     curves = np.array([[max(one[name], ROUND_OFF) for one in found] for name in names])
@@ -196,22 +196,22 @@ def drift_over_time(sol: Any) -> CurveGroup | None:
 
 
 def _stored_drift(sol: Any) -> CurveGroup | None:
-    """The same at the output points, if it was stored."""
+    """The same at the output points, if stored."""
     levels = [name for name in sol.drift if not name.endswith("before projection")]
     for quantity in sol.drift_quantities():
         return CurveGroup("drift", levels, sol.t, np.maximum(quantity.rows(), ROUND_OFF))
     return None
 
 
-# --- which of it ------------------------------------------------------------------------------------------------------
+# --- selection --------------------------------------------------------------------------------------------------------
 
 
 def select_variables(
     sol: daedal.Solution, variables: Any = None, among: Sequence[int] | None = None
 ) -> tuple[list[int], str]:
-    """The rows of ``sol.y`` to show, and a note if they are a choice made here.
+    """The rows of ``sol.y`` to show, and a note if they are an automatic selection.
 
-    Without a wish, a handful is picked from many variables, evenly spread over those that change and differ.
+    By default, if there are many variables, a handful is selected, evenly spread over those that change and differ.
     """
     rows = np.arange(sol.y.shape[0]) if among is None else np.array(among)
     n = rows.size
@@ -227,14 +227,14 @@ def select_variables(
 
 
 def _spread(pool: np.ndarray, many: int = FEW) -> list[int]:
-    """The rows themselves if they are few, else a handful of them."""
+    """All rows if they are few, otherwise a handful of them."""
     if pool.size <= many:
         return [int(row) for row in pool]
     return [int(row) for row in pool[np.linspace(0, pool.size - 1, HANDFUL).round().astype(int)]]
 
 
 def _distinct(y: np.ndarray, candidates: int = 200, times: int = 100) -> np.ndarray:
-    """Rows, evenly spread, that change and do not look like one another; all candidates if none changes."""
+    """Evenly spread rows that change and differ from one another; all candidates if none changes."""
     low, high = _extremes(y)
     changing = np.flatnonzero(high - low > _rounding(low, high))
     pool = changing if changing.size else np.arange(y.shape[0])
@@ -263,7 +263,7 @@ def _row(sol: daedal.Solution, variable: Any) -> int:
 
 
 def time_scale(t: np.ndarray) -> str:
-    """``"log"`` if most of the points crowd near a start at 0 over several decades, else ``"linear"``."""
+    """``"log"`` if most points are concentrated near a start at 0 over several decades, otherwise ``"linear"``."""
     positive = t[t > 0.0]
     if positive.size < 20 or t[0] < 0.0 or positive.size < t.size - 1 or t[-1] <= t[0]:
         return "linear"
@@ -272,9 +272,9 @@ def time_scale(t: np.ndarray) -> str:
 
 
 def share_panels(curves: np.ndarray) -> list[list[int]]:
-    """Divide the rows of `curves` into panels such that each curve that changes is clearly seen to do so.
+    """Divide the rows of `curves` into panels in which each change is clearly visible.
 
-    A change too small to be more than rounding, measured by the others, counts as none.
+    Changes at rounding level, judged by the others, are ignored.
     """
     low, high = _extremes(curves)
     ranges = high - low
@@ -295,7 +295,7 @@ def share_panels(curves: np.ndarray) -> list[list[int]]:
 
 
 def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest finite value of each row; 0 where there is none."""
+    """Smallest and largest finite value of each row; 0 if there is none."""
     finite = np.isfinite(curves)
     low = np.min(np.where(finite, curves, np.inf), axis=1)
     high = np.max(np.where(finite, curves, -np.inf), axis=1)
@@ -304,12 +304,12 @@ def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """A change of a variable up to which it counts as constant, seen with its size and with the changes of all."""
+    """Largest change of a variable that counts as rounding, by its size and by the changes of all."""
     return np.maximum(1e-9 * np.maximum(np.abs(low), np.abs(high)), 1e-14 * np.max(high - low))
 
 
 def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of smooth curves: from the dense output if it was kept, else the stored points."""
+    """Times and values of smooth curves: from the dense output if kept, otherwise the stored points."""
     if sol.dense is None or sol.t.size < 2:
         return sol.t, sol.y[list(rows)]
     low, high = sol.dense.interval  # a terminal event lies inside the last step
@@ -329,7 +329,7 @@ def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.nd
 
 
 def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Mask of the times that belong on a logarithmic axis: from a decade before anything is seen to change."""
+    """Mask of the times shown on a logarithmic axis: from a decade before the first visible change."""
     positive = t > 0.0
     low, high = _extremes(curves)
     start = curves[:, np.argmax(positive)]
@@ -341,7 +341,7 @@ def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
 
 
 def sample_segments(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of smooth curves, nan between the segments."""
+    """Times and values of smooth curves, NaN between the segments."""
     dense = [segment for segment in sol.segments if segment.solution.dense is not None and segment.t0 != segment.t1]
     if not dense or len(dense) > _MOST_SEGMENTS:
         return sol.t, sol.y[list(rows)]
@@ -364,7 +364,7 @@ def sample_segments(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np
 
 
 def segment_multipliers(sol: daedal.HybridSolution) -> list[CurveGroup]:
-    """The multipliers of all segments by name, nan where the mode does not have them; nothing if there are none."""
+    """The multipliers of all segments by name, NaN in modes without them; None if there are none."""
     pairs = [(segment, segment.solution) for segment in sol.segments if segment.t0 != segment.t1]
     segments = [(segment, own) for segment, own in pairs if isinstance(own, daedal.MechanicalSolution)]
     if not segments or len(segments) > _MOST_SEGMENTS:
@@ -391,7 +391,7 @@ def segment_multipliers(sol: daedal.HybridSolution) -> list[CurveGroup]:
 
 
 def derived_quantities(sol: daedal.HybridSolution) -> list[CurveGroup]:
-    """What the model computes beside the variables, such as the force of friction; nothing if there is none."""
+    """Quantities that the model computes besides the variables, such as friction forces; empty if there are none."""
     known = [name for quantity in sol.quantities() for name in quantity.names if name in sol.derived_names]
     return [CurveGroup("forces", known, sol.t, quantity_rows(sol.quantities(), known))] if known else []
 

@@ -1,4 +1,4 @@
-"""How strongly the solutions of DAEs answer to perturbations."""
+"""Sensitivity of the solutions of DAEs to perturbations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from daedal.analysis.conditioning.conditioning_result import Conditioning
 
 
-def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None) -> Conditioning:
-    r"""How strongly the solution of a DAE answers to perturbations, and which index it has in effect.
+def analyse_conditioning(
+    problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None
+) -> Conditioning:
+    r"""The sensitivity of the solution of a DAE to perturbations, and its effective index.
 
-    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result tells how large x and y become when initial values,
-    p, q or q' change by 1: the constants of the perturbation bounds of index 1 and 2, and of problems that are of one
-    index formally and behave like the next.
+    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result bounds the changes of x and y when initial values, p,
+    q or q' change by 1: the constants of the perturbation bounds of index 1 and 2, and of problems that formally have
+    one index and behave like the next.
 
     Parameters
     ----------
@@ -23,25 +25,26 @@ def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: i
     along : (float, float) or Solution
         The interval, for linear problems; or a solution, which nonlinear ones need.
     threshold : float
-        Relative size below which a variable is taken not to occur in a constraint: decides on the effective index.
+        Relative size below which a variable counts as absent from a constraint; this determines the effective index.
     points : int, optional
         Number of points of the grid; 101 for small problems.
 
     Returns
     -------
     Conditioning
-        ``print`` shows it in words, ``.plot()`` over time; ``result["k2"]`` is a constant, ``.advice`` what follows.
+        ``print`` describes it in words, ``.plot()`` over time; ``result["k2"]`` is a constant, ``.advice`` lists
+        consequences.
 
     Notes
     -----
     P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody
-    Dynamics, chapters 4 and 5. Norms are the Euclidean ones, and the largest values over time: choose units such that
-    all unknowns are of similar size. Rounding errors of fundamental matrices limit what is seen to factors below 1e12.
+    Dynamics, chapters 4 and 5. Norms are Euclidean, maximised over time: choose units such that all unknowns are of
+    similar size. Rounding errors of fundamental matrices limit detectable factors to about 1e12.
 
     Examples
     --------
     >>> import daedal
-    >>> found = daedal.conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
+    >>> found = daedal.analysis.analyse_conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
     >>> found.index, found.effective_index
     (1, 2)
     >>> print(f"{found['D_inverse']:.3g} {found['layer_k2_hat']:.3g}")  # q that jumps, and smooth q

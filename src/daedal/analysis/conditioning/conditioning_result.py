@@ -1,4 +1,4 @@
-"""The conditioning of a DAE, as a value: constants, amplification factors, in words and as a picture."""
+"""Conditioning of a DAE: constants and amplification factors, described in words and as a plot."""
 
 from __future__ import annotations
 
@@ -23,34 +23,38 @@ from daedal.errors import InvalidProblemError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MODERATE = 1e3  # factors up to it are nothing to speak of
-_SKEW = 1e2  # norm of P from which errors in the coefficients are worth a warning
+MODERATE = 1e3  # factors up to this are harmless
+_SKEW = 1e2  # norm of P from which errors in the coefficients deserve a warning
 
 
 def verdict(found: Conditioning) -> str:
-    """The result in a line."""
+    """The result in one line."""
     if found.index is None:
         never = np.all(np.isnan(found.formal_indices))
-        return "the equations do not determine a solution" if never else "the kind of the problem changes on the way"
+        return (
+            "the equations do not determine a solution" if never else ("the type of the problem changes along the way")
+        )
     effect = found.effective_index
     if effect is None:
         return f"index {found.index}, nearly singular"
-    return f"index {found.index}" if effect == found.index else f"index {found.index}, in effect index {effect}"
+    return f"index {found.index}" if effect == found.index else f"index {found.index}, effective index {effect}"
 
 
 def advice(found: Conditioning) -> list[str]:
-    """Sentences, the most important one first."""
+    """Advice in sentences, most important first."""
     if found.index is None:
         return [_no_index(found)]
     if found.index > 2:
         return [
-            f"The constants are those of index 1 and 2, and the index is {found.index}: reduce it first, and look at "
-            "the conditioning of the reduced problem."
+            (
+                f"The constants are those of index 1 and 2, and the index is {found.index}: reduce it first, then "
+                "examine the conditioning of the reduced problem."
+            )
         ]
     parts = [_unresolved(found), _nearly(found), _gain(found), _robust(found), _growth(found), _unclear(found)]
     parts.append(_varies(found))
     said = [text for text in parts if text]
-    return said or ["All factors are moderate: the problem is well conditioned, and can be solved as it stands."]
+    return said or ["All factors are moderate: the problem is well conditioned, and can be solved as given."]
 
 
 def _no_index(found: Conditioning) -> str:
@@ -59,17 +63,17 @@ def _no_index(found: Conditioning) -> str:
     if not np.all(same):
         t = found.t[int(np.argmin(same))]
         return (
-            f"The index is not the same everywhere: it changes near t = {t:.3g}. Bounds hold only between such points; "
-            "look at the conditioning on each side of it."
+            f"The index varies: it changes near t = {t:.3g}. Bounds hold only between such points; examine the "
+            "conditioning on each side of it."
         )
     if np.isfinite(kinds[0]):
         return (
-            "The number of variables that the constraints determine without being differentiated changes on the way: "
-            "the problem is singular at some point. Look at the conditioning of parts of the interval."
+            "The number of variables that the constraints determine without differentiation changes along the "
+            "way: the problem is singular at some point. Examine the conditioning on parts of the interval."
         )
     return (
         f"The equations do not determine {_names(found, None)}, however often the constraints are differentiated. "
-        "Look for an equation that follows from the others."
+        "Check for an equation that follows from the others."
     )
 
 
@@ -77,31 +81,32 @@ def _nearly(found: Conditioning) -> str:
     effect = found.effective_index
     if effect is None:
         return (
-            f"Without numbers below {found.effective.threshold:g} the equations do not determine "
+            f"If numbers below {found.effective.threshold:g} are neglected, the equations do not determine "
             f"{_names(found, None)}: the problem is nearly singular, and no derivative of the constraints helps. "
-            "Factors grow like one divided by the small number, and small errors of the coefficients change the "
-            "character of the solution (examples 4.11 and 5.12). Question the model."
+            "Factors grow like the inverse of the small number, and small errors of the coefficients change the "
+            "character of the solution (examples 4.11 and 5.12). Check the model."
         )
     if found.index is None or effect <= found.index:
         return ""
     names = _names(found, effect)
     if np.isinf(found["layer_k2_hat"]) if "layer_k2_hat" in found.constants else False:
         return (
-            f"{names} behaves like a variable of index {effect}, but the solution runs away from that of the "
-            f"index-{effect} problem, exponentially and fast: the initial layer is unstable. Check the signs in the "
-            "constraint."
+            f"{names} behaves like a variable of index {effect}, but the solution diverges from that of the "
+            f"index-{effect} problem exponentially and rapidly: the initial layer is unstable. Check the signs in "
+            "the constraint."
         )
     if effect == 2:
         return (
-            f"Integrate it as index 2. Errors of the constraint that change from step to step, as those of Newton's "
-            f"method do, reach {names} divided by the step size h, or multiplied by {found['layer_bare']:.2g} once h "
-            f"is shorter than {found['layer_thickness']:.2g}; smooth errors only by their rate, times "
-            f"{found['layer_k2_hat']:.2g}. {_remedy(found)} A start that does not satisfy the constraint without y "
-            f"has an initial layer of length {found['layer_thickness']:.2g}."
+            "Integrate it as index 2. Errors of the constraint that vary from step to step, such as those of "
+            f"Newton's method, affect {names} divided by the step size h, or multiplied by "
+            f"{found['layer_bare']:.2g} once h is shorter than {found['layer_thickness']:.2g}; smooth errors only "
+            f"through their rate, times {found['layer_k2_hat']:.2g}. {_remedy(found)} Initial values that do not "
+            f"satisfy the constraint without y cause an initial layer of length {found['layer_thickness']:.2g}."
         )
     return (
-        f"{names} behaves like a variable of index {effect}: smooth errors of the constraint reach it by derivatives "
-        f"of order {effect - 1}, errors that change from step to step divided by h^{effect - 1}. {_remedy(found)}"
+        f"{names} behaves like a variable of index {effect}: smooth errors of the constraint affect it through "
+        f"derivatives of order {effect - 1}, errors that vary from step to step divided by h^{effect - 1}. "
+        f"{_remedy(found)}"
     )
 
 
@@ -109,9 +114,9 @@ def _gain(found: Conditioning) -> str:
     if not found.has_long_layer:
         return ""
     return (
-        "Some algebraic variables hardly occur in their constraints beside others, but the problem does not behave "
-        "like one of the next index: it is a large gain, and the constraints determine them all the same. Small errors "
-        "of the other variables are large ones in them."
+        "Some algebraic variables have very small coefficients in their constraints, but the problem does not "
+        "behave like one of the next index: this is a large gain, and the constraints determine all of them. "
+        "Small errors of the other variables become large errors in them."
     )
 
 
@@ -119,8 +124,8 @@ def _unresolved(found: Conditioning) -> str:
     if not found.unresolved:
         return ""
     return (
-        f"The coefficients change too fast for the grid from t = {found.unresolved[0]:.3g} on, and the factors are "
-        "uncertain. Look at a shorter interval, or give more `points`."
+        f"The coefficients change too fast for the grid from t = {found.unresolved[0]:.3g} on, and the factors "
+        "are uncertain. Use a shorter interval or more `points`."
     )
 
 
@@ -128,7 +133,7 @@ def _remedy(found: Conditioning) -> str:
     scaling = "method='dassl', variable_index=found.variable_index scales the error test accordingly"
     if found.has_stabilised_reduction and found.effective_index == 2:
         return (
-            "formulation='stabilised_reduction' takes such errors out of y, whatever h is (tables 6.1 to 6.3 of the "
+            "formulation='stabilised_reduction' removes such errors from y for every h (tables 6.1 to 6.3 of the "
             f"source); {scaling}."
         )
     return f"{scaling[0].upper()}{scaling[1:]}."
@@ -140,14 +145,14 @@ def _robust(found: Conditioning) -> str:
     reach = min(found.perturbed(at=float(t)).reach for t in found.t)
     return (
         f"|P| = {found['P']:.2g}: the constraints are nearly parallel to the directions in which y enforces them. "
-        f"Relative errors of {reach:.1g} in B or C can change growth into decay or back (Theorem 5.10); "
-        "found.perturbed(dA=..., dB=..., dC=...) shows what given errors do."
+        f"Relative errors of {reach:.1g} in B or C can turn growth into decay or vice versa (Theorem 5.10); "
+        "found.perturbed(dA=..., dB=..., dC=...) shows the effect of given errors."
     )
 
 
 def _growth(found: Conditioning) -> str:
     names = {"x(0)": "the initial values", "p": "the differential equations", "q": "the constraints"}
-    length = float(abs(found.t[-1] - found.t[0]))  # an error of p adds up over time anyway
+    length = float(abs(found.t[-1] - found.t[0]))  # an error of p accumulates over time in any case
     explained = found.effective_index is not None and found.index is not None and found.effective_index > found.index
     large = [
         (effect, source, found.factor(effect, source) / (length if source == "p" else 1.0))
@@ -159,8 +164,8 @@ def _growth(found: Conditioning) -> str:
         return ""
     size = "without bound" if np.isinf(factor) else f"by a factor of {factor:.2g}"
     return (
-        f"Errors in {names[source]} grow {size} on their way to {effect}: ask for correspondingly smaller tolerances, "
-        "and do not trust more digits of the result than the data have after that."
+        f"Errors in {names[source]} are amplified {size} in {effect}: use correspondingly smaller tolerances, and "
+        "do not trust more digits of the result than the data support after this amplification."
     )
 
 
@@ -170,8 +175,8 @@ def _unclear(found: Conditioning) -> str:
     near = next(level.decision for level in found.effective.levels if not level.decision.clear)
     values = ", ".join(f"{value:.1g}" for value in near.singular_values[near.lowest : near.highest])
     return (
-        f"The effective index is a matter of opinion: {values} lies near the threshold {near.threshold:g}. Give "
-        "another `threshold` to see both sides."
+        f"The effective index is ambiguous: {values} lies near the threshold {near.threshold:g}. Vary `threshold` "
+        "to see both cases."
     )
 
 
@@ -188,7 +193,7 @@ def _names(found: Conditioning, index: int | None) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-# --- the conditioning of a DAE, as a value: constants, amplification factors, in words and as a picture ---------------
+# --- the result -------------------------------------------------------------------------------------------------------
 
 SOURCES = {
     "x(0)": "initial values x(0)",
@@ -199,12 +204,12 @@ SOURCES = {
 _SOURCE = "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations, chapters 4 and 5."
 _MOST_VARIABLES = 12
 _NOTHING = 1e-14
-_LONG = 0.01  # part of the interval that an initial layer may take
+_LONG = 0.01  # fraction of the interval that an initial layer may take
 
 
 @dataclass(frozen=True, repr=False)
 class Conditioning:
-    """The result of :func:`daedal.conditioning`; printed, it says what was found in words.
+    """The result of :func:`daedal.analysis.analyse_conditioning`; ``print`` describes it in words.
 
     Attributes
     ----------
@@ -213,24 +218,24 @@ class Conditioning:
     t : numpy.ndarray
         The grid.
     index : int or None
-        Of the equations as they stand; None if it changes along the grid, or if they determine no solution.
+        Of the original equations; None if it changes along the grid, or if they determine no solution.
     effective : EffectiveIndex
-        What remains when small numbers are taken for zero, where it is highest: levels, decisions, threshold.
+        The result with small numbers taken as zero, at the point with the highest index: levels, decisions, threshold.
     indices, formal_indices : numpy.ndarray
-        The effective index and the index along the grid; NaN where some variables are not determined at all.
+        The effective index and the index along the grid; NaN where some variables are undetermined.
     constants : dict
         Constants by name, each a value with its symbol, meaning, and values along the grid.
     amplification : dict
-        By (effect, source), such as ("y", "q"): how large the effect can become at each time of the grid.
+        By (effect, source), such as ("y", "q"): the largest possible effect at each time of the grid.
     matrices : dict
-        Projectors and other matrices along the grid by name: Q, P, Qs, Ps, G for index 1, with B, C, D of the part that
-        is nearly of index 2; P, F, Z, W, W_plus and A, B, C for index 2.
+        Projectors and other matrices along the grid by name: Q, P, Qs, Ps, G for index 1, with B, C, D of the nearly
+        index-2 part; P, F, Z, W, W_plus and A, B, C for index 2.
     algebraic : numpy.ndarray, shape (n, n_y)
         The directions of the algebraic variables y among the unknowns.
     unresolved : tuple of float
-        Times near which the coefficients change too fast for the grid: constants are uncertain from there on.
+        Times near which the coefficients change too fast for the grid: constants are uncertain from there onward.
     is_linear, has_stabilised_reduction : bool
-        Whether the problem is linear, and whether :class:`daedal.StabilisedReduction` applies.
+        Whether the problem is linear, and whether :class:`daedal.formulations.StabilisedReduction` applies.
     """
 
     names: tuple[str, ...]
@@ -249,16 +254,16 @@ class Conditioning:
 
     @property
     def effective_index(self) -> int | None:
-        """The highest effective index; None if some variables are not determined once small numbers are dropped.
+        """The highest effective index; None if some variables are undetermined once small numbers are dropped.
 
-        It is higher than the index only if the solution follows that of the problem without the small numbers: the
+        It is higher than the index only if the solution follows the one of the problem without the small numbers: the
         initial layer must be much shorter than the interval.
         """
         return self.index if self.has_long_layer else self.effective.index
 
     @property
     def has_long_layer(self) -> bool:
-        """Whether small numbers in the constraints matter all the same, because nothing is faster than the solution."""
+        """Whether small numbers in the constraints remain relevant because no component is faster than the solution."""
         if "layer_thickness" not in self.constants:
             return False
         lengths = self.constants["layer_thickness"].values[self.indices == np.nanmax(self.indices)]
@@ -266,7 +271,7 @@ class Conditioning:
 
     @property
     def variables(self) -> dict[str, int | None]:
-        """The effective index of each unknown: 0 for differential ones, None for those that are not determined."""
+        """The effective index of each unknown: 0 for differential ones, None for undetermined ones."""
         found = self.effective.of_variables(self.algebraic)
         highest = self.effective_index
         lowered = [index if index is None or highest is None else min(index, highest) for index in found]
@@ -274,47 +279,50 @@ class Conditioning:
 
     @property
     def variable_index(self) -> list[int]:
-        """The effective indices as DASSL's option ``variable_index`` takes them: classes 1, 2 and 3."""
+        """The effective indices in the form of DASSL's option ``variable_index``: classes 1, 2 and 3."""
         return [3 if index is None else min(max(index, 1), 3) for index in self.variables.values()]
 
     @property
     def advice(self) -> list[str]:
-        """What follows for the solution of the problem, in sentences."""
+        """Consequences for the solution of the problem, in sentences."""
         return advice(self)
 
     def __getitem__(self, name: str) -> float:
-        """A constant by its name."""
+        """A constant by name."""
         if name not in self.constants:
             raise unknown_name(name, self.constants, "constant for this problem")
         return self.constants[name].value
 
     def factor(self, effect: str, source: str) -> float:
-        """The largest amplification of a source, "x(0)", "p", "q" or "q'", in the effect "x" or "y"."""
+        """The largest amplification of a source, "x(0)", "p", "q" or "q'", in "x" or "y"."""
         if (effect, source) not in self.amplification:
             pairs = [f"({a}, {b})" for a, b in self.amplification]
             raise unknown_name(f"({effect}, {source})", pairs, "factor for this problem")
         return float(np.nanmax(self.amplification[effect, source]))
 
     def perturbed(self, *, dA: Any = None, dB: Any = None, dC: Any = None, at: float | None = None) -> PerturbedIndex2:
-        """What errors in the coefficients of an index-2 problem do to its modes, at the point of the grid next to `at`.
+        """The effect of coefficient errors on the modes of an index-2 problem at the grid point next to `at`.
 
         The matrices are those of the semi-explicit form, ``matrices["A"]`` and so on.
         """
         if self.index != 2:
-            raise InvalidProblemError(f"perturbed coefficients are looked at for index 2; the index is {self.index}")
+            raise InvalidProblemError(
+                f"perturbed coefficients are available for index 2 only; the index is {self.index}"
+            )
         k = 0 if at is None else int(np.argmin(np.abs(self.t - at)))
         return perturbed_index2(*(self.matrices[name][k] for name in "ABC"), dA=dA, dB=dB, dC=dC)
 
     def initial_layer(self, x0: Any, q0: Any) -> InitialLayer:
-        """The initial layer of a problem that is nearly of index 2: where the solution goes, and what dies out.
+        """The initial layer of a nearly index-2 problem: its limit, and the decaying part.
 
         Parameters
         ----------
         x0, q0 : array_like
-            The start, and the constraint's q there; with several kinds of constraints q of those nearly of index 2.
+            The initial value and the constraint's q there; with several kinds of constraints, q of the nearly index-2
+            ones.
         """
         if "D" not in self.matrices:
-            raise InvalidProblemError("only problems of index 1 that are nearly of index 2 have an initial layer")
+            raise InvalidProblemError("only index-1 problems that are nearly of index 2 have an initial layer")
         B, C, D = (self.matrices[name][0] for name in "BCD")
         x, q = np.atleast_1d(np.asarray(x0, dtype=float)), np.atleast_1d(np.asarray(q0, dtype=float))
         if x.shape != (B.shape[0],) or q.shape != (D.shape[0],):
@@ -328,7 +336,7 @@ class Conditioning:
         return plot_conditioning(self, save=save, pyplot=pyplot, title=title)
 
     def factors_table(self) -> Tabular:
-        """How much each perturbation grows."""
+        """Table of amplification factors."""
         sources = dict.fromkeys(source for _, source in self.amplification)
         effects = dict.fromkeys(effect for effect, _ in self.amplification)
         rows = [(SOURCES[source], *(_number(self.factor(effect, source)) for effect in effects)) for source in sources]
@@ -336,7 +344,7 @@ class Conditioning:
         return Tabular("l" + "r" * len(effects), rows, header, indent=2)
 
     def constants_table(self) -> Tabular:
-        """The constants by their names, as the source writes them, and what they mean."""
+        """The constants: name, symbol in the source, and meaning."""
         rows = [
             (name, one.symbol, _number(one.value), f"{self.t[int(np.nanargmax(one.values))]:.3g}", one.meaning)
             for name, one in self.constants.items()
@@ -351,16 +359,16 @@ class Conditioning:
         return Tabular("ll", [*rows[:_MOST_VARIABLES], *more], ("algebraic variable", "effective index"), indent=2)
 
     def decisions_table(self) -> Tabular:
-        """The numbers on which the effective index rests."""
+        """The numbers that determine the effective index."""
         header = ("strength of", "count", "smallest counted", "largest dropped", "threshold", "decision")
         return Tabular("lrrrrl", [level.decision.row() for level in self.effective.levels], header, indent=2)
 
     def _sections(self) -> list[tuple[str, Tabular]]:
         tables = [
-            ("How perturbations grow", self.factors_table()),
+            ("Amplification of perturbations", self.factors_table()),
             ("Constants of the bounds", self.constants_table()),
             ("Effective index", self.variables_table()),
-            ("Decisions about it", self.decisions_table()),
+            ("Decisions on the effective index", self.decisions_table()),
         ]
         return [(heading, table) for heading, table in tables if table.rows]
 
@@ -375,7 +383,7 @@ class Conditioning:
         lines = [f"Conditioning of {self._unknowns()} from t = {start:g} to {end:g}: {verdict(self)}"]
         for heading, table in self._sections():
             lines += ["", heading, str(table)]
-        lines += ["", "What follows", str(Tabular("ll", [("-", text) for text in self.advice], indent=2, width=110))]
+        lines += ["", "Consequences", str(Tabular("ll", [("-", text) for text in self.advice], indent=2, width=110))]
         return "\n".join([*lines, "", _SOURCE])
 
     def _repr_html_(self) -> str:
@@ -385,7 +393,7 @@ class Conditioning:
         for heading, table in self._sections():
             page += Markup("<p>{}</p>{}").format(heading, table.__html__())
         advice = Markup("").join(Markup("<li>{}</li>").format(text) for text in self.advice)
-        return str(page + Markup("<p>What follows</p><ul>{}</ul>").format(advice))
+        return str(page + Markup("<p>Consequences</p><ul>{}</ul>").format(advice))
 
 
 def _number(value: float) -> str:

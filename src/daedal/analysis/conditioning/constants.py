@@ -1,4 +1,4 @@
-"""The constants of perturbation bounds, of index 1, index 2 and nearly higher index (Wijckmans, chapters 4 and 5)."""
+"""Constants of perturbation bounds for index 1, index 2 and nearly higher index (Wijckmans, chapters 4 and 5)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from daedal.errors import InvalidProblemError
 
 @dataclass(frozen=True)
 class BoundConstant:
-    """A constant of a bound along the grid."""
+    """A constant of a perturbation bound along the grid."""
 
-    symbol: str  # as the source writes it
+    symbol: str  # as in the source
     meaning: str  # in words
-    # On the grid, NaN where it does not apply; the constant itself is the largest of them
+    # On the grid, NaN where not applicable; the constant is their maximum
     values: np.ndarray = field(repr=False)
 
     @property
@@ -41,14 +41,14 @@ class BoundConstant:
 
 @dataclass
 class Findings:
-    """What was found: constants by name, amplification factors by (effect, source), matrices along the grid by name."""
+    """Constants by name, amplification factors by (effect, source), matrices along the grid by name."""
 
     constants: dict[str, BoundConstant] = field(default_factory=dict)
     amplification: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
 
     def add(self, name: str, symbol: str, meaning: str, values: np.ndarray) -> np.ndarray:
-        """Keep a constant."""
+        """Store a constant."""
         self.constants[name] = BoundConstant(symbol, meaning, np.asarray(values, dtype=float))
         return self.constants[name].values
 
@@ -107,8 +107,10 @@ def _canonical(found: Findings, kernel: Kernel, grid: SemiExplicitForm, kappa2: 
     )
     found.add("kappa2", "kappa2", "lasting forces: sup of the integral of |U(t) U(s)^-1|, (4.8)", kappa2)
     kappa3 = found.add("kappa3", "kappa3", "forces in the state: max |P G^-1|, (4.8)", norm(P @ G_inverse))
-    kappa4 = found.add("kappa4", "kappa4", "forces in the rest, at once: max |Q G^-1|, (4.8)", norm(Q @ G_inverse))
-    kappa5 = found.add("kappa5", "kappa5", "turning of the kernel: max |P'|, (4.8)", norm(P_rate))
+    kappa4 = found.add(
+        "kappa4", "kappa4", ("forces in the rest, instantaneously: max |Q G^-1|, (4.8)"), norm(Q @ G_inverse)
+    )
+    kappa5 = found.add("kappa5", "kappa5", "rotation of the kernel: max |P'|, (4.8)", norm(P_rate))
     gamma = found.add("gamma_s", "gamma_s", "rest for a given state: max |Ps|, (4.8)", norm(Ps))
     so_far = [np.maximum.accumulate(one) for one in (kappa1, kappa2, kappa3, kappa4, kappa5, gamma)]
     overall = np.maximum(so_far[0], so_far[5] * so_far[1] * (so_far[2] + so_far[3] * so_far[4]))
@@ -166,7 +168,9 @@ def index2(path: Path, t: np.ndarray, rests: list[Rest]) -> Findings:
     }
     found.add("k1", "k1", "growth of initial values: max |W(t)|, (5.22)", k1)
     found.add("k2", "k2", "lasting forces: sup of the integral of |W(t) W(s)^+|, (5.22)", x_p)
-    found.add("P", "|P|", "how skew constraints stand to what enforces them, B (C B)^-1 C", norm(P))
+    found.add(
+        "P", "|P|", ("skewness of constraints relative to the directions that enforce them, B (C B)^-1 C"), norm(P)
+    )
     found.add("F", "|F|", "x for a given error of the constraint, F = B (C B)^-1", norm(F))
     found.add("CB_inverse", "|(C B)^-1|", "y for a given rate of the constraint's error, (5.26)", norm(CB_inverse))
     Z = Kernel(t, steps, path.on_grid(states)).from_start(np.eye(P.shape[-1])[None], np.eye(P.shape[-1]))
@@ -177,9 +181,9 @@ def index2(path: Path, t: np.ndarray, rests: list[Rest]) -> Findings:
 
 # --- nearly higher index: the constants of Theorems 4.6 and 5.6 of Wijckmans, and the initial layer -------------------
 
-# For x' = A x + B y + p, 0 = C x + D y + q with a small D and a regular C B the solution runs within a short time into
-# that of the index-2 problem with D = 0, and is bounded by constants in which D^-1 does not occur, if the derivative of
-# q is bounded. For 0 = C x + q with a small C B the same holds with C A + C' for C and C B for D.
+# For x' = A x + B y + p, 0 = C x + D y + q with small D and regular C B the solution quickly approaches that of the
+# index-2 problem with D = 0, with bounds that do not contain D^-1 if the derivative of q is bounded. For 0 = C x + q
+# with small C B the same holds with C A + C' for C and C B for D.
 
 
 def layer(
@@ -192,11 +196,11 @@ def layer(
     t, B, C, D : numpy.ndarray
         The grid, and the matrices on it.
     where : numpy.ndarray
-        At which points of the grid the index is nearly a higher one; elsewhere constants are NaN.
+        Grid points where the index is nearly higher; elsewhere constants are NaN.
     theorem : str
-        Which one, for the words.
+        Theorem to cite.
     product : str
-        How the source writes C B.
+        Symbol of C B in the source.
     """
     found = Findings()
     rows = np.full((t.size, 7), np.nan)
@@ -239,17 +243,17 @@ def _at(length: float, B: np.ndarray, C: np.ndarray, D: np.ndarray) -> tuple[flo
 
 @dataclass(frozen=True)
 class InitialLayer:
-    """The part of a solution that dies out in the initial layer, to leading order, Wijckmans section 4.4."""
+    """The decaying part of a solution in the initial layer, to leading order, Wijckmans section 4.4."""
 
     x0: np.ndarray  # the start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0)
-    # What is added to it in x and in y at the start
+    # Added to it in x and in y at the start
     alpha: np.ndarray
     beta: np.ndarray
     rate: np.ndarray  # the matrix D^-1 C B with which the layer decays
     _to_x: np.ndarray
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """What is left of it in x and in y a time t after the start."""
+        """The remaining layer in x and in y a time t after the start."""
         beta = exponential(-float(t) * self.rate) @ self.beta
         return self._to_x @ beta, beta
 
@@ -271,23 +275,23 @@ def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q
     return InitialLayer(x0 - P @ x0 - F @ q0, F @ error, -D_inverse @ error, D_inverse @ C @ B, -F @ D)
 
 
-# --- what errors in the coefficients of an index-2 problem do, Wijckmans section 5.3 and Theorem 5.10 -----------------
+# --- effect of coefficient errors on an index-2 problem, Wijckmans section 5.3 and Theorem 5.10 -----------------------
 
-# The dynamics of x' = A x + B y, 0 = C x is that of (I - P) A on the kernel of C, with P = B (C B)^-1 C. To first
+# The dynamics of x' = A x + B y, 0 = C x are those of (I - P) A on the kernel of C, with P = B (C B)^-1 C. To first
 # order,
 #
 #     dA changes (I - P) A by (I - P) dA,     dB changes P by (I - P) dB (C B)^-1 C,     dC changes P by F dC (I - P):
 #
-# a large P, that is constraints nearly parallel to the directions in which y enforces them, makes small errors large.
+# a large P, that is constraints nearly parallel to the directions in which y enforces them, amplifies small errors.
 
 
 @dataclass(frozen=True)
 class PerturbedIndex2:
-    """An index-2 problem beside the same one with other coefficients; see :func:`perturbed_index2`."""
+    """An index-2 problem compared with one with perturbed coefficients; see :func:`perturbed_index2`."""
 
     eigenvalues: np.ndarray  # of (I - P) A on the kernel of C: the modes of the problem
     first_order: np.ndarray  # the same after the perturbation, P changed by the first-order formulas
-    exact: np.ndarray  # the same after the perturbation, computed anew
+    exact: np.ndarray  # the same after the perturbation, recomputed
     P: np.ndarray
     P_first_order: np.ndarray
     P_exact: np.ndarray
@@ -297,14 +301,14 @@ class PerturbedIndex2:
 
     @property
     def loses_stability(self) -> bool:
-        """Whether modes that do not grow become ones that do."""
+        """Whether decaying modes become growing ones."""
         return bool(_largest(self.eigenvalues) <= 0.0 < _largest(self.exact))
 
     def __str__(self) -> str:
         rows = [
             ("modes as given", _shown(self.eigenvalues)),
             ("to first order", _shown(self.first_order)),
-            ("computed anew", _shown(self.exact)),
+            ("recomputed", _shown(self.exact)),
             ("|P|", f"{float(norm(self.P)):.3g} as given, {float(norm(self.P_exact)):.3g} perturbed"),
             ("can be fatal", f"relative errors of B or C from {self.reach:.1g} on"),
         ]
@@ -315,7 +319,7 @@ class PerturbedIndex2:
 
 
 def perturbed_index2(A: Any, B: Any, C: Any, *, dA: Any = None, dB: Any = None, dC: Any = None) -> PerturbedIndex2:
-    """The modes of x' = A x + B y, 0 = C x before and after A, B and C change by dA, dB and dC.
+    """Modes of x' = A x + B y, 0 = C x before and after A, B and C change by dA, dB and dC.
 
     Examples
     --------
@@ -352,7 +356,7 @@ def perturbed_index2(A: Any, B: Any, C: Any, *, dA: Any = None, dB: Any = None, 
 
 
 def _modes(matrix: np.ndarray, trivial: int) -> np.ndarray:
-    """The eigenvalues without those zeros that belong to the range of B, largest real part first."""
+    """The eigenvalues without the trivial zeros from the range of B, largest real part first."""
     values = np.linalg.eigvals(matrix).astype(complex)
     kept = values[np.argsort(np.abs(values))[trivial:]]
     return kept[np.argsort(-kept.real, kind="stable")]

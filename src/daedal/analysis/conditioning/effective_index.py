@@ -1,7 +1,8 @@
-"""The effective index: which algebraic variables behave as if small numbers in the equations were zero.
+"""The effective index: algebraic variables that behave as if small numbers in the equations were zero.
 
-The cascade of section 4.5 of Wijckmans: a constraint in which y hardly occurs is differentiated, as if y did not occur
-at all; what the derivative determines well is of effective index 2; what it hardly determines waits for the next one.
+The cascade of section 4.5 of Wijckmans: a constraint in which y has small coefficients is differentiated as if y were
+absent; variables well determined by the derivative have effective index 2; the others wait for the next
+differentiation.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class GeneralisedSVD:
     X: np.ndarray  # shape (m, m): regular if the rows of (C, D) are independent
     S: np.ndarray  # shape (m, n)
     T: np.ndarray  # shape (m,): the diagonal of the second factor, largest first
-    # Orthogonal, of as many rows as C and D have columns
+    # Orthogonal, with as many rows as C and D have columns
     U: np.ndarray
     V: np.ndarray
 
@@ -31,8 +32,8 @@ class GeneralisedSVD:
 def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
     r"""C = X S U^T, D = X T V^T with :math:`S S^T + T^2 = I`, T diagonal with :math:`t_1 \ge t_2 \ge \dots \ge 0`.
 
-    A small :math:`t_i` belongs to a combination of constraints in which y hardly occurs beside x. The numbers do not
-    depend on how the constraints are scaled or combined.
+    A small :math:`t_i` belongs to a combination of constraints in which y is nearly absent compared with x. The numbers
+    do not depend on scaling or combination of constraints.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
     -----
     Wijckmans, section 4.5. An orthogonal basis of the row space of (C, D) comes from a QR factorisation (C. F. Van
     Loan, SIAM J. Numer. Anal. 13, 1976; C. C. Paige and M. A. Saunders, SIAM J. Numer. Anal. 18, 1981); the singular
-    values of its lower part are those of T, and the columns of the upper part are orthogonal then.
+    values of its lower part are those of T, which makes the columns of the upper part orthogonal.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
     m, n = C.shape
     q, r = np.linalg.qr(np.vstack([C.T, D.T]))
     V, T, Wt = np.linalg.svd(q[n:])
-    upper = (q[:n] @ Wt.T)[:, ::-1]  # columns of decreasing length, so that QR only normalises them
+    upper = (q[:n] @ Wt.T)[:, ::-1]  # columns of decreasing norm, so that QR only normalises them
     U, s = np.linalg.qr(upper, mode="complete")
     k = min(m, n)
     signs = np.where(np.diagonal(s) < 0.0, -1.0, 1.0)
@@ -66,13 +67,13 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
     return GeneralisedSVD(r.T @ Wt.T, S, T, U, V)
 
 
-# --- the effective index: which algebraic variables behave as if small numbers in the equations were zero -------------
+# --- computing the effective index ------------------------------------------------------------------------------------
 
-THRESHOLD = 1e-3  # relative size below which y is taken not to occur in a constraint
-ROUND_OFF = 1e-10  # the same, for the index of the equations as they stand
-_MARGIN = 10.0  # a number within this factor of the threshold leaves the decision unclear
-_NOISE = 1e-13  # products that cancel to less are zero
-_SHARE = 0.1  # least part of a variable that makes it one of a level
+THRESHOLD = 1e-3  # relative size below which y counts as absent from a constraint
+ROUND_OFF = 1e-10  # the same, for the index of the original equations
+_MARGIN = 10.0  # a number within this factor of the threshold makes the decision ambiguous
+_NOISE = 1e-13  # products that cancel below this are zero
+_SHARE = 0.1  # smallest component for which a variable counts as part of a level
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,17 @@ class IndexLevel:
 
     index: int
     directions: np.ndarray  # shape (n_y, k): orthonormal: the combinations of algebraic variables that have this index
-    # The numbers on which that rests: the t_i of the GSVD for index 1, singular values after that
+    # The decisive numbers: the t_i of the GSVD for index 1, singular values after that
     decision: RankDecision
 
 
 @dataclass(frozen=True)
 class EffectiveIndex:
-    """The index of each algebraic variable, small numbers taken for zero; see :func:`effective_index`."""
+    """The index of each algebraic variable with small numbers taken as zero; see :func:`effective_index`."""
 
-    # The highest one; None if some variables remain undetermined however often constraints are differentiated
+    # The highest one; None if differentiation leaves some variables undetermined
     index: int | None
-    levels: tuple[IndexLevel, ...]  # one for each round, also if no variable has that index
+    levels: tuple[IndexLevel, ...]  # one for each round, even if no variable has that index
     # Shape (n_y, k): directions that no derivative determines: the equations are nearly singular
     undetermined: np.ndarray = field(repr=False)
     threshold: float
@@ -102,12 +103,13 @@ class EffectiveIndex:
         return all(level.decision.clear for level in self.levels)
 
     def of_variables(self, basis: np.ndarray | None = None) -> list[int | None]:
-        """The index of each variable: the highest one in which it has a share of at least a tenth.
+        """The index of each variable: the highest one in which its component is at least a tenth.
 
         Parameters
         ----------
         basis : numpy.ndarray, optional
-            The directions of the algebraic variables among all unknowns; what has no share in them has index 0.
+            The directions of the algebraic variables among all unknowns; unknowns without a component in them have
+            index 0.
         """
         n = self.undetermined.shape[0] if basis is None else basis.shape[0]
         found: list[int | None] = [0] * n
@@ -136,8 +138,8 @@ def effective_index(
     C_rate : numpy.ndarray, optional
         The time derivative of C; zero by default. Derivatives of higher order are neglected.
     threshold : float
-        For index 1 the diagonal of T in the GSVD C = X S U^T, D = X T V^T is compared with it, after that the singular
-        values of (S U^T)_2 B V_2 and its successors, divided by the norms of their two factors.
+        For index 1, applied to the diagonal of T in the GSVD C = X S U^T, D = X T V^T, then to the singular values of
+        (S U^T)_2 B V_2 and its successors, divided by the norms of their two factors.
 
     Examples
     --------
@@ -158,7 +160,7 @@ def effective_index(
     rates = np.zeros_like(rows)
     if C_rate is not None:
         rates[:k] = np.linalg.solve(factors.X, rows_of @ C_rate)
-    decision = _decided(T, 1.0, threshold, "y beside x in the constraints")
+    decision = _decided(T, 1.0, threshold, "y relative to x in the constraints")
     r = decision.rank
     levels = [IndexLevel(1, factors.V[:, :r], decision)]
     A = A - B @ factors.V[:, :r] @ (rows[:r] / T[:r, None])
@@ -183,7 +185,7 @@ def effective_index(
 
 
 def _independent_rows(C: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of the rows of (C, D), and the combinations of rows that it consists of."""
+    """An orthonormal basis of the rows of (C, D), and the row combinations that form it."""
     both = np.hstack([C, D])
     sizes = np.linalg.norm(both, axis=1)
     scales = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
@@ -193,12 +195,12 @@ def _independent_rows(C: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def highest(found: Sequence[EffectiveIndex]) -> EffectiveIndex:
-    """The one with the highest index among several points; one that stays undetermined counts as higher than all."""
+    """The highest index among several points; undetermined counts as highest."""
     return max(found, key=lambda one: np.inf if one.index is None else one.index)
 
 
 def _decided(values: np.ndarray, scale: float, threshold: float, what: str) -> RankDecision:
-    """How many of the values, divided by a scale, lie above the threshold."""
+    """The number of values that, divided by a scale, exceed the threshold."""
     relative = np.abs(values) / scale if scale > 0.0 else np.zeros_like(values)
     counts = [int(np.sum(relative > threshold * factor)) for factor in (1.0, _MARGIN, 1.0 / _MARGIN)]
     return RankDecision(what, counts[0], relative, threshold, counts[1], counts[2])

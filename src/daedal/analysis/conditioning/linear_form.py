@@ -1,4 +1,4 @@
-"""The linear DAE E(t) x' + F(t) x = q that belongs to a problem: its own, or its linearisation along a solution."""
+"""The linear DAE E(t) x' + F(t) x = q of a problem: itself, or its linearisation along a solution."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from daedal.index.linear import Pencil, TimeVarying
 from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.solution.solution import Solution
 
-_POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # points of the grid for up to _SMALL unknowns, and for more
+_POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # grid points for up to _SMALL unknowns, and for more
 _MOST_NAMED = 6
-_MOST_UNKNOWNS = 400  # all matrices are full ones
+_MOST_UNKNOWNS = 400  # all matrices are dense
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def linearised(problem: Any, along: Any, points: int | None = None) -> LinearFor
     names, n = _names(problem)
     if n > _MOST_UNKNOWNS:
         raise InvalidProblemError(
-            f"conditioning works with full matrices, for up to {_MOST_UNKNOWNS} unknowns; the problem has {n}"
+            f"conditioning uses dense matrices, for up to {_MOST_UNKNOWNS} unknowns; the problem has {n}"
         )
     count = _POINTS if n <= _SMALL else _FEWER_POINTS
     if points is not None:
@@ -51,8 +51,8 @@ def linearised(problem: Any, along: Any, points: int | None = None) -> LinearFor
         grid = _interval(along, count)
         if isinstance(problem, ImplicitDAE | SemiExplicitDAE):
             raise InvalidProblemError(
-                f"{_article(type(problem).__name__)} is linearised along a solution: solve it first, and give the "
-                "solution instead of an interval, as in conditioning(problem, daedal.solve(problem, ...))"
+                f"{_article(type(problem).__name__)} is linearised along a solution: solve it first and pass the "
+                "solution instead of an interval, as in analyse_conditioning(problem, daedal.solve(problem, ...))"
             )
     if isinstance(problem, LinearDAE):
         constant = not any(callable(getattr(problem, name)) for name in "ABCD")
@@ -87,7 +87,7 @@ def partials_of(problem: Any) -> Callable[[float, np.ndarray, np.ndarray], tuple
     from daedal.analysis.index import partials
     from daedal.symbolic.tracing.problem import traced_problem
 
-    traced = traced_problem(replace(problem, jacobian=None))  # a given matrix cannot be taken apart
+    traced = traced_problem(replace(problem, jacobian=None))  # a given matrix cannot be split
     implicit = (problem if traced is None else traced.problem).implicit()
 
     def value(t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +108,7 @@ def _of_linear(problem: LinearDAE) -> Callable[[float], tuple[np.ndarray, np.nda
 
 
 def _names(problem: Any) -> tuple[list[str], int]:
-    """The names of the unknowns, and how many there are."""
+    """The names of the unknowns, and their number."""
     if isinstance(problem, Pencil | TimeVarying):
         m, n = problem.shape
         if m != n:
@@ -116,7 +116,7 @@ def _names(problem: Any) -> tuple[list[str], int]:
         return list(problem.names), n
     if not isinstance(problem, LinearDAE | SemiExplicitDAE | ImplicitDAE):
         raise InvalidProblemError(
-            "conditioning takes a LinearDAE, a Pencil or TimeVarying of daedal.linear, a SemiExplicitDAE or an "
+            "conditioning needs a LinearDAE, a Pencil or TimeVarying of daedal.linear, a SemiExplicitDAE or an "
             f"ImplicitDAE, not {_article(type(problem).__name__)}"
         )
     return [problem.label(i) for i in range(problem.n)], problem.n
@@ -139,29 +139,29 @@ def _interval(along: Any, count: int) -> np.ndarray:
 
 
 def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
-    """Refuse the solution of another problem; unknowns of a pencil have names of their own."""
+    """Reject the solution of another problem; unknowns of a pencil have their own names."""
     own = list(solution.names)
     if len(own) != len(names):
         raise InvalidProblemError(
-            "the solution is that of another problem: it has "
-            f"{len(own)} unknowns ({listing(own[:_MOST_NAMED], len(own))}), "
-            f"and the problem has {len(names)} ({listing(names[:_MOST_NAMED], len(names))})"
+            f"the solution belongs to a different problem: it has {len(own)} unknowns "
+            f"({listing(own[:_MOST_NAMED], len(own))}), and the problem has {len(names)} "
+            f"({listing(names[:_MOST_NAMED], len(names))})"
         )
     differ = [k for k, name in enumerate(names) if name != own[k]]
     if differ and not isinstance(problem, Pencil | TimeVarying):
         raise InvalidProblemError(
-            f"the solution is that of another problem: its unknown {differ[0]} is {own[differ[0]]}, that of the "
-            f"problem is {names[differ[0]]}. Give both the same names."
+            f"the solution belongs to a different problem: its unknown {differ[0]} is {own[differ[0]]}, that of "
+            f"the problem is {names[differ[0]]}. Give both the same names."
         )
 
 
 def _grid_of(solution: Solution, count: int) -> np.ndarray:
-    """Times of a solution, as dense where its steps are short as it is itself."""
+    """Times of a solution, as dense as its steps."""
     times = solution.t[np.concatenate([[True], np.diff(solution.t) != 0.0])]
     if times.size < 2:
         raise InvalidProblemError("the solution consists of one point; its conditioning needs an interval")
     if times.size >= count:
         return times[np.unique(np.linspace(0, times.size - 1, count).round().astype(int))]
-    # more points in every stretch, in proportion
+    # additional points in each interval, in proportion
     places = np.linspace(0.0, times.size - 1.0, count)
     return np.interp(np.union1d(places, np.arange(times.size)), np.arange(times.size), times)

@@ -1,4 +1,4 @@
-"""How a DAE of index 1 or 2 answers to perturbations along an interval or a solution: all constants that apply."""
+"""Sensitivity of a DAE of index 1 or 2 to perturbations along an interval or a solution: all applicable constants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from daedal.problems import LinearDAE
 
 
 def measured(problem: Any, along: Any, threshold: float, points: int | None) -> Conditioning:
-    """What :func:`daedal.conditioning` returns."""
+    """The result of :func:`daedal.analysis.analyse_conditioning`."""
     if not (isinstance(threshold, float | int) and ROUND_OFF < threshold < 1.0):
         raise InvalidProblemError(f"threshold must be a number between {ROUND_OFF:g} and 1, got {threshold!r}")
     system = linearised(problem, along, points)
@@ -67,13 +67,13 @@ def _along(grid: SemiExplicitForm, constant: bool, threshold: float) -> list[Eff
 
 
 def _index(formal: list[EffectiveIndex]) -> int | None:
-    """The index of the equations as they stand, if it is the same everywhere."""
+    """The index of the original equations, if constant along the grid."""
     kinds = {(one.index, _well_determined(one)) for one in formal}
     return formal[0].index if len(kinds) == 1 else None
 
 
 def _well_determined(found: EffectiveIndex) -> int:
-    """The number of algebraic variables that D itself determines."""
+    """The number of algebraic variables determined by D alone."""
     return found.levels[0].decision.rank if found.levels else 0
 
 
@@ -83,7 +83,7 @@ def _findings(
     formal: list[EffectiveIndex],
     effective: list[EffectiveIndex],
 ) -> Findings:
-    """All constants that apply."""
+    """All applicable constants."""
     if formal[0].index == 2:
         rests = splitting(path.forms, _well_determined(formal[0]), path.t)
         found = index2(path, t, rests)
@@ -120,23 +120,23 @@ def _grid(path: Path, rests: list[Rest], name: str) -> np.ndarray:
     return path.on_grid([getattr(rest, name) for rest in rests])
 
 
-# --- conditioning at one point: what can be said without following the solution ---------------------------------------
+# --- conditioning at one point: quantities that need no solution ------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class LocalConditioning:
     """Norms of projectors and the effective index of a DAE at one point; see :func:`local_conditioning`."""
 
-    index: int | None  # of the linearised equations as they stand, matrices taken for constant
+    index: int | None  # of the original linearised equations, with matrices taken as constant
     effective: EffectiveIndex = field(repr=False)
-    # The effective index of each unknown: 0 for differential ones, None for those that are not determined
+    # The effective index of each unknown: 0 for differential ones, None for undetermined ones
     variables: dict[str, int | None]
     # Norms by name: D_inverse, D_inverse_C, Ps, G_inverse for index 1; P, F, CB_inverse for index 2
     norms: dict[str, float]
 
     @property
     def effective_index(self) -> int | None:
-        """The highest effective index; None if some variables are not determined once small numbers are dropped."""
+        """The highest effective index; None if some variables are undetermined once small numbers are dropped."""
         return self.effective.index
 
     def rows(self) -> list[tuple[str, str]]:
@@ -179,7 +179,7 @@ def local_conditioning(
     t, y, yp : float, array_like, array_like
         The point; y and y' are not needed for linear problems.
     threshold : float
-        See :func:`daedal.conditioning`.
+        See :func:`daedal.analysis.analyse_conditioning`.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def local_conditioning(
 def conditioning_of_matrices(
     E: np.ndarray, F: np.ndarray, names: Sequence[str], *, threshold: float = THRESHOLD
 ) -> LocalConditioning:
-    """The same for E x' + F x = q, where the matrices at the point are known already."""
+    """The same for E x' + F x = q with given matrices at the point."""
     form, _ = semi_explicit_form(E[None], F[None], 1.0)
     A, B, C, D = form.A[0], form.B[0], form.C[0], form.D[0]
     formal, effective = (effective_index(A, B, C, D, threshold=limit) for limit in (ROUND_OFF, threshold))

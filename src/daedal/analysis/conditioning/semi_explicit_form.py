@@ -1,7 +1,7 @@
 r"""Any E x' + F x = q with a kernel of constant size as x' = A x + B y + p, 0 = C x + D y + q, along a grid.
 
-With orthonormal bases :math:`V_1, V_2` of the rows and the kernel of E, and :math:`U_1, U_2` of its range and what is
-orthogonal to it, :math:`x = V_1 u + V_2 y` and
+With orthonormal bases :math:`V_1, V_2` of the rows and the kernel of E, and :math:`U_1, U_2` of its range and the
+orthogonal complement, :math:`x = V_1 u + V_2 y` and
 
 .. math::
 
@@ -9,8 +9,8 @@ orthogonal to it, :math:`x = V_1 u + V_2 y` and
     M = U_1^T E V_1, \\
     0 &= U_2^T F V_1 u + U_2^T F V_2 y - U_2^T q.
 
-Norms of solutions are those of (u, y). Bases are turned as little as possible from point to point, and are unit vectors
-where E has rows and columns of zeros.
+Norms of solutions are those of (u, y). Bases are rotated as little as possible from point to point, and are unit
+vectors where E has zero rows and columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from daedal.analysis.conditioning.linear_form import LinearForm
 from daedal.errors import InvalidProblemError
 from daedal.index.linear.rank import rank_decision
 
-# Chebyshev-Lobatto nodes of [0, 1], at which matrices are sampled; derivatives are those of the polynomial through them
+# Chebyshev-Lobatto nodes of [0, 1] for sampling matrices; derivatives are those of the interpolation polynomial
 NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
 _POWERS = np.vander(NODES, increasing=True)
 _RATES = np.column_stack([np.zeros(5), *(k * NODES ** (k - 1) for k in range(1, 5))])
@@ -81,7 +81,7 @@ def transposed(matrix: np.ndarray) -> np.ndarray:
 
 
 def aligned(basis: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Another orthonormal basis of the same space, turned so that it is nearest to a reference basis (Procrustes)."""
+    """Another orthonormal basis of the same space, rotated to be nearest to a reference basis (Procrustes)."""
     if basis.shape[1] == 0:
         return basis
     u, _, vt = np.linalg.svd(basis.T @ reference)
@@ -91,7 +91,7 @@ def aligned(basis: np.ndarray, reference: np.ndarray) -> np.ndarray:
 # --- fundamental matrices of w' = M(t) w on a grid, and integrals of the norms of Green's functions -------------------
 
 _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
-_PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, where the kernel may fall steeply
+_PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, where the kernel may decay steeply
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
 _TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # remainder below 1e-16
@@ -99,7 +99,7 @@ _SHORTEST = 0.05  # |M| times the shortest distance
 
 
 def exponential(matrices: np.ndarray) -> np.ndarray:
-    """The exponentials of a stack of small matrices: a Taylor polynomial, scaled and squared, by products alone."""
+    """The exponentials of a stack of small matrices: Taylor polynomials with scaling and squaring."""
     largest = float(np.max(norm(matrices), initial=0.0))
     if not np.isfinite(largest):
         return np.full_like(matrices, np.nan)
@@ -118,7 +118,7 @@ def step(samples: np.ndarray, h: float) -> np.ndarray:
     """The fundamental matrix over an interval of length h, from M at its nodes.
 
     The commutator-free exponential method of order 4 (S. Blanes, P. C. Moan, Appl. Numer. Math. 56, 2006); exact for
-    constant M, however stiff.
+    constant M of any stiffness.
     """
     if samples.shape[-1] == 0:
         return np.zeros(samples.shape[1:])
@@ -148,7 +148,7 @@ def short_times(M: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pieces(left: np.ndarray, right: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Integrals over pieces on which a function runs from left to right like an exponential: the logarithmic mean."""
+    """Integrals over pieces with exponential interpolation between left and right: the logarithmic mean."""
     low, high = np.minimum(left, right), np.maximum(left, right)
     near = high - low <= 1e-6 * high
     with np.errstate(all="ignore"):
@@ -182,7 +182,7 @@ class Kernel:
             return left @ np.array(found)
 
     def growth(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The norm of L(t) Phi(t, t0) R(t0) on the grid; a peak inside the first interval counts for its end."""
+        """The norm of L(t) Phi(t, t0) R(t0) on the grid; a peak inside the first interval is assigned to its end."""
         values = norm(self.from_start(left, right))
         with np.errstate(all="ignore"):
             inside = norm(left[0] @ self._short[0][1] @ right)
@@ -208,17 +208,17 @@ class Kernel:
         return results
 
 
-# --- any E x' + F x = q with a kernel of constant size as x' = A x + B y + p, 0 = C x + D y + q, along a grid ---------
+# --- the semi-explicit form along a grid ------------------------------------------------------------------------------
 
 RANK_TOLERANCE = 1e-10  # of E, with rows of length 1
-_RESOLVED = 0.02  # part of the matrices in the highest term of the polynomial through the nodes of an interval
-_HARMLESS = 0.02  # what is not resolved of a differential equation, times the length of the interval
+_RESOLVED = 0.02  # fraction of the matrices in the highest term of the interpolation polynomial of an interval
+_HARMLESS = 0.02  # unresolved part of a differential equation, times the length of the interval
 _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 
 @dataclass(frozen=True)
 class SemiExplicitForm:
-    """Matrices at the nodes of an interval, or on the grid: stacks with the first axis for time."""
+    """Matrices at the nodes of an interval, or on the grid: stacks with time as first axis."""
 
     # The coefficients of the semi-explicit form
     A: np.ndarray
@@ -248,16 +248,16 @@ class SemiExplicitForm:
 
 @dataclass(frozen=True)
 class Path:
-    """The form along a grid that is refined where matrices change fast.
+    """The form along a grid, refined where matrices change fast.
 
     Attributes
     ----------
     t : numpy.ndarray
         The refined grid.
     forms : list of Form
-        At the nodes of each of its intervals.
+        At the nodes of each interval.
     kept : numpy.ndarray
-        The places of the points of the given grid in the refined one.
+        Indices of the given grid points in the refined grid.
     unresolved : tuple of float
         Times near which matrices change too fast even for the refined grid.
     """
@@ -292,7 +292,7 @@ class Path:
 
 
 def path_of(system: LinearForm) -> Path:
-    """The form at the nodes of every interval; intervals are halved until polynomials represent the matrices."""
+    """The form at the nodes of every interval; intervals are halved until polynomials resolve the matrices."""
     t, kept = [float(system.t[0])], [0]
     forms: list[SemiExplicitForm] = []
     unresolved: list[float] = []
@@ -336,13 +336,13 @@ def _samples(system: LinearForm, start: float, end: float) -> tuple[np.ndarray, 
 
 
 def _is_resolved(samples: np.ndarray) -> bool:
-    """Whether the term of highest degree of the polynomial through the nodes is small, in every row of the matrix."""
+    """Whether the highest-degree term of the interpolation polynomial is small in every row of the matrix."""
     sizes = np.max(np.abs(samples), axis=(0, 2))
     return bool(np.all(np.max(np.abs(highest_term(samples)), axis=1) <= _RESOLVED * sizes))
 
 
 def _matters(E: np.ndarray, F: np.ndarray, h: float) -> bool:
-    """Whether matrices that are not resolved, as at a jump, matter over an interval that is as short as can be."""
+    """Whether unresolved matrices, as at a jump, matter over an interval of minimal length."""
     if not _is_resolved(E):
         return True
     sizes, rest = np.max(np.abs(E), axis=(0, 2)), np.max(np.abs(highest_term(F)), axis=1)
@@ -353,15 +353,16 @@ def _matters(E: np.ndarray, F: np.ndarray, h: float) -> bool:
 def semi_explicit_form(
     E: np.ndarray, F: np.ndarray, h: float, before: tuple[np.ndarray, ...] | None = None, t: float = 0.0
 ) -> tuple[SemiExplicitForm, tuple[np.ndarray, ...]]:
-    """The form at the nodes of an interval of length h that begins at t, and the bases at its end for the next one."""
+    """The form at the nodes of the interval of length h from t, and the bases at its end for the next one."""
     if len(E) == 1:  # one point: no derivatives
         E, F = np.repeat(E, len(NODES), axis=0), np.repeat(F, len(NODES), axis=0)
     n = E.shape[-1]
     ranks = [rank_decision(_normalised(one), tolerance=RANK_TOLERANCE, what="dF/dx'").rank for one in E]
     if min(ranks) != max(ranks) or (before is not None and before[1].shape[1] != n - ranks[0]):
         raise InvalidProblemError(
-            f"the rank of dF/dx' changes near t = {t:g} (it is {min(ranks)} at one point and {max(ranks)} at another "
-            "or before): the kind of the equations changes there; look at the conditioning on both sides separately"
+            f"the rank of dF/dx' changes near t = {t:g} (it is {min(ranks)} at one point and {max(ranks)} at "
+            "another or before): the type of the equations changes there; examine the conditioning on both sides "
+            "separately"
         )
     r = ranks[0]
     V1, V2 = _bases(E, r, before[:2] if before else None)
@@ -391,12 +392,12 @@ def _bases(E: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> t
 
 
 def _normalised(matrix: np.ndarray) -> np.ndarray:
-    """Rows of length 1, which have the same kernel; equations in different units are compared on equal terms."""
+    """Rows of norm 1, which have the same kernel; this makes equations in different units comparable."""
     sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(sizes > 0.0, sizes, 1.0)
 
 
-# --- constraints taken apart: those that determine some algebraic variables, and the rest -----------------------------
+# --- splitting off constraints that determine some algebraic variables ------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -420,7 +421,7 @@ class Rest:
 
 
 def splitting(forms: list[SemiExplicitForm], rank: int, t: np.ndarray) -> list[Rest]:
-    """Eliminate as many algebraic variables as D determines well, by its `rank` largest singular values."""
+    """Eliminate the algebraic variables that D determines well, by its `rank` largest singular values."""
     found: list[Rest] = []
     before: tuple[np.ndarray, ...] | None = None
     for form, h in zip(forms, np.diff(t), strict=True):
@@ -448,7 +449,7 @@ def splitting(forms: list[SemiExplicitForm], rank: int, t: np.ndarray) -> list[R
 
 
 def _splitting_bases(D: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> tuple[np.ndarray, ...]:
-    """U1, U2, V1, V2 at all nodes, turned as little as possible; unit vectors where nothing is to be taken apart."""
+    """U1, U2, V1, V2 at all nodes, rotated as little as possible; unit vectors where nothing is split off."""
     n = D.shape[-1]
     if rank in (0, n):
         unit = np.repeat(np.eye(n)[None], len(D), axis=0)

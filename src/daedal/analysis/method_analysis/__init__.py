@@ -1,4 +1,4 @@
-"""What follows from the coefficients of a method: orders, stability, and what to expect of it on DAEs."""
+"""Properties of methods derived from their coefficients: orders, stability, and convergence on DAEs."""
 
 from daedal.analysis.method_analysis.analyse_method import MultistepAnalysis, RungeKuttaAnalysis, analyse_method
 from daedal.analysis.method_analysis.predictions import MethodAnalysis, Prediction

@@ -1,4 +1,4 @@
-"""From what a user has, a name, a method or coefficients, to its analysis."""
+"""Analyse a method given by name, object or coefficients."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.bdf.dassl import DASSL
 from daedal.methods.implicit_rk.collocation import Collocation
 from daedal.methods.multistep.multistep_formula import MultistepFormula, bdf
-from daedal.methods.named_formulas import formula
+from daedal.methods.named_formulas import coefficients
 from daedal.methods.tableau import RungeKuttaTableau
 
 _HIGHEST_IN_FLOATS = 18
-_UNIT = 1e-9  # |r| = 1 and r = 1 for floats
+_UNIT = 1e-9  # tolerance of |r| = 1 and r = 1 in floating point
 
 
 @dataclass(frozen=True, repr=False)
 class RungeKuttaAnalysis(MethodAnalysis):
-    r"""What follows from the coefficients of a Runge-Kutta method.
+    r"""Properties of a Runge-Kutta method derived from its coefficients.
 
     Attributes
     ----------
     reduced : RungeKuttaTableau
-        The method without idle stages, which everything else speaks of.
+        The method without idle stages, which all other attributes describe.
     order_found : OrderFound
         How the order was found.
     B, C, D : int or infinity
@@ -63,20 +63,20 @@ class RungeKuttaAnalysis(MethodAnalysis):
     k_I : int
         The internal stage order: C(k_I) and B(k_I).
     k_a : tuple
-        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. If one stage is
-        known and the others have an invertible matrix, as for Lobatto IIIA, that of index 1 is defined.
+        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. The one of index
+        1 is also defined if the first stage is known and the others have an invertible matrix, as for Lobatto IIIA.
     r : number
         :math:`1 - b^T A^{-1} 1 = R(\infty)`, exact if the coefficients are; infinite for explicit methods.
     strictly_stable : bool
         :math:`|r| < 1`.
     stiffly_accurate : bool
-        A stage is the new point, and A is invertible or its other stages are.
+        A stage equals the new point, and A is invertible or the submatrix of its other stages is.
     stability : LinearStability
-        What the test equation says.
+        Linear stability, from the test equation.
     singly_implicit : bool
         Whether A has one real eigenvalue.
     tolerance : float
-        Up to which floats count as equal; without meaning if the coefficients are exact.
+        Relative difference below which floats count as equal; unused for exact coefficients.
     """
 
     reduced: RungeKuttaTableau
@@ -102,7 +102,7 @@ class RungeKuttaAnalysis(MethodAnalysis):
         """Properties as names and values."""
         found, method = self.order_found, self.method
         assert isinstance(method, RungeKuttaTableau)
-        idle = f"; {method.s - self.reduced.s} more do nothing" if self.reduced.s < method.s else ""
+        idle = f"; {method.s - self.reduced.s} more are idle" if self.reduced.s < method.s else ""
         orders = ", ".join(_number(k) for k in self.k_a)
         return [
             ("coefficients", "exact" if self.exact else f"floats, sums compared to {self.tolerance:.0e}"),
@@ -125,13 +125,14 @@ class RungeKuttaAnalysis(MethodAnalysis):
 
 
 def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
-    """All that is known about a Runge-Kutta method."""
+    """The complete analysis of a Runge-Kutta method."""
     tableau = given.reduced()
     method = ExactCoefficients.of(tableau)
     if not method.numbers.exact and quadrature_order(method) > _HIGHEST_IN_FLOATS:
         raise InvalidProblemError(
-            f"{given.name} seems to have an order above {_HIGHEST_IN_FLOATS}, where conditions fail by less than the "
-            "round-off of coefficients that are floats; analyse a method with fewer stages, or with exact coefficients"
+            f"{given.name} seems to have an order above {_HIGHEST_IN_FLOATS}, where conditions fail by less than "
+            "the round-off of floating-point coefficients; analyse a method with fewer stages, or with exact "
+            "coefficients"
         )
     found = differential_order(method)
     stability = linear_stability(method)
@@ -206,7 +207,7 @@ def _value(r: Any) -> str:
 
 # With steps of size 1 and :math:`t_{n-j} = -j` (Brenan, Campbell and Petzold, section 3.4): order p of a multistep
 # method is :math:`\sum \alpha_j (-j)^q = q \sum \beta_j (-j)^{q-1}` for q up to p; that of a one-leg method, (3.4.29),
-# asks for :math:`\sum \alpha_j (-j - \bar t)^q = 0` and :math:`\sum \beta_j (-j - \bar t)^{q-1} = 0` for q from 2 to p,
+# requires :math:`\sum \alpha_j (-j - \bar t)^q = 0` and :math:`\sum \beta_j (-j - \bar t)^{q-1} = 0` for q from 2 to p,
 # with :math:`\bar t = \sum \beta_j (-j)`.
 
 _LARGEST_BDF = 6
@@ -214,7 +215,7 @@ _LARGEST_BDF = 6
 
 @dataclass(frozen=True, repr=False)
 class MultistepAnalysis(MethodAnalysis):
-    r"""What follows from the coefficients of a multistep or one-leg method.
+    r"""Properties of a multistep or one-leg method derived from its coefficients.
 
     Attributes
     ----------
@@ -227,7 +228,7 @@ class MultistepAnalysis(MethodAnalysis):
     stable_at_infinity : bool
         Whether :math:`\sigma` has all zeros inside the unit circle.
     transferable : bool
-        Whether the method is stable for transferable DAEs: zero-stable and, as a one-leg method, stable at infinity.
+        Whether the method is stable on transferable DAEs: zero-stable and, as a one-leg method, stable at infinity.
     stability : MultistepStability
         Location of the zeros.
     """
@@ -265,7 +266,7 @@ class MultistepAnalysis(MethodAnalysis):
 
 
 def analyse_multistep(formula: MultistepFormula) -> MultistepAnalysis:
-    """All that is known about a multistep or one-leg method."""
+    """The complete analysis of a multistep or one-leg method."""
     numbers = Numbers.of((*formula.rho, *formula.sigma))
     rho, sigma = numbers.row(formula.rho), numbers.row(formula.sigma)
     total = sum(sigma[1:], sigma[0])
@@ -335,7 +336,7 @@ def _projected_order(numbers: Numbers, rho: Row, sigma: Row) -> int:
     k = len(rho) - 1
 
     def holds(q: int) -> bool:
-        if q < 2:  # consistency, which the method is known to have
+        if q < 2:  # consistency, which is known to hold
             return True
         both = dot(rho, _powers(numbers, k, q)), dot(sigma, _powers(numbers, k, q - 1))
         return all(numbers.zero(x) for x in both)
@@ -404,42 +405,44 @@ def _of_bdf(k: int) -> list[Prediction]:
     return [index_1, linear[0], *index_2, linear[1], index_3]
 
 
-# --- from what a user has, a name, a method or coefficients, to its analysis ------------------------------------------
+# --- methods given by name, object or coefficients --------------------------------------------------------------------
 
 _FAMILIES = {"radau": "radau_iia", "gauss": "gauss", "lobatto": "lobatto_iiia"}
 
 
 def analyse_method(method: Any) -> RungeKuttaAnalysis | MultistepAnalysis:
-    r"""Say what follows from the coefficients of a method: orders on DAEs of index 0 to 3, and stability.
+    r"""Analyse a method from its coefficients: orders on DAEs of index 0 to 3, and stability.
 
     For Runge-Kutta methods: the order, the simplifying assumptions B, C, D, the algebraic orders :math:`k_a` and the
     stage order :math:`k_I` of Brenan, Campbell and Petzold, :math:`r = R(\infty)`, strict, A- and L-stability. For
     multistep and one-leg methods: order, error constant, zero-stability, stability at infinity, :math:`A(\alpha)`, and
-    whether they are stable on transferable DAEs. For both the orders to expect for each class of variables, with the
-    theorem that says so.
+    whether they are stable on transferable DAEs. For both, the expected orders for each class of variables, with the
+    theorem.
 
     Parameters
     ----------
     method : str, RungeKuttaTableau, MultistepFormula, method, or pair
-        A name that :func:`daedal.formula` knows; coefficients; a method such as ``daedal.Collocation("gauss", 2)``
-        (``daedal.DASSL(max_order=k)`` is BDF of order k with constant steps, a half-explicit method the explicit method
-        for differential equations that it is based on); a pair (A, b) or (rho, sigma).
+        A name accepted by :func:`daedal.methods.coefficients`; coefficients; a method such as
+        ``daedal.methods.Collocation("gauss", 2)`` (``daedal.methods.DASSL(max_order=k)`` is BDF of order k with
+        constant steps, a half-explicit method the underlying explicit method for differential equations); a pair
+        (A, b) or (rho, sigma).
 
     Returns
     -------
     RungeKuttaAnalysis or MultistepAnalysis
-        Printed, it is a table. Exact coefficients are computed with exactly, sums of floats compared to a
-        tolerance; the result says which.
+        ``print`` shows a table. Exact coefficients are evaluated exactly, sums of floats are compared with a tolerance;
+        the result states which.
 
     Examples
     --------
     >>> import daedal
-    >>> radau = daedal.analyse_method("radau5")
+    >>> radau = daedal.analysis.analyse_method("radau5")
     >>> radau.order, radau.k_I, radau.r, radau.l_stable, radau.exact
     (5, 3, Fraction(0, 1), True, True)
     >>> [x.text for x in radau.predicted(2, "z")], [x.text for x in radau.predicted(3, "x3")]
     (['3'], ['2'])
-    >>> midpoint = daedal.analyse_method(daedal.MultistepFormula([1, -1], ["1/2", "1/2"], one_leg=True))
+    >>> midpoint = daedal.methods.MultistepFormula([1, -1], ["1/2", "1/2"], one_leg=True)
+    >>> midpoint = daedal.analysis.analyse_method(midpoint)
     >>> midpoint.order, midpoint.transferable
     (2, False)
     """
@@ -453,11 +456,11 @@ def _coefficients(method: Any) -> RungeKuttaTableau | MultistepFormula:
     if isinstance(method, RungeKuttaTableau | MultistepFormula):
         return method
     if isinstance(method, str):
-        return formula(method)
+        return coefficients(method)
     if isinstance(method, DASSL):
-        return formula(f"bdf{method.max_order or 5}")
+        return coefficients(f"bdf{method.max_order or 5}")
     if isinstance(method, Collocation):
-        return formula(f"{_FAMILIES[method.kind]}{method.stages}")
+        return coefficients(f"{_FAMILIES[method.kind]}{method.stages}")
     if isinstance(method, tuple | list) and len(method) == 2:
         return _pair(*method)
     if hasattr(method, "rho") and hasattr(method, "sigma"):

@@ -1,4 +1,4 @@
-"""Linear stability of Runge-Kutta and multistep methods, from zeros that are located without computing them."""
+"""Linear stability of Runge-Kutta and multistep methods, from zeros located without computing them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from daedal.methods.exact_numbers import (
 )
 
 # Sturm's theorem counts real zeros. For the half-plane, :math:`p(\mathrm i y) = f_0(y) + \mathrm i f_1(y)` with real
-# polynomials: their greatest common divisor has the zeros that come in pairs :math:`\pm z`, among them those on the
-# axis, and the Cauchy index of the quotient of the rest says how many of the others lie on each side (Routh and
-# Hurwitz; F. R. Gantmacher, The Theory of Matrices II, XV). A Moebius transform makes the unit disc of the half-plane.
+# polynomials: their greatest common divisor contains the zeros in pairs :math:`\pm z`, among them those on the axis,
+# and the Cauchy index of the remaining quotient counts the others on each side (Routh and Hurwitz; F. R. Gantmacher,
+# The Theory of Matrices II, XV). A Moebius transform maps the half-plane to the unit disc.
 
 
 def sign(x: Any) -> int:
@@ -48,7 +48,7 @@ def sign(x: Any) -> int:
 
 
 def real_zeros(p: Sequence[Any], low: Any = None, high: Any = None) -> int:
-    """The number of different real zeros in (low, high], by Sturm's theorem; None stands for infinity.
+    """The number of distinct real zeros in (low, high], by Sturm's theorem; None means infinity.
 
     >>> real_zeros([Fraction(-2), Fraction(0), Fraction(1)], Fraction(0))
     1
@@ -58,7 +58,7 @@ def real_zeros(p: Sequence[Any], low: Any = None, high: Any = None) -> int:
 
 
 def _cauchy_index(p: Sequence[Any], q: Sequence[Any], low: Any = None, high: Any = None) -> int:
-    """The Cauchy index of q/p: jumps from -infinity to +infinity less those back."""
+    """The Cauchy index of q/p: the number of jumps from -infinity to +infinity minus the opposite ones."""
     chain = [trimmed(p), trimmed(q)]
     while chain[-1]:
         chain.append(scaled(division(chain[-2], chain[-1])[1], Fraction(-1)))
@@ -76,7 +76,7 @@ def _changes(chain: Sequence[Polynomial], x: Any, side: int) -> int:
 
 
 def nonnegative(p: Sequence[Any], low: Any, high: Any = None) -> bool:
-    """Whether p(x) >= 0 for all x between low and high, None for infinity: it has no zero of odd order inside.
+    """Whether p(x) >= 0 for all x between low and high (None: infinity), i.e. it has no zero of odd order inside.
 
     >>> nonnegative([Fraction(1), Fraction(-2), Fraction(1)], Fraction(0)), nonnegative([Fraction(-1)], Fraction(0))
     (True, False)
@@ -88,7 +88,7 @@ def nonnegative(p: Sequence[Any], low: Any, high: Any = None) -> bool:
     for k, factor in enumerate(_square_free_factors(polynomial), 1):
         if k % 2:
             odd = product(odd, factor)
-    for end in (low, high):  # a zero at an end does no harm
+    for end in (low, high):  # a zero at an end is harmless
         if end is not None and not value(odd, end):
             odd = division(odd, [-end, Fraction(1)])[0]
     if real_zeros(odd, low, high):
@@ -113,9 +113,9 @@ def _square_free_factors(p: Polynomial) -> list[Polynomial]:
 
 @dataclass(frozen=True)
 class Location:
-    """How many zeros lie left of the imaginary axis (inside of the unit circle), upon it, and on the other side.
+    """Number of zeros left of the imaginary axis (inside the unit circle), on it, and on the other side.
 
-    `simple` says whether those on the boundary are simple.
+    `simple` is whether those on the boundary are simple.
     """
 
     inside: int
@@ -125,7 +125,7 @@ class Location:
 
 
 def half_plane(p: Sequence[Any]) -> Location:
-    """Where the zeros lie: Re z < 0, = 0, > 0.
+    """The location of the zeros: Re z < 0, = 0, > 0.
 
     >>> half_plane([Fraction(-1), Fraction(1), Fraction(-1), Fraction(1)])  # (z - 1)(z^2 + 1)
     Location(inside=0, boundary=2, outside=1, simple=True)
@@ -154,7 +154,7 @@ def half_plane(p: Sequence[Any]) -> Location:
 
 
 def _on_axis(paired: Polynomial) -> tuple[int, bool]:
-    """The number of real zeros, counted with their order, and whether all are simple."""
+    """The number of real zeros, counted with multiplicity, and whether all are simple."""
     total, simple = 0, True
     for k, factor in enumerate(_square_free_factors(paired), 1):
         found = real_zeros(factor)
@@ -164,7 +164,7 @@ def _on_axis(paired: Polynomial) -> tuple[int, bool]:
 
 
 def unit_disc(p: Sequence[Any]) -> Location:
-    """Where the zeros of a polynomial of full degree lie: inside of the unit circle, upon it, outside.
+    """The location of the zeros of a polynomial of full degree: inside the unit circle, on it, outside.
 
     >>> unit_disc([Fraction(1, 2), Fraction(-3, 2), Fraction(1)])  # (z - 1)(z - 1/2)
     Location(inside=1, boundary=1, outside=0, simple=True)
@@ -176,7 +176,7 @@ def unit_disc(p: Sequence[Any]) -> Location:
     for k, x in enumerate(polynomial):
         term = product(_binomial(1, k), _binomial(-1, n - k))
         transformed = add(transformed, scaled(term, x))
-    lost = n - (len(transformed) - 1)  # zeros at z = -1 have gone to infinity
+    lost = n - (len(transformed) - 1)  # zeros at z = -1 are mapped to infinity
     found = half_plane(transformed) if len(transformed) > 1 else Location(0, 0, 0, True)
     return Location(found.inside, found.boundary + lost, found.outside, found.simple and lost <= 1)
 
@@ -192,27 +192,27 @@ def _binomial(sign_: int, n: int) -> Polynomial:
 # floats they are sampled.
 
 _SAMPLES = np.concatenate([[0.0], np.logspace(-4, 5, 2000)])
-_GROWTH = 1e-9  # what round-off may add to |R| = 1
+_GROWTH = 1e-9  # allowance for round-off in |R| = 1
 _POLE = 1e-8
-_ROUNDOFF, _LIMIT = 1e-13, 1e-8  # of leading coefficients that vanish, and of R at infinity relative to 1
+_ROUNDOFF, _LIMIT = 1e-13, 1e-8  # for vanishing leading coefficients, and for R at infinity relative to 1
 _BISECTIONS = 40
 
 
 @dataclass(frozen=True)
 class LinearStability:
-    r"""What :math:`y' = \lambda y` says about a method."""
+    r"""Properties of a method on :math:`y' = \lambda y`."""
 
     a_stable: bool  # stable for all \lambda with Re \lambda \le 0
-    l_stable: bool  # a-stable, and fast decay is damped at once
+    l_stable: bool  # A-stable, and fast decay is damped immediately
     # The largest \alpha in degrees with stability for |\arg(-\lambda)| \le \alpha; 90 if it is A-stable, 0 if no sector
     # is stable
     angle: float
-    proved: bool  # whether A-stability was decided with exact numbers; the angle below 90 degrees is always computed
+    proved: bool  # whether A-stability was decided in exact arithmetic; the angle below 90 degrees is always numerical
     at_infinity: Any  # the factor for \lambda \to \infty
 
 
 def stability_function(method: ExactCoefficients) -> tuple[Row, Row]:
-    """Numerator and denominator of R, lowest power first, without common factors if they are exact."""
+    """Numerator and denominator of R, lowest power first, without common factors if exact."""
     numbers = method.numbers
     q = numbers.determinant_polynomial(method.a)
     p = numbers.determinant_polynomial([[x - y for x, y in zip(row, method.b)] for row in method.a])
@@ -225,7 +225,7 @@ def stability_function(method: ExactCoefficients) -> tuple[Row, Row]:
 
 
 def _trimmed_floats(p: Row, q: Row) -> tuple[Row, Row]:
-    """Without leading coefficients that are round-off."""
+    """Remove leading coefficients that are round-off."""
     while len(q) > 1 and abs(q[-1]) < _ROUNDOFF:
         q = q[:-1]
     while len(p) > 1 and abs(p[-1]) < (_LIMIT * abs(q[len(p) - 1]) if len(p) <= len(q) else _ROUNDOFF):
@@ -269,8 +269,8 @@ def _square_on_axis(p: Row) -> Row:
 
 
 def _sampled(p: Any, q: Any, degrees: float) -> bool:
-    """Whether |R| <= 1 on the ray at an angle from the negative axis, and no pole lies in the sector."""
-    # R is analytic in the sector and bounded: its maximum lies on the rays
+    """Whether |R| <= 1 on the ray at an angle from the negative axis, with no pole in the sector."""
+    # R is analytic in the sector and bounded: its maximum is attained on the rays
     p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
     if p.size > q.size:
         return False
@@ -284,7 +284,7 @@ def _sampled(p: Any, q: Any, degrees: float) -> bool:
 
 
 def _angle(p: np.ndarray, q: np.ndarray) -> float:
-    """The largest stable sector, by bisection; 0 if not even the negative axis is stable."""
+    """The largest stable sector, by bisection; 0 if the negative axis is not stable."""
     if not _sampled(p, q, 0.0):
         return 0.0
     low, high = 0.0, 90.0
@@ -294,28 +294,28 @@ def _angle(p: np.ndarray, q: np.ndarray) -> float:
     return low
 
 
-# --- multistep methods: where the zeros of rho, sigma and rho - z sigma lie -------------------------------------------
+# --- multistep methods: location of the zeros of rho, sigma and rho - z sigma -----------------------------------------
 
 _POINTS = 20_001  # on the upper half of the unit circle
 _REFINEMENTS = 4
 _ROOT_ROUNDOFF = 1e-9
-_CLUSTER = 1e-5  # floats: zeros nearer than this are taken for a multiple one
+_CLUSTER = 1e-5  # floats: zeros closer than this count as a multiple one
 _RAY = np.logspace(-6, 6, 400)
 
 
 @dataclass(frozen=True)
 class MultistepStability:
-    r"""What the zeros say."""
+    r"""Stability of a multistep method from the location of zeros."""
 
     zero_stable: bool  # the zeros of \rho lie in the unit disc, those on the circle are simple
-    stable_at_infinity: bool  # those of \sigma lie inside, and it has full degree
+    stable_at_infinity: bool  # those of \sigma lie inside the unit disc, and it has full degree
     # For the test equation
     a_stable: bool
     l_stable: bool
     angle: float  # the angle of the largest stable sector in degrees, computed numerically from the root locus
     parasitic: float | None  # the largest modulus of the zeros of \rho other than 1; None if there are none
     sigma: float  # the largest modulus of the zeros of \sigma; infinite for explicit methods
-    proved: bool  # whether all but the numbers were decided exactly
+    proved: bool  # whether everything but the numbers was decided exactly
 
 
 def multistep_stability(numbers: Numbers, rho: Row, sigma: Row) -> MultistepStability:
@@ -350,7 +350,7 @@ def _roots(coefficients: Row) -> np.ndarray:
 
 
 def _without_one(roots: np.ndarray) -> np.ndarray:
-    """Without the zero that is nearest to 1."""
+    """Remove the zero nearest to 1."""
     return np.delete(roots, np.argmin(np.abs(roots - 1.0))) if roots.size else roots
 
 
@@ -364,8 +364,8 @@ def _numerically_zero_stable(roots: np.ndarray) -> bool:
 def _proved_a_stable(rho: Row, sigma: Row) -> bool:
     r"""Whether the zeros of :math:`\rho - z\sigma` stay inside the unit circle for Re z < 0.
 
-    They are inside for z = -1, none comes from infinity as :math:`\alpha_0/\beta_0 > 0`, and none crosses the circle,
-    where :math:`\mathrm{Re}\,\rho\bar\sigma \ge 0`, a polynomial in the cosine of the angle.
+    They are inside for z = -1, none comes from infinity since :math:`\alpha_0/\beta_0 > 0`, and none crosses the
+    circle, where :math:`\mathrm{Re}\,\rho\bar\sigma \ge 0`, a polynomial in the cosine of the angle.
     """
     if sign(rho[0]) * sign(sigma[0]) <= 0:
         return False

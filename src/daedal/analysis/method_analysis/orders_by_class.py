@@ -14,8 +14,8 @@ from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import RungeKuttaTableau
 
 TOLERANCE, SHARP = 1e-10, 1e-13
-"""A sum of floats counts as zero below the first, relative to its terms, as printed coefficients often have 12 digits;
-below the second if coefficients turn out to be correct to all digits."""
+"""A sum of floats counts as zero below the first, relative to its terms, since printed coefficients often have 12
+digits; below the second if the coefficients are accurate to all digits."""
 _SINGULAR = 1e-12
 
 Row = list[Any]
@@ -24,14 +24,14 @@ Matrix = list[Row]
 
 @dataclass(frozen=True)
 class Numbers:
-    """How coefficients are computed with, and when a result is zero."""
+    """The arithmetic of coefficients, with a test for zero."""
 
     exact: bool
     tolerance: float = TOLERANCE
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Numbers:
-        """Exact for integers, fractions and numbers of one quadratic field.
+        """Exact for integers, fractions and elements of one quadratic field.
 
         >>> Numbers.of([Fraction(1, 3), 2]).exact, Numbers.of([0.5]).exact
         (True, False)
@@ -41,7 +41,7 @@ class Numbers:
         return cls(len(fields) <= 1 and all(isinstance(x, int | Fraction | Quadratic) for x in listed))
 
     def enter(self, x: Any) -> Any:
-        """A coefficient as it is computed with."""
+        """Convert a coefficient to this arithmetic."""
         if not self.exact:
             return float(x)
         return Fraction(x) if isinstance(x, int) else x
@@ -102,7 +102,7 @@ def times(a: Matrix, x: Sequence[Any]) -> Row:
 
 
 def size(x: Sequence[Any], y: Sequence[Any]) -> float:
-    """The sum of the absolute products, which round-off in their sum is relative to."""
+    """The sum of the absolute products, the scale for round-off in their sum."""
     return sum(abs(float(p) * float(q)) for p, q in zip(x, y))
 
 
@@ -121,7 +121,7 @@ Order = float
 
 @dataclass(frozen=True)
 class ExactCoefficients:
-    """A tableau without idle stages, in the arithmetic that is computed with; `omega` is the inverse of a, or None."""
+    """A tableau without idle stages, in the arithmetic of the analysis; `omega` is the inverse of a, or None."""
 
     a: Matrix
     b: Row
@@ -131,7 +131,7 @@ class ExactCoefficients:
 
     @classmethod
     def of(cls, tableau: RungeKuttaTableau) -> ExactCoefficients:
-        """In exact arithmetic or in floats, with a tolerance that suits how well weights and rows add up."""
+        """In exact arithmetic or in floats, with a tolerance based on the accuracy of the sums of weights and rows."""
         numbers = Numbers.of([x for row in (*tableau.a, tableau.b, tableau.c) for x in row])
         a, b, c = [numbers.row(row) for row in tableau.a], numbers.row(tableau.b), numbers.row(tableau.c)
         if not numbers.exact:
@@ -146,12 +146,12 @@ class ExactCoefficients:
         return len(self.b)
 
     def powers(self, k: int) -> Row:
-        """The nodes to the power k."""
+        """The nodes raised to the power k."""
         return [x**k if k else self.numbers.enter(1) for x in self.c]
 
 
 def _highest(holds: Callable[[int], bool], limit: int, first: int = 1) -> Order:
-    """The last of first, first + 1, ... up to which all hold; infinity if they do up to the limit."""
+    """The last of first, first + 1, ... up to which all hold; infinity if all up to the limit hold."""
     for k in range(first, limit + 1):
         if not holds(k):
             return k - 1
@@ -159,7 +159,7 @@ def _highest(holds: Callable[[int], bool], limit: int, first: int = 1) -> Order:
 
 
 def quadrature_order(method: ExactCoefficients) -> Order:
-    """The largest p with B(p); no rule with s nodes has more than 2s."""
+    """The largest p with B(p); at most 2s for s nodes."""
 
     def holds(k: int) -> bool:
         return method.numbers.equal(dot(method.b, method.powers(k - 1)), method.numbers.enter(Fraction(1, k)))
@@ -198,8 +198,8 @@ def algebraic_order(method: ExactCoefficients, index: int) -> Order | None:
 
     First :math:`b^T A^{-i} 1 = b^T A^{-\nu} c^{\nu-i} / (\nu-i)!` for :math:`1 \le i < \nu`, then :math:`b^T A^{-\nu}
     c^i = i!/(i-\nu+1)!` for :math:`i = \nu, \dots, k_{a,\nu}`; 0 if one of the first fails. The difference of both
-    sides of the last satisfies a recursion in i with at most :math:`s + \nu` terms: if it vanishes so often, it does so
-    for all i.
+    sides of the last satisfies a recursion in i with at most :math:`s + \nu` terms: if it vanishes that many times in a
+    row, it vanishes for all i.
     """
     if method.omega is None:
         return None
@@ -222,10 +222,10 @@ def algebraic_order(method: ExactCoefficients, index: int) -> Order | None:
 
 
 def known_first_stage_order(method: ExactCoefficients) -> Order | None:
-    r"""The algebraic order of index 1 if one stage is known and the others are :math:`\bar A`, which is invertible.
+    r"""The algebraic order of index 1 if the first stage is known and the other stages' :math:`\bar A` is invertible.
 
     :math:`\bar b^T \bar A^{-1} a = b_1` and :math:`\bar b^T \bar A^{-1} \bar c^j = 1` (4.2.21), for methods such as
-    Lobatto IIIA, whose first stage is the end of the last step. None for all others.
+    Lobatto IIIA, whose first stage is the end of the last step. None for other methods.
     """
     rows = [i for i, row in enumerate(method.a) if not any(row)]
     if len(rows) != 1:
@@ -245,13 +245,13 @@ def known_first_stage_order(method: ExactCoefficients) -> Order | None:
 
 # --- orders from trees: for differential equations, and for DAEs of index 1 and 2 in Hessenberg form ------------------
 
-HIGHEST_TREES = 10  # 719 rooted trees
-HIGHEST_CONSTRAINED = 6  # 220 trees with fat vertices; their number grows fivefold with each order
+HIGHEST_TREES = 10  # there are 719 rooted trees
+HIGHEST_CONSTRAINED = 6  # 220 trees with fat vertices; the number grows fivefold with each order
 
 
 @dataclass(frozen=True)
 class OrderFound:
-    """An order, how it was found, and whether it may be higher still."""
+    """An order, how it was found, and whether it may be even higher."""
 
     order: int
     reason: str
@@ -259,7 +259,7 @@ class OrderFound:
 
 
 def evaluation(method: ExactCoefficients) -> Evaluation:
-    """Trees on the coefficients; those with fat vertices need `omega`."""
+    """Evaluate trees with the coefficients; trees with fat vertices need `omega`."""
     return Evaluation(method.a, method.a, method.b, method.omega or [], method.numbers.enter(1))
 
 
@@ -267,8 +267,8 @@ def differential_order(method: ExactCoefficients) -> OrderFound:
     r"""The order for y' = f(y).
 
     B(p), C(q) and D(r) give order p if :math:`p \le q + r + 1` and :math:`p \le 2q + 2` (Butcher 1964; Hairer, Norsett
-    and Wanner I, Theorem II.7.4), and no method has a higher order than its quadrature. Where the two differ, trees
-    decide.
+    and Wanner I, Theorem II.7.4), and the order never exceeds that of the quadrature. Where the two differ, the
+    conditions of trees decide.
     """
     p, q, r = quadrature_order(method), stage_order(method), transposed_order(method)
     lower = int(min(p, q + r + 1, 2 * q + 2))
@@ -283,17 +283,17 @@ def differential_order(method: ExactCoefficients) -> OrderFound:
 
 
 def index_1_order(method: ExactCoefficients, limit: int) -> int:
-    r"""The k with :math:`z_1 - z(t_1) = O(h^{k+1})` for y' = f(y, z), 0 = g(y, z), as far as a limit."""
+    r"""The k with :math:`z_1 - z(t_1) = O(h^{k+1})` for y' = f(y, z), 0 = g(y, z), up to a limit."""
     return order_by_trees(implicit_conditions.index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
 
 
 def index_2_orders(method: ExactCoefficients, limit: int) -> tuple[int, int]:
-    r"""The orders of convergence of y and z for y' = f(y, z), 0 = g(y) and :math:`|R(\infty)| < 1`, as far as a limit.
+    r"""The orders of convergence of y and z for y' = f(y, z), 0 = g(y) and :math:`|R(\infty)| < 1`, up to a limit.
 
     If the error of a step is :math:`O(h^{k+1})` along the constraint and :math:`O(h^{w+1})` across it, where it is
-    damped by :math:`R(\infty)` instead of being added up, y converges with order min(k, w + 1) (Hairer and Wanner II,
-    VII.4). An error of y across the constraint, divided by h, is one of z, which converges with order min(k, w, m + 1)
-    if its own error in a step is :math:`O(h^{m+1})`.
+    damped by :math:`R(\infty)` instead of accumulating, y converges with order min(k, w + 1) (Hairer and Wanner II,
+    VII.4). An error of y across the constraint, divided by h, becomes an error of z, which converges with order min(k,
+    w, m + 1) if its own error in a step is :math:`O(h^{m+1})`.
     """
     trees, numbers, limit = evaluation(method), method.numbers, min(limit, HIGHEST_CONSTRAINED)
     along = order_by_trees(implicit_conditions.index_2_y, trees, numbers, limit)[0]
@@ -305,7 +305,7 @@ def index_2_orders(method: ExactCoefficients, limit: int) -> tuple[int, int]:
 def order_by_trees(
     conditions: Callable[[Evaluation, int], implicit_conditions.Sides], trees: Evaluation, numbers: Numbers, limit: int
 ) -> tuple[int, int]:
-    """The order up to which all conditions hold, and that of the last conditions that were looked at."""
+    """The order up to which all conditions hold, and that of the last conditions checked."""
     for k in range(1, limit + 1):
         if not all(numbers.equal(left, numbers.enter(right)) for left, right in conditions(trees, k)):
             return k - 1, k

@@ -1,4 +1,4 @@
-"""What the analysis of any method has in common: predictions, a table, a picture."""
+"""Common parts of all method analyses: predictions, table, plot."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Prediction:
     index : int
         Its index.
     variables : str
-        Which of its variables.
+        The class of variables.
     order : float or None
-        What the theorem guarantees; infinite if there is no error at all, None if it guarantees nothing.
+        The order guaranteed by the theorem; infinite if there is no error at all, None if nothing is guaranteed.
     at_most : float or None
-        What no problem of the class in general position exceeds; None where no bound is known.
+        An upper bound for generic problems of the class; None if no bound is known.
     theorem : str
-        Where it is stated.
+        The theorem, with its source.
     """
 
     problem: str
@@ -70,7 +70,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class OrderSignature:
-    """The numbers that the theorems speak of.
+    """The quantities that the theorems depend on.
 
     k_d, k_I, and the algebraic orders k_a of index 1, 2, 3 (None if A is singular), B, C, D, r, stiff accuracy.
     """
@@ -240,21 +240,21 @@ def _index_3(signature: OrderSignature, method: ExactCoefficients) -> Iterator[P
             yield Prediction(problem, 3, variables, None, None, f"{theorem} does not apply")
 
 
-# --- what the analysis of any method has in common: predictions, a table, a picture -----------------------------------
+# --- the result -------------------------------------------------------------------------------------------------------
 
-_HEADER = ("index", "problem", "variables", "order", "by which theorem")
+_HEADER = ("index", "problem", "variables", "order", "theorem")
 
 
 @dataclass(frozen=True, repr=False)
 class MethodAnalysis(ABC):
-    """The result of :func:`daedal.analyse_method`; printed, it is a table.
+    """The result of :func:`daedal.analysis.analyse_method`; ``print`` shows a table.
 
     Attributes
     ----------
     method : RungeKuttaTableau or MultistepFormula
         The coefficients.
     exact : bool
-        Whether everything but the angle of a stable sector was computed with exact numbers.
+        Whether everything but the angle of a stable sector was computed exactly.
     order : int
         For ordinary differential equations.
     a_stable, l_stable : bool
@@ -274,7 +274,7 @@ class MethodAnalysis(ABC):
     predictions: tuple[Prediction, ...]
 
     def predicted(self, index: int, variables: str | None = None) -> list[Prediction]:
-        """The predictions for an index, of all variables or of those named."""
+        """The predictions for an index, of all variables or of the given ones."""
         return [x for x in self.predictions if x.index == index and variables in (None, x.variables)]
 
     @abstractmethod
@@ -322,7 +322,7 @@ def _line(x: Prediction) -> tuple[str, ...]:
 
 
 def yes(holds: bool) -> str:
-    """yes or no."""
+    """ "yes" or "no"."""
     return "yes" if holds else "no"
 
 

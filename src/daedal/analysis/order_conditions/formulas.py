@@ -1,4 +1,4 @@
-"""Conditions of order as formulas, numbered as in the tables of Brasey and Hairer, and those tables in print."""
+"""Order conditions as formulas, numbered as in the tables of Brasey and Hairer, and printed tables."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from daedal.errors import InvalidProblemError
 
 Style = Literal["text", "markdown", "latex"]
 
-# The order in which Tables 1, 3 and 4 list them; what is of higher order follows in the order of generation.
+# The order in which Tables 1, 3 and 4 list them; higher orders follow in the order of generation.
 PRINTED = {
     1: """t [t]y [t,t]y [[t]y]y [t,[t,t]z]y [[t,t]z,[t,t]z]y
           [t,t,t]y [t,[t]y]y [[t,t]y]y [[[t]y]y]y [t,t,[t,t]z]y [t,[t,t]z,[t,t]z]y [[t,t]z,[t,t]z,[t,t]z]y
@@ -29,16 +29,16 @@ PRINTED_ORDER = {1: 4, 3: 3, 4: 3}
 
 @dataclass(frozen=True)
 class Condition:
-    r"""A condition of order: its number in the table, and the tree that it belongs to.
+    r"""An order condition: its number in the table, and its tree.
 
     Attributes
     ----------
     table : int
-        1 for the method itself, 3 for further weights, 4 for the last stage of z.
+        1 for the method itself, 3 for additional weights, 4 for the last stage of z.
     number : int
         The number in that table.
     tree : Tree
-        The tree.
+        The corresponding tree.
     partitioned : bool
         Whether it is a condition of partitioned methods.
 
@@ -60,12 +60,12 @@ class Condition:
 
     @property
     def right_side(self) -> Fraction:
-        """Its right side, for the end of the step."""
+        """Its right side at the end of the step."""
         return self.tree.right_side
 
     @property
     def nonlinear(self) -> bool:
-        """Whether it is not needed if f is linear in z."""
+        """Whether it is unnecessary if f is linear in z."""
         return self.tree.nonlinear
 
     def left_side(self, style: Style = "text") -> str:
@@ -88,7 +88,7 @@ def _letters() -> Iterator[str]:
 
 
 class _ConditionWriter:
-    """Writes products of coefficients."""
+    """Write products of coefficients."""
 
     def __init__(self, style: Style, partitioned: bool):
         self.latex = style != "text"
@@ -102,7 +102,7 @@ class _ConditionWriter:
         return f"{self.names.get(name, name)}_{joint}"
 
     def point(self, name: str, j: str, *indices: str) -> str:
-        """A coefficient of the point whose constraint determines Z_j: the next stage, or one of its own."""
+        """A coefficient of the point whose constraint determines Z_j: the next stage, or a separate one."""
         if not self.partitioned:
             return self.symbol(name, f"{j}+1", *indices)
         bar = rf"\bar {name}" if self.latex else f"{name}\N{COMBINING MACRON}"
@@ -114,7 +114,7 @@ class _ConditionWriter:
         return str(value)
 
     def at_stage(self, tree: Tree, i: str, letters: Iterator[str]) -> str:
-        """What stands on a meagre vertex: c_i, a_ij and omega_ij with what stands on j."""
+        """Factors above a meagre vertex: c_i, a_ij and omega_ij with the subtree of j."""
         factors = []
         for child in tree.children:
             if child.fat:
@@ -124,7 +124,7 @@ class _ConditionWriter:
         return self._product(self.symbol("c", i), len(tree.children) - len(factors), factors)
 
     def at_point(self, tree: Tree, j: str, letters: Iterator[str]) -> str:
-        """What stands on a fat vertex: c_{j+1} and a_{j+1,k} with what stands on k."""
+        """Factors above a fat vertex: c_{j+1} and a_{j+1,k} with the subtree of k."""
         factors = [
             self.point("a", j, k := next(letters)) + self.at_stage(child, k, letters)
             for child in tree.children
@@ -159,12 +159,12 @@ def conditions(
     order : int
         The highest order.
     table : {1, 3, 4}
-        1: conditions for the method; 3: further ones for weights with which the constraint is not satisfied; 4: for
-        the last stage of z.
+        1: conditions for the method; 3: additional ones for weights that do not satisfy the constraint; 4: for the last
+        stage of z.
     linear_in_z : bool
-        Leave out the conditions that f linear in z does not need; the others keep their numbers.
+        Omit the conditions that are unnecessary if f is linear in z; the others keep their numbers.
     partitioned : bool
-        The conditions of partitioned methods, which are more.
+        The conditions of partitioned methods, which include additional ones.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def table(
     Parameters
     ----------
     number : {1, 3, 4}
-        Which table; see :func:`conditions`.
+        The number of the table; see :func:`conditions`.
     order : int, optional
         The highest order; as printed (4, 3 and 3) if not given.
     style : {"text", "markdown", "latex"}
@@ -209,7 +209,8 @@ def table(
     Returns
     -------
     str
-        One row for each condition; those that f linear in z does not need have a star. Sums run over all indices but s.
+        One row for each condition; those that are unnecessary if f is linear in z are starred. Sums run over all
+        indices but s.
 
     Examples
     --------

@@ -37,13 +37,13 @@ Sides = Iterator[tuple[Any, Any]]
 
 
 def differential(method: Evaluation, order: int) -> Sides:
-    """Conditions of an order for y' = f(y)."""
+    """Order conditions of one order for y' = f(y)."""
     for tree in rooted_trees(order):
         yield method.dot(method.b, method.values(tree)), tree.right_side
 
 
 def index_1(method: Evaluation, order: int) -> Sides:
-    """Conditions of an order for z of y' = f(y, z), 0 = g(y, z), beyond those for y."""
+    """Conditions of one order for z of y' = f(y, z), 0 = g(y, z), in addition to those for y."""
     weights = end_weights(method)
     for forest in forests(order):
         if len(forest) > 1:
@@ -52,24 +52,24 @@ def index_1(method: Evaluation, order: int) -> Sides:
 
 
 def index_2_y(method: Evaluation, order: int) -> Sides:
-    """Conditions of an order for y of y' = f(y, z), 0 = g(y), along the constraint."""
+    """Conditions of one order for y of y' = f(y, z), 0 = g(y), along the constraint."""
     for tree in y_trees(order):
         yield method.dot(method.b, method.values(tree)), tree.right_side
 
 
 def index_2_across(method: Evaluation, order: int) -> Sides:
-    """Further conditions of an order for y, across the constraint; those for y imply them if A has the row b."""
+    """Further conditions of one order for y, across the constraint; implied by those for y if A has the row b."""
     for tree in weight_trees(order):
         yield method.dot(method.b, method.values(tree)), tree.right_side
 
 
 def index_2_z(method: Evaluation, order: int) -> Sides:
-    """Conditions of an order for z of y' = f(y, z), 0 = g(y)."""
+    """Conditions of one order for z of y' = f(y, z), 0 = g(y)."""
     weights = end_weights(method)
     for tree in z_trees(order):
         stages = [method.dot(row, method.values(tree)) for row in method.omega]
         yield method.dot(weights, stages), tree.right_side
-    for tree in y_trees(order + 1):  # a fat vertex with one meagre vertex upon it: omega A = I
+    for tree in y_trees(order + 1):  # a fat vertex with one meagre vertex above it: omega A = I
         yield method.dot(weights, method.values(tree)), Tree((tree,), fat=True).right_side
 
 
@@ -117,7 +117,7 @@ def index_1_trees(order: int, fat: bool) -> tuple[Tree, ...]:
 
 @cache
 def _forests(order: int) -> tuple[tuple[Tree, ...], ...]:
-    """All collections of trees of which the orders have a sum; no fat tree alone."""
+    """All multisets of trees with a given sum of orders, excluding a single fat tree."""
     if order == 0:
         return ((),)
     found: dict[tuple[str, ...], tuple[Tree, ...]] = {}
@@ -127,7 +127,7 @@ def _forests(order: int) -> tuple[tuple[Tree, ...], ...]:
             for rest in _forests(order - first):
                 forest = (tree, *rest)
                 found.setdefault(tuple(sorted(map(str, forest))), forest)
-            if order - first:  # a single fat tree may stand beside another
+            if order - first:  # a single fat tree may occur with another
                 for fat_tree in index_1_trees(order - first, True):
                     forest = (tree, fat_tree)
                     found.setdefault(tuple(sorted(map(str, forest))), forest)
@@ -147,7 +147,7 @@ def density(tree: Tree) -> int:
 def defects(
     alpha: np.ndarray, gamma: np.ndarray, weights: np.ndarray, order: int, theta: float = 1.0
 ) -> Iterator[tuple[Tree, float]]:
-    r"""By how much the conditions of an order are missed, for y and for z.
+    r"""The residuals of the conditions of an order, for y and for z.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def defects(
     order : int
         The order.
     theta : float
-        Where in the step.
+        Position in the step.
     """
     beta = alpha + gamma
     omega = np.linalg.inv(beta)

@@ -40,21 +40,21 @@ class Tree:
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """The tree that is written so."""
+        """Parse the notation of a tree."""
         tree, rest = _parse(text.replace(" ", ""))
         if rest:
-            raise InvalidProblemError(f"{text!r} does not end with the tree: {rest!r} is left over")
+            raise InvalidProblemError(f"{text!r} does not end with the tree: unexpected {rest!r}")
         return tree
 
     @cached_property
     def order(self) -> int:
-        """The number of meagre vertices less that of fat ones."""
+        """The number of meagre vertices minus that of fat ones."""
         return (-1 if self.fat else 1) + sum(child.order for child in self.children)
 
     @cached_property
     def right_side(self) -> Fraction:
-        """The right side of the condition: the product over all vertices of 1/r (meagre) or r + 1 (fat), r the order
-        of what stands on the vertex, itself included."""
+        """The right side of the condition: the product over all vertices of 1/r (meagre) or r + 1 (fat), where r is the
+        order of the subtree of the vertex."""
         own = Fraction(self.order + 1) if self.fat else Fraction(1, self.order)
         for child in self.children:
             own *= child.right_side
@@ -68,7 +68,7 @@ class Tree:
 
     @cached_property
     def key(self) -> tuple[bool, int, int, str]:
-        """What branches are sorted by: meagre before fat, small before large."""
+        """Sort key of branches: meagre before fat, small before large."""
         text = str(self)
         return self.fat, self.order, len(text), text
 
@@ -96,7 +96,7 @@ def _parse(text: str) -> tuple[Tree, str]:
     if text.startswith("t"):
         return Tree(), text[1:]
     if not text.startswith("["):
-        raise InvalidProblemError(f"a tree begins with 't' or '[': {text!r}")
+        raise InvalidProblemError(f"a tree starts with 't' or '[': {text!r}")
     children: list[Tree] = []
     rest = text
     while rest[0] in "[,":
@@ -105,7 +105,7 @@ def _parse(text: str) -> tuple[Tree, str]:
         if not rest:
             raise InvalidProblemError(f"a bracket is not closed: {text!r}")
     if rest[:2] not in ("]y", "]z"):
-        raise InvalidProblemError(f"a bracket is closed by ']y' or ']z': {rest!r}")
+        raise InvalidProblemError(f"a bracket must be closed by ']y' or ']z': {rest!r}")
     return Tree(children, fat=rest[1] == "z"), rest[2:]
 
 
@@ -113,7 +113,7 @@ LEAF = Tree()
 
 
 def _forests(pool: Sequence[Tree], total: int) -> Iterator[tuple[Tree, ...]]:
-    """All collections of trees of the pool whose orders sum to the total."""
+    """All multisets of trees of the pool whose orders sum to the total."""
     if total == 0:
         yield ()
     for i, tree in enumerate(pool):
@@ -123,7 +123,7 @@ def _forests(pool: Sequence[Tree], total: int) -> Iterator[tuple[Tree, ...]]:
 
 
 def forests(order: int) -> Iterator[tuple[Tree, ...]]:
-    """All collections of rooted trees, without fat vertices, whose orders sum to the order."""
+    """All multisets of rooted trees, without fat vertices, whose orders sum to the order."""
     return _forests([tree for k in range(1, order + 1) for tree in rooted_trees(k)], order)
 
 
@@ -139,10 +139,10 @@ def rooted_trees(order: int) -> tuple[Tree, ...]:
 
 @cache
 def y_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
-    r"""Trees with a meagre root that carries more than a single fat vertex.
+    r"""Trees with a meagre root, excluding those whose root carries only a single fat vertex.
 
-    A meagre vertex with a fat one alone reduces: :math:`\sum_j a_{ij}\omega_{jk}` is the unit matrix, shifted. In
-    partitioned methods only :math:`\sum_j \bar a_{ij}\omega_{jk}` is, and such vertices stay upon meagre ones.
+    A meagre vertex with only a fat one reduces: :math:`\sum_j a_{ij}\omega_{jk}` is the shifted identity matrix. In
+    partitioned methods only :math:`\sum_j \bar a_{ij}\omega_{jk}` is, and such vertices remain above meagre ones.
     """
     if order == 1:
         return (LEAF,)
@@ -154,22 +154,22 @@ def y_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
 
 @cache
 def z_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
-    r"""Trees with a fat root and at least two meagre vertices upon it: one alone reduces by :math:`\omega A' = I`."""
+    r"""Trees with a fat root below two or more meagre vertices: a single one reduces by :math:`\omega A' = I`."""
     pool = [tree for k in range(1, order + 1) for tree in y_trees(k, partitioned)]
     return tuple(Tree(forest, fat=True) for forest in _forests(pool, order + 1) if len(forest) > 1)
 
 
 def weight_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
-    """Trees with a single fat vertex upon the root: conditions for weights other than those of the method."""
+    """Trees with a single fat vertex above the root: conditions for weights other than those of the method."""
     return tuple(Tree((tree,)) for tree in z_trees(order - 1, partitioned)) if order > 1 else ()
 
 
-# --- coefficients of a tableau in one arithmetic: exact where they are exact, floats otherwise ------------------------
+# --- coefficients of a tableau in one arithmetic: exact if possible, floats otherwise ---------------------------------
 
 
 @dataclass(frozen=True)
 class ScalarField:
-    """How coefficients enter a computation and how results leave it.
+    """Conversion of coefficients to and from the arithmetic of a computation.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ def _same(value: Any) -> Any:
 
 
 def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
-    """Fractions and numbers of one quadratic field compute themselves; for the others SymPy finds the field."""
+    """Fractions and numbers of one quadratic field are used directly; for others SymPy finds the field."""
     values = list(values)
     if not exact or any(isinstance(value, float) for value in values):
         return ScalarField(float, _same, exact=False)
@@ -209,16 +209,16 @@ def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
 
 # --- the left sides of the conditions for given coefficients ----------------------------------------------------------
 
-# With :math:`A' = (\bar a_{ij})`, whose row i belongs to the point where the constraint determines :math:`Z_i`, and
-# :math:`\omega = A'^{-1}`, a tree with meagre root has at stage i the value
+# With :math:`A' = (\bar a_{ij})`, whose row i corresponds to the point where the constraint determines
+# :math:`Z_i`, and :math:`\omega = A'^{-1}`, a tree with meagre root has at stage i the value
 #
 # .. math::
 #
 #     \Phi_i([u_1, \dots]_y) = \prod_{u\ \text{meagre}} \sum_j a_{ij}\Phi_j(u) \prod_{u\ \text{fat}} \sum_j
 #     \omega_{ij}\Psi_j(u), \qquad \Psi_j([u_1, \dots]_z) = \prod_u \sum_k \bar a_{jk}\Phi_k(u).
 #
-# In partitioned methods :math:`Z_1 = z_0` has no expansion in h: :math:`\omega` is the inverse of the rest of A', with
-# a row and a column of zeros.
+# In partitioned methods :math:`Z_1 = z_0` has no expansion in h: :math:`\omega` is the inverse of the remaining
+# part of A', with a row and a column of zeros.
 
 Matrix = list[list[Any]]
 
@@ -274,7 +274,7 @@ class Evaluation:
 
 
 def _inverse(tableau: HalfExplicitTableau, ab: Matrix, zero: Any, one: Any) -> Matrix:
-    """The inverse of A', a lower triangle, by forward substitution; without the first stage if that is explicit."""
+    """The inverse of A', a lower triangle, by forward substitution; without the first stage if it is explicit."""
     first, s = 1 if tableau.partitioned else 0, tableau.s
     omega = [[zero] * s for _ in range(s)]
     for i in range(first, s):

@@ -1,4 +1,4 @@
-"""Which conditions a tableau satisfies, and what order follows."""
+"""Verify which order conditions a tableau satisfies, and determine its order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Check:
-    """One condition and what came out: left and right side, residual, and whether it holds."""
+    """One condition and its result: left and right side, residual, and whether it holds."""
 
     condition: Condition
     left: Any
@@ -28,18 +28,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """The conditions that were checked; printed, it says which hold.
+    """The verified conditions; ``print`` lists the results.
 
     Attributes
     ----------
     title : str
-        What was verified.
+        Title of the report.
     checks : tuple of Check
         One for each condition.
     exact : bool
         Whether the residuals are exact numbers.
     row_sums : bool
-        Whether the nodes c are the row sums of a, as problems that depend on time need it.
+        Whether the nodes c are the row sums of a, as time-dependent problems require.
     """
 
     title: str
@@ -59,7 +59,7 @@ class Report:
 
     @property
     def order(self) -> int:
-        """The highest order up to which every condition holds, as far as they were checked."""
+        """The highest order up to which every verified condition holds."""
         highest = max((check.condition.order for check in self.checks), default=0)
         return min((check.condition.order - 1 for check in self.failures), default=highest)
 
@@ -69,7 +69,7 @@ class Report:
         return max((abs(float(check.residual)) for check in self.checks), default=0.0)
 
     def counts(self) -> dict[int, tuple[int, int]]:
-        """For each order, how many conditions hold and how many there are."""
+        """For each order, the number of satisfied conditions and their total."""
         result: dict[int, tuple[int, int]] = {}
         for check in self.checks:
             held, total = result.get(check.condition.order, (0, 0))
@@ -92,7 +92,7 @@ class Report:
         return "\n".join(lines)
 
 
-# --- which conditions a tableau satisfies, and what order follows -----------------------------------------------------
+# --- verifying a tableau ----------------------------------------------------------------------------------------------
 
 HIGHEST_ORDER = 7
 
@@ -101,14 +101,14 @@ def as_tableau(method: Any) -> HalfExplicitTableau:
     """The tableau of a method, of a name, or of a pair (a, b)."""
     if isinstance(method, str):
         if method.lower() not in TABLEAUX:
-            raise InvalidProblemError(f"there is no tableau {method!r}; there are {', '.join(TABLEAUX)}")
+            raise InvalidProblemError(f"there is no tableau {method!r}; available: {', '.join(TABLEAUX)}")
         return TABLEAUX[method.lower()]
     if isinstance(method, tuple):
         a, b = method
         return HalfExplicitTableau("The method", a, b)
     found = getattr(method, "tableau", method)
     if not isinstance(found, HalfExplicitTableau):
-        raise InvalidProblemError(f"{method!r} has no coefficients of a half-explicit method")
+        raise InvalidProblemError(f"{method!r} does not have the coefficients of a half-explicit method")
     return found
 
 
@@ -134,28 +134,28 @@ def verify(
     weights: Any = None,
     theta: Any = 1,
 ) -> Report:
-    r"""Evaluate the conditions of order of a half-explicit method.
+    r"""Verify the order conditions of a half-explicit method.
 
     A method has order p if and only if it satisfies every condition up to order p; then :math:`y_1 - y(t_0 + h) =
-    O(h^{p+1})`. For partitioned methods :math:`z_0` is taken to be exact.
+    O(h^{p+1})`. For partitioned methods :math:`z_0` is assumed exact.
 
     Parameters
     ----------
     tableau : HalfExplicitTableau, method, str or pair (a, b)
         The coefficients, or a name such as ``"hem4"``.
     order : int, optional
-        Check up to this order. If not given, up to the order that the tableau states, or else up to the first order at
-        which a condition fails.
+        Highest order to check. By default the order stated by the tableau, or else the first order at which a condition
+        fails.
     linear_in_z : bool
-        Only the conditions that are needed if f is linear in z, as for mechanical systems.
+        Check only the conditions required if f is linear in z, as for mechanical systems.
     exact : bool
-        Compute with exact numbers if all coefficients are exact; otherwise with floats.
+        Use exact arithmetic if all coefficients are exact; otherwise floats.
     weights : sequence, "bhat", "dense", optional
-        Weights of another approximation with the same stages: the conditions of Table 3 come in addition, because it
-        need not satisfy the constraint. A weight s + 1 belongs to :math:`f(y_1, z_1)` with :math:`z_1` from the hidden
-        constraint.
+        Weights of another approximation with the same stages: the conditions of Table 3 are added, because it need not
+        satisfy the constraint. An additional weight s + 1 multiplies :math:`f(y_1, z_1)` with :math:`z_1` from the
+        hidden constraint.
     theta : number
-        The point :math:`t_0 + \theta h` that the weights are meant for.
+        The point :math:`t_0 + \theta h` approximated by the weights.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def _verify(
     exact: bool,
 ) -> Report:
     if len(row) not in (method.s, method.s + 1):
-        raise InvalidProblemError(f"{method.name} has {method.s} stages, and there are {len(row)} weights")
+        raise InvalidProblemError(f"{method.name} has {method.s} stages, but {len(row)} weights were given")
     arithmetic = choose_arithmetic([*_coefficients(method), *row, theta], exact)
     evaluation = Evaluation.half_explicit(method, arithmetic)
     entered = [arithmetic.enter(x) for x in row]
@@ -235,14 +235,14 @@ def verify_z(
     r"""Conditions for a stage of z, Table 4.
 
     :math:`Z_i - z(t_0 + c_i h) = O(h^{r+1})` if they hold up to order r and :math:`Y_i - y(t_0 + c_i h) = O(h^{r+1})`;
-    :func:`z_order` puts both together.
+    :func:`z_order` combines both.
 
     Parameters
     ----------
     tableau, order, linear_in_z, exact
-        See :func:`verify`; if no order is given, up to the first at which a condition fails.
+        See :func:`verify`; the default order is the first at which a condition fails.
     stage : int, optional
-        The stage, counted from 1; the last one if not given.
+        The stage, counted from 1; the last one by default.
 
     References
     ----------
@@ -270,7 +270,7 @@ def verify_z(
 
 
 def order(tableau: Any, linear_in_z: bool = False, exact: bool = True) -> int:
-    """The order of a half-explicit method, from its coefficients.
+    """The order of a half-explicit method, computed from its coefficients.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def order(tableau: Any, linear_in_z: bool = False, exact: bool = True) -> int:
 
 
 def z_order(tableau: Any, stage: int | None = None, linear_in_z: bool = False, exact: bool = True) -> int:
-    """The power of h in the error of a stage of z; the last one if none is given.
+    """The power of h in the error of a stage of z; by default of the last one.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def _check(
     theta: Any,
     arithmetic: ScalarField,
 ) -> tuple[Check, ...]:
-    """Order by order, up to a given one or to the first that fails."""
+    """Check order by order, up to a given order or the first failure."""
     enter, leave = arithmetic.enter, arithmetic.leave
     found: list[Check] = []
     for p in range(1, (order or HIGHEST_ORDER) + 1):

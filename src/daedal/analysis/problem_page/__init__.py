@@ -1,4 +1,4 @@
-"""What can be said of a problem before it is solved: one page on its structure, index, constraints and freedom."""
+"""Analysis of a problem before it is solved: structure, index, constraints and degrees of freedom on one page."""
 
 from daedal.analysis.problem_page.analyse_problem import analyse
 from daedal.analysis.problem_page.analysis_page import Analysis

@@ -1,4 +1,4 @@
-"""Everything that can be said of a problem before it is solved."""
+"""Analyse a problem before it is solved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORM = "at must be (t, initial), with initial values in the form that solve tak
 
 
 def point_of(problem: Any, equations: SystemEquations, at: Any) -> tuple[float, np.ndarray]:
-    """t, and x, x', ... row by row; NaN where nothing is known."""
+    """t, and x, x', ... row by row; NaN for unknown values."""
     if at is None:
         return 0.0, np.full((1, equations.n), np.nan)
     if not isinstance(at, (tuple, list)) or len(at) != 2 or np.ndim(at[0]) != 0:
@@ -66,28 +66,29 @@ def _fill(target: np.ndarray, values: Any, name: str) -> None:
         target[:] = check_vector(values, target.size, f"{name} of at", label=lambda i: f"{name}[{i}]")
 
 
-# --- everything that can be said of a problem before it is solved -----------------------------------------------------
+# --- the analysis -----------------------------------------------------------------------------------------------------
 
-_MOST_COLUMNS = 1000  # of a derivative array whose ranks are computed: some seconds
+_MOST_COLUMNS = 1000  # largest derivative array whose ranks are computed; takes some seconds
 _MOST_CONDITIONED = 60  # unknowns of a problem whose conditioning at the point is computed
 
 
 def analyse(problem: Any, at: Any = None) -> Analysis:
-    """Analyse a problem: its structure, its index by several notions, hidden constraints, degrees of freedom, units.
+    """Analyse a problem: structure, index by several definitions, hidden constraints, degrees of freedom, units.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or MechanicalSystem
-        Its functions must be traceable (see ``problem.functions``). A model of bodies or a circuit is taken as it is.
+        Its functions must be traceable (see ``problem.functions``). A model of bodies or a circuit is accepted
+        directly.
     at : tuple, optional
         (t, initial): the point at which the index is computed, with initial values in the form that
-        :func:`daedal.solve` takes, or a mapping from names to the values that are known, ``(0.0, {"x": 0.6})``. It need
-        not be consistent: a consistent point near it is looked for. By default one is looked for at t = 0.
+        :func:`daedal.solve` takes, or a mapping from names to known values, ``(0.0, {"x": 0.6})``. It need not be
+        consistent: a consistent point near it is computed. By default t = 0.
 
     Returns
     -------
     Analysis
-        ``print`` shows a page, a notebook the same with a picture; its attributes have the numbers.
+        ``print`` shows a page, a notebook adds a picture; its attributes hold the numbers.
 
     Raises
     ------
@@ -97,14 +98,15 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     Notes
     -----
     The structural index is that of the signature method (J. D. Pryce, BIT 41, 2001, 364-394), given only if its system
-    Jacobian is nonsingular, at the point where there is one. Differentiation and strangeness index come from ranks of
+    Jacobian is nonsingular (at the point, if there is one). Differentiation and strangeness index come from ranks of
     the derivative array at the point.
 
-    For problems of first order with up to 60 unknowns the page shows their conditioning at the point as well, if the
-    matrices there, taken for constant, have the same index; :func:`daedal.conditioning` follows it along a solution.
+    For first-order problems with up to 60 unknowns the page includes their conditioning at the point, if the matrices
+    there, taken as constant, have the same index; :func:`daedal.analysis.analyse_conditioning` computes it along a
+    solution.
 
-    Equations that do not determine their unknowns, since some are redundant, contradictory or missing, are not refused:
-    the page names them, and `singular` is the exception that other functions raise.
+    Equations that do not determine their unknowns because some are redundant, contradictory or missing are accepted:
+    the page names them, and `singular` is the exception raised by other functions.
 
     Examples
     --------
@@ -137,8 +139,12 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     return Analysis(problem, equations, t, structural, None, local, "", chain, scaling, conditioned)
 
 
+analyze = analyse
+"""The same, in American spelling."""
+
+
 def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
-    """How strongly a small DAE answers to perturbations; None where its matrices at the point do not tell its index."""
+    """Conditioning of a small DAE at the point; None if its matrices there do not give its index."""
     if local.index is None or local.index == 0 or equations.n > _MOST_CONDITIONED:
         return None
     matrices = linearisation(equations, t, local.jet)
@@ -151,16 +157,16 @@ def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -
 def _local(
     structural: StructuralAnalysis, t: float, rows: np.ndarray, *, given: bool
 ) -> tuple[LocalStructure | None, str]:
-    """The structure at a point, or why there is none."""
+    """The structure at a point, or why it is not available."""
     equations = structural.given
     columns = equations.n * (int(structural.signature.c.max()) + equations.order + 2)
     if columns > _MOST_COLUMNS:
-        return None, f"{equations.n} unknowns are too many for ranks of the derivative array"
+        return None, f"{equations.n} unknowns are too many to compute ranks of the derivative array"
     try:
         return local_structure(equations, t, rows), ""
     except InconsistentInitialError as error:
         if given:
             return None, str(error)
-        return None, "no consistent point was found at t = 0. Remedy: give one, at=(t, initial)"
+        return None, "no consistent point was found at t = 0. Remedy: specify one, at=(t, initial)"
     except InvalidProblemError as error:
         return None, str(error)

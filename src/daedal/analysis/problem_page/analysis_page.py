@@ -1,4 +1,4 @@
-"""What the analysis of a problem found, as one page: text, HTML, picture and graph."""
+"""The analysis of a problem as one page: text, HTML, picture and graph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with rows of a table, the picture where it is asked for, and lines; `key` explains the letters."""
+    """A heading with table rows, optionally the picture, and lines; `key` explains symbols."""
 
     title: str
     rows: Sequence[tuple[str, str]] = ()
@@ -38,11 +38,11 @@ class Section:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """All that there is to say."""
+    """All sections of the page."""
     found = [_problem(analysis)]
     if analysis.singular is not None:
         message = str(analysis.singular)
-        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}"]))
+        found.append(Section("Problems found", lines=[f"{message[0].upper()}{message[1:]}"]))
         return [*found, Section("Structure", picture=True, key=_KEY)]
     found += [_index(analysis), *_constraints(analysis), _structure(analysis)]
     if analysis.scaling is not None and analysis.offsets is not None:
@@ -56,7 +56,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def text_page(parts: Sequence[Section], letters: str) -> str:
-    """The page in letters."""
+    """The page as plain text."""
     blocks = []
     for part in parts:
         lines = [part.title]
@@ -71,7 +71,7 @@ def text_page(parts: Sequence[Section], letters: str) -> str:
 
 
 def html_page(parts: Sequence[Section], svg: str) -> str:
-    """The page for a notebook; names and formulas of the user are escaped."""
+    """The page for a notebook; user-defined names and formulas are escaped."""
     from markupsafe import Markup
 
     page = Markup("")
@@ -80,7 +80,7 @@ def html_page(parts: Sequence[Section], svg: str) -> str:
         if part.rows:
             page += Markup(Tabular("ll", part.rows).__html__())
         if part.picture:
-            page += Markup(svg)  # its texts are escaped
+            page += Markup(svg)  # its text is escaped
         page += Markup("").join(Markup("<p>{}</p>").format(line) for line in part.lines)
     return str(Markup("<div>{}</div>").format(page))
 
@@ -99,7 +99,7 @@ def _problem(analysis: Analysis) -> Section:
     vanished = [] if analysis.structural is None else analysis.structural.signature.vanished
     if vanished and analysis.structural is not None and not analysis.structural.combinations:
         lost = (f"{equations.names[j]}{chr(39) * k} in equation {i}" for i, j, k in vanished[:3])
-        rows.append(("written, but cancels", listing(lost, len(vanished))))
+        rows.append(("present, but cancels", listing(lost, len(vanished))))
     return Section(title, rows)
 
 
@@ -135,7 +135,7 @@ def _index(analysis: Analysis) -> Section:
 
 
 def _disagreement(analysis: Analysis) -> list[str]:
-    """Where structure and derivative array do not say the same, and what that means."""
+    """Differences between structure and derivative array, and their meaning."""
     local, structural = analysis.local, analysis.structural
     assert local is not None and structural is not None
     if local.index is None:
@@ -154,7 +154,7 @@ def _disagreement(analysis: Analysis) -> list[str]:
             "The structural index is an upper bound: equations can be combined so that fewer differentiations are "
             "needed (Reissig, Martinson and Barton, SIAM J. Sci. Comput. 21, 2000)."
         ]
-    return ["The index at this point is higher than the structure allows elsewhere: the point is a singular one."]
+    return ["The index at this point is higher than the structure allows elsewhere: the point is singular."]
 
 
 def _constraints(analysis: Analysis) -> list[Section]:
@@ -181,46 +181,47 @@ def _structure(analysis: Analysis) -> Section:
 
 
 _CONDITIONING = (
-    "In the units of the problem, with the matrices at this point; daedal.conditioning follows it along a solution."
+    "In the units of the problem, with the matrices at this point; daedal.analysis.analyse_conditioning computes "
+    "it along a solution."
 )
 _KEY = (
-    "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k takes part, (k) is "
-    "known from the state."
+    "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k occurs in it, "
+    "(k) is known from the state."
 )
-_OFFSETS = "c: how often an equation is differentiated; d: the derivative of the unknown that this determines."
+_OFFSETS = "c: number of differentiations of the equation; d: the derivative of the unknown that this determines."
 
 
-# --- what the analysis of a problem found, as one page: text, HTML, picture and graph ---------------------------------
+# --- the result -------------------------------------------------------------------------------------------------------
 
 _SUFFIXES = {".svg": "svg", ".dot": "dot", ".html": "html", ".txt": "text"}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Analysis:
-    """The result of :func:`daedal.analyse`; ``print`` shows one page of text, a notebook the same with a picture.
+    """The result of :func:`daedal.analyse`; ``print`` shows one page of text, a notebook adds a picture.
 
     Attributes
     ----------
     problem : problem
-        What was analysed.
+        The analysed problem.
     equations : Equations
         Its equations on a graph.
     t : float
         The time of the point.
     structural : StructuralAnalysis or None
-        What the structure says; None if it is singular.
+        The structural analysis; None if the structure is singular.
     singular : StructurallySingularError or None
-        What is wrong with the equations, where they do not determine the unknowns.
+        The exception if the equations do not determine the unknowns.
     local : LocalStructure or None
-        What the derivative array says at the point; None where `not_local` tells why.
+        The derivative array at the point; None if unavailable, see `not_local`.
     not_local : str
-        Why there is no `local`; empty if there is.
+        Why `local` is None; otherwise empty.
     tractability : Tractability or None
-        None where it does not apply.
+        None if not applicable.
     scaling : Scaling or None
         None without a point.
     conditioning : LocalConditioning or None
-        The effective index and norms that tell how errors grow, for small problems of first order.
+        The effective index and norms that measure error growth, for small first-order problems.
     """
 
     problem: Any
@@ -236,14 +237,14 @@ class Analysis:
 
     @property
     def index(self) -> int | None:
-        """The differentiation index; where it is not known the structural index if that may be believed, or None."""
+        """The differentiation index; if unknown, the structural index if reliable, or None."""
         if self.local is not None:
             return self.local.index
         return self.structural_index
 
     @property
     def structural_index(self) -> int | None:
-        """The structural index; None where the structure is singular or its system Jacobian is."""
+        """The structural index; None if the structure or its system Jacobian is singular."""
         return None if self.structural is None else self.structural.index
 
     @property
@@ -253,12 +254,12 @@ class Analysis:
 
     @property
     def tractability_index(self) -> int | None:
-        """The tractability index at the point, where it applies and is not above 2."""
+        """The tractability index at the point, if applicable and at most 2."""
         return None if self.tractability is None else self.tractability.index
 
     @property
     def degrees_of_freedom(self) -> int | None:
-        """How many initial values may be chosen; None if it is not known."""
+        """The number of freely chosen initial values; None if unknown."""
         if self.local is not None:
             return self.local.degrees_of_freedom
         return None if self.structural is None else self.structural.degrees_of_freedom
@@ -270,7 +271,7 @@ class Analysis:
 
     @property
     def initial_choices(self) -> tuple[str, ...]:
-        """Which initial values may be chosen, in words, one for each independent group."""
+        """Initial values that may be chosen, in words, one entry for each independent group."""
         return () if self.local is None else tuple(str(choice) for choice in self.local.choices if choice.count)
 
     @cached_property
@@ -284,7 +285,7 @@ class Analysis:
 
     @property
     def offsets(self) -> tuple[list[int], list[int]] | None:
-        """How often equations are differentiated, and the derivatives that this determines."""
+        """Numbers of differentiations, and the derivatives thus determined."""
         if self.structural is None:
             return None
         return self.structural.signature.c.tolist(), self.structural.signature.d.tolist()
@@ -310,7 +311,7 @@ class Analysis:
         return html_page(sections(self), self.svg)
 
     def save(self, path: str | Path) -> None:
-        """Write the page or the picture; the suffix says which: .txt, .html, .svg or .dot. Missing folders are made."""
+        """Write the page or picture; the suffix sets the format: .txt, .html, .svg or .dot. Creates missing folders."""
         suffix = Path(path).suffix
         if suffix not in _SUFFIXES:
             raise InvalidProblemError(f"the file must end in {', '.join(_SUFFIXES)}, got '{path}'")

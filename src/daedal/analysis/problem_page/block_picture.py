@@ -1,4 +1,4 @@
-"""The block-triangular form as a picture, in SVG and in letters."""
+"""The block-triangular form as a picture, in SVG and as text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from daedal.index.structure.signature import Orders
 
 @dataclass(frozen=True)
 class DiagonalBlock:
-    """A diagonal block: its first row and column in the picture, and what is in it."""
+    """A diagonal block: its first row and column in the picture, and its content."""
 
-    # Where it begins
+    # Position of its first entry
     row: int
     column: int
     part: SystemPart  # its equations and unknowns
@@ -26,17 +26,17 @@ class DiagonalBlock:
 class BlockLayout:
     """A structure in block-triangular order."""
 
-    # Equations and unknowns in the order in which they are shown
+    # Equations and unknowns in display order
     rows: list[int]
     columns: list[int]
     blocks: list[DiagonalBlock]  # the diagonal blocks, in the order in which they can be solved
-    sigma: Orders  # for each equation (not in the order of the picture) {unknown: highest derivative}
-    leading: Orders  # the part of it that the system Jacobian consists of
+    sigma: Orders  # for each equation (in original order) {unknown: highest derivative}
+    leading: Orders  # the entries that form the system Jacobian
     matched: list[int]  # the unknown that each equation determines, -1 if none
 
     @classmethod
     def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> BlockLayout:
-        """What is overdetermined first, then the square blocks, each after those that it needs."""
+        """Overdetermined parts first, then the square blocks in the order of their dependence."""
         matched = [int(j) for j in parts.matching]
         rows, columns, blocks = list[int](), list[int](), list[DiagonalBlock]()
         named = [(parts.over, "over"), *((part, "square") for part in parts.blocks), (parts.under, "under")]
@@ -60,20 +60,20 @@ class BlockLayout:
         return found
 
 
-# --- the block-triangular form as a picture, in SVG and in letters ----------------------------------------------------
+# --- pictures ---------------------------------------------------------------------------------------------------------
 
 INK, FAINT = "#222222", "#666666"
 _ENTRIES = {"matched": "#004488", "leading": "#6699CC", "other": "#BBBBBB"}
 _BLOCKS = {"square": ("#FFF6E0", "#DDAA33"), "over": ("#F9E3E7", "#BB5566"), "under": ("#F9E3E7", "#BB5566")}
-_WIDTH = 420.0  # of the matrix where labels are not shown
-_LABELLED = 40  # unknowns up to which they have names in the picture
-_CELLS = 300  # beyond which neighbouring entries share a square
+_WIDTH = 420.0  # of the matrix if labels are not shown
+_LABELLED = 40  # largest number of unknowns with names in the picture
+_CELLS = 300  # limit beyond which neighbouring entries share a square
 _LONGEST_NAME = 14
-_IN_LETTERS, _WIDEST = 30, 110  # rows, and letters in a row
+_IN_LETTERS, _WIDEST = 30, 110  # limits for text: rows, and characters in a row
 
 
 def svg(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
-    """The picture in SVG; offsets (c, d) stand at the margins where there is room for names."""
+    """The picture in SVG; offsets (c, d) are shown in the margins if there is space for names."""
     n = max(len(layout.rows), 1)
     labelled = n <= _LABELLED
     cell = 22.0 if labelled else _WIDTH / min(n, _CELLS)
@@ -97,9 +97,9 @@ def svg(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int],
 
 
 def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
-    """The picture in letters: digits are orders of derivatives, in brackets those that an equation determines.
+    """The picture as text: digits are orders of derivatives, bracketed if an equation determines them.
 
-    A structure that is too large for that is listed by its blocks.
+    A structure too large for that is listed by blocks.
     """
     n = len(layout.rows)
     header = [_short(names[j], 7) for j in layout.columns]
@@ -126,7 +126,7 @@ def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[i
 
 
 def _placed(text: str, width: int) -> str:
-    """A digit below the end of its heading, brackets around it."""
+    """Align a digit with the end of its heading, with brackets around it."""
     return text.rjust(width) if text[0] in "[(" and text[-1] in "])" else f"{text} ".rjust(width)
 
 
@@ -143,7 +143,7 @@ def _listed(blocks: Sequence[DiagonalBlock], names: Sequence[str]) -> str:
 
 
 def _shown(layout: BlockLayout, n: int) -> list[DiagonalBlock]:
-    """Blocks that can be seen: of a large structure those that are not tiny."""
+    """The visible blocks: of a large structure those that are not tiny."""
     least = 0 if n <= _CELLS else n / _CELLS
     return [block for block in layout.blocks if max(len(block.part.rows), len(block.part.columns)) > least]
 
@@ -159,7 +159,7 @@ def _frame(block: DiagonalBlock, cell: float, left: float, top: float) -> str:
 
 
 def _entries(layout: BlockLayout, n: int, cell: float, scale: float, left: float, top: float) -> list[str]:
-    """Squares, and the order of the derivative in them where there is room; a shared square has its best colour."""
+    """Squares with the order of the derivative if there is space; a shared square has its most important colour."""
     rank = list(_ENTRIES)
     squares: dict[tuple[int, int], tuple[str, int]] = {}
     for row, column, order, kind in layout.places():
@@ -204,7 +204,7 @@ def _labels(layout: BlockLayout, names, offsets, cell: float, left: float, top: 
 
 
 def _legend(x: float, y: float) -> list[str]:
-    found, words = [], {"matched": "determines", "leading": "takes part", "other": "known before"}
+    found, words = [], {"matched": "determines", "leading": "occurs", "other": "known from state"}
     for kind, text in words.items():
         found.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="10" height="10" rx="2" fill="{_ENTRIES[kind]}"/>')
         found.append(f'<text x="{x + 14:.1f}" y="{y + 9:.1f}" fill="{FAINT}">{text}</text>')
@@ -216,15 +216,15 @@ def _short(name: str, longest: int = _LONGEST_NAME) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-# --- the structure as a graph for Graphviz: blocks of equations, and which of them needs which ------------------------
+# --- the structure as a graph for Graphviz: blocks of equations and their dependence ----------------------------------
 
 _MOST_NAMED = 6
 
 
 def dot(layout: BlockLayout, names: Sequence[str]) -> str:
-    """A digraph in the language of Graphviz; an arrow leads from a block to one that needs its unknowns.
+    """A digraph in the language of Graphviz; an arrow points from a block to one that needs its unknowns.
 
-    Dashed arrows are those of derivatives of lower order, which are known from the state where the block is solved.
+    Dashed arrows represent lower-order derivatives, which are known from the state when the block is solved.
     """
     block_of = {j: k for k, block in enumerate(layout.blocks) for j in block.part.columns}
     lines = ["digraph structure {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']

@@ -1,4 +1,4 @@
-"""Units: whether the sizes of equations and unknowns differ so much that solvers would be better off with others."""
+"""Scaling: whether the units of equations and unknowns differ so much that others would suit solvers better."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import scipy.sparse as sparse
 from daedal.index.structure.equilibration import equilibrate
 
 _LARGEST = 400
-_WORTHWHILE = 1e4  # by which scaling must lower the condition number to be worth a word
-_APART = 1e3  # factor between the scales of two unknowns that is worth a word
+_WORTHWHILE = 1e4  # reduction of the condition number by scaling that is worth reporting
+_APART = 1e3  # factor between the scales of two unknowns that is worth reporting
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What scaling of rows and columns makes of the system Jacobian.
+    """The effect of row and column scaling on the system Jacobian.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class Scaling:
         return cls(float(before), float(after), rows, columns) if np.isfinite(after) else None
 
     def advice(self, names: Sequence[str]) -> str:
-        """What to do, in a sentence."""
+        """The recommendation, in one sentence."""
         numbers = f"condition number {self.condition:.1e}, {self.scaled:.1e} with balanced units"
         if self.condition < _WORTHWHILE * self.scaled:
             return f"no need ({numbers})"
         sentences = []
         for what, factors, named in (
             ("in units that differ less, or tolerances for each", self.unknowns, names),
-            ("multiplied so that they are of one size", 1.0 / self.equations, None),
+            ("multiplied so that they are of similar size", 1.0 / self.equations, None),
         ):
             least, most = int(np.argmin(factors)), int(np.argmax(factors))
             if factors[most] > _APART * factors[least]:

@@ -1,8 +1,8 @@
 /* Rosenbrock steps for M y' = f(t, y): whole steps are emitted code (rosenbrock_step), elimination included. */
 
-/* Variables that only algebraic equations determine are found from them by Newton's method. */
-FUNCTION int start(const Setting* s, Member* m) {
 #if ALGEBRAIC
+/* Variables that only algebraic equations determine are found from them by Newton's method. */
+FUNCTION int find_algebraic(const Setting* s, Member* m, real largest_correction) {
   for (int iteration = 0;; iteration++) {
     real change[N], size = 0;
     const int status = correct_algebraic((real)m->t, m->y, m->p, change);
@@ -13,11 +13,18 @@ FUNCTION int start(const Setting* s, Member* m) {
       size = MAXIMUM(size, x);
       m->y[i] += change[i];
     }
-    if (iteration == 0 && !(size <= s->largest_correction)) return INCONSISTENT;
-    if (size <= NUMBER(1e-3)) break;
+    if (iteration == 0 && !(size <= largest_correction)) return INCONSISTENT;
+    if (size <= NUMBER(1e-3)) return 0;
     if (iteration == MOST_CORRECTIONS || !(size < INFINITE)) return NOT_CONVERGED;
   }
+}
+#else
+#define find_algebraic(s, m, largest_correction) 0
 #endif
+
+FUNCTION int start(const Setting* s, Member* m) {
+  const int unsolved = find_algebraic(s, m, s->largest_correction);
+  if (unsolved != 0) return unsolved;
   /* The increment of a very short step is h gamma y'. */
   Step step;
   const real h = (real)((s->t1 - s->t0) * 1e-16), share = 1 / (h * NUMBER(GAMMA));

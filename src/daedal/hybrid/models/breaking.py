@@ -15,7 +15,9 @@ from daedal.problems.compile import compiled_function
 _MEASURES = ("reaction", "multiplier")
 
 
-def breaking(system: MechanicalSystem, rows, limit: float, *, load="reaction", name: str = "breaks") -> HybridProblem:
+def breaking_joint(
+    system: MechanicalSystem, rows, limit: float, *, load="reaction", name: str = "breaks"
+) -> HybridProblem:
     r"""A mechanism with a joint that breaks when its load reaches a limit.
 
     In the mode "intact" all constraints hold, in "broken" those of the joint do not. Positions and velocities are
@@ -49,7 +51,7 @@ def breaking(system: MechanicalSystem, rows, limit: float, *, load="reaction", n
     >>> pendulum = daedal.MechanicalSystem(
     ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
     ... )
-    >>> problem = daedal.breaking(pendulum, 0, limit=2 * 9.81)
+    >>> problem = daedal.hybrid.breaking_joint(pendulum, 0, limit=2 * 9.81)
     >>> sol = daedal.solve(problem, (0.0, 1.0), ("intact", ([1.0, 0.0], [0.0, 0.0])), rtol=1e-8)
     >>> print(f"{-sol.events[0].y[1]:.6f}", sol.mode[-1])
     0.666667 broken
@@ -64,7 +66,7 @@ def breaking(system: MechanicalSystem, rows, limit: float, *, load="reaction", n
         [Transition("intact", "broken", guard, direction=-1, name=name)],
         start="intact",
     )
-    return problem.made_of(system, lambda other: breaking(other, rows, limit, load=load, name=name))
+    return problem.made_of(system, lambda other: breaking_joint(other, rows, limit, load=load, name=name))
 
 
 def _checked_rows(system: MechanicalSystem, rows) -> list[int]:

@@ -54,7 +54,7 @@ class Contact:
     A point on a rough floor, in the plane:
 
     >>> import daedal
-    >>> floor = daedal.Contact(lambda t, q: q[1], restitution=0.8, tangent=[1.0, 0.0], mu=0.3, name="floor")
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[1], restitution=0.8, tangent=[1.0, 0.0], mu=0.3, name="floor")
     >>> floor.name, floor.is_rough
     ('floor', True)
     """
@@ -195,7 +195,7 @@ def corners_of(contact: Contact, system: MechanicalSystem) -> Callable | None:
     --------
     >>> import daedal, numpy as np
     >>> puck = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81], n_q=2)
-    >>> step = daedal.Contact(lambda t, q: q[1] + np.where(q[0] < 2.0, 0.0, 1.0), name="step")
+    >>> step = daedal.hybrid.Contact(lambda t, q: q[1] + np.where(q[0] < 2.0, 0.0, 1.0), name="step")
     >>> print(corners_of(step, puck)(0.0, np.array([0.5, 0.0])))
     [-1.5]
     """

@@ -40,7 +40,7 @@ class ElastoPlastic:
     Examples
     --------
     >>> import daedal
-    >>> law = daedal.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
+    >>> law = daedal.hybrid.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
     >>> print(f"{law.plastic(0.08):.0f} {law.permanent(0.08):.6f}")
     4075 0.077963
     """
@@ -76,7 +76,7 @@ class ElastoPlastic:
         return self.plastic(p) if mode == "plastic" else self.c3 * (p - self.permanent(p_max))
 
 
-def elastoplastic(
+def elastoplastic_contact(
     system: MechanicalSystem, gap: Callable, law: ElastoPlastic, *, gradient: Callable | None = None
 ) -> HybridProblem:
     r"""A mechanism that hits something deformable, as a hybrid problem.
@@ -111,8 +111,8 @@ def elastoplastic(
     --------
     >>> import daedal
     >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1, names=["height"])
-    >>> law = daedal.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
-    >>> problem = daedal.elastoplastic(ball, lambda t, q: q[0], law)
+    >>> law = daedal.hybrid.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
+    >>> problem = daedal.hybrid.elastoplastic_contact(ball, lambda t, q: q[0], law)
     >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [0.0]), rtol=1e-8)
     >>> [event.target for event in sol.events[:4]]
     ['elastic', 'plastic', 'unloading', 'free']

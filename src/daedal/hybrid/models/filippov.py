@@ -173,7 +173,7 @@ class Filippov(HybridProblem):
     A relay that drives x2 = -x1: from then on x1' = -x1.
 
     >>> import daedal
-    >>> relay = daedal.Filippov(
+    >>> relay = daedal.hybrid.Filippov(
     ...     f_plus=lambda t, x: [x[1], -1.0],
     ...     f_minus=lambda t, x: [x[1], 1.0],
     ...     surface=lambda t, x: x[0] + x[1],

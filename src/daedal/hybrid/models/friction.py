@@ -218,7 +218,7 @@ class Friction(HybridProblem):
 
     >>> import daedal
     >>> block = daedal.MechanicalSystem(2.0, lambda t, q, v: [0.0], n_q=1, names=["x"])
-    >>> problem = daedal.Friction(block, [1.0], mu=0.5, normal=2.0 * 9.81)
+    >>> problem = daedal.hybrid.Friction(block, [1.0], mu=0.5, normal=2.0 * 9.81)
     >>> sol = daedal.solve(problem, (0.0, 1.0), problem.entry((0.0, 1.0), ([0.0], [3.0])), rtol=1e-8)
     >>> print(f"{sol.events[0].t:.6f} {sol.mode[-1]} {sol['x'][-1]:.6f}")
     0.611621 stick 0.917431

@@ -50,7 +50,7 @@ class FrictionLaw:
 
     @classmethod
     def checked(cls, system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral) -> FrictionLaw:
-        """The law of what a user gave to :class:`daedal.Friction`."""
+        """The law of what a user gave to :class:`daedal.hybrid.Friction`."""
         if not isinstance(system, MechanicalSystem):
             raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
         if system.n_r or system.n_w or system.n_s or system.force_uses_multipliers:

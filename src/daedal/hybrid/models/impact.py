@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class ImpactResult:
     energy_lost: float
 
 
-def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "newton", order="together") -> Impact:
+class Impact:
     r"""The reset map of a rigid impact, with friction if the contacts have some.
 
     The velocities jump by impulses of the contacts and of the constraints,
@@ -84,14 +85,11 @@ def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "
         Whether contacts that touch at rest take part at once, or only when what is hit hits them: in turn, the contacts
         whose gaps close are solved together, then those that close now, until none does. Newton's cradle goes in turn.
 
-    Returns
-    -------
-    Impact
-        A function ``(t, q, v) -> (q, v+)`` for ``Transition(reset=...)``; ``.impulses(t, q, v)`` are the P, and
-        ``.result(t, q, v)`` is all of it.
-
     Notes
     -----
+    An impact is a function ``(t, q, v) -> (q, v+)`` for ``Transition(reset=...)``; ``.impulses(t, q, v)`` are the P,
+    and ``.result(t, q, v)`` is an :class:`ImpactResult`.
+
     With friction both laws may create energy (Kane's double pendulum). Where Newton's law would, Poisson's is taken,
     and where that would, the largest common factor of the coefficients of restitution with which it does not; an
     :class:`EnergyWarning` says so. Without restitution an impact never creates energy.
@@ -109,29 +107,32 @@ def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "
     >>> pendulum = daedal.MechanicalSystem(
     ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
     ... )
-    >>> hit = daedal.impact(pendulum, lambda t, q: q[0], restitution=0.5)
+    >>> hit = daedal.hybrid.Impact(pendulum, lambda t, q: q[0], restitution=0.5)
     >>> q, v = hit(0.0, [0.0, -1.0], [-4.0, 0.0])
     >>> print(v.round(12))
     [2. 0.]
     """
-    if not isinstance(system, MechanicalSystem):
-        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
-    return Impact(system, checked_contacts(contacts, system.n_q, restitution), law, order)
-
-
-class Impact:
-    """A rigid impact on contacts of a mechanical system; see :func:`impact`."""
 
     touch = 1e-9
     """The gap below which a contact takes part in the impact on another one."""
 
-    def __init__(self, system: MechanicalSystem, contacts: Sequence[Contact], law: str, order: str):
+    def __init__(
+        self,
+        system: MechanicalSystem,
+        contacts: Contact | Callable[..., Any] | Sequence[Contact | Callable[..., Any]],
+        restitution: float | None = None,
+        *,
+        law: str = "newton",
+        order: str = "together",
+    ):
+        if not isinstance(system, MechanicalSystem):
+            raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
         if law not in LAWS:
             raise InvalidProblemError(f"unknown law {law!r} of impact; known: {', '.join(LAWS)}")
         if order not in ORDERS:
             raise InvalidProblemError(f"unknown order {order!r} of impacts; known: {', '.join(ORDERS)}")
-        self.system, self.contacts = system, contacts
-        self.rules = ImpactRules(contacts, law, order)
+        self.system, self.contacts = system, checked_contacts(contacts, system.n_q, restitution)
+        self.rules = ImpactRules(self.contacts, law, order)
 
     @cached_property
     def _whole(self) -> MechanicalSystem:
@@ -139,7 +140,8 @@ class Impact:
 
     def with_params(self, params) -> Impact:
         """The same impact on the system with other parameters, as far as it has them."""
-        return Impact(with_its_params(self.system, params), self.contacts, self.rules.law, self.rules.order)
+        system = with_its_params(self.system, params)
+        return Impact(system, self.contacts, law=self.rules.law, order=self.rules.order)
 
     def __call__(self, t, q, v):
         q, v = self._checked(q, v)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.hybrid_problem import ZENO, HybridProblem, Transition
+from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.models.contact_equations import AHEAD, BEYOND, Contact, along, checked_contacts, corners_of
 from daedal.hybrid.models.contact_modes import FREE, OPEN, SIDES, STICK, ContactModes, ContactRecord, States, slips
@@ -101,7 +101,8 @@ class ContactWatch:
                 return along(t, q, v, BEYOND)[1], after
             return located(t, q, v) if closes and name.endswith("closes") else q, after
 
-        return Transition(mode, target, guard, direction=direction, reset=reset, name=name, immediate=immediate)
+        kept = GuardOfRun(lambda: guard)  # guards share what they have computed, and note the fastest slips
+        return Transition(mode, target, kept, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
         """The gap, and a second guard just below zero: a step that ends on the very zero of the first may hide it."""
@@ -382,16 +383,17 @@ def _without_noise(values: np.ndarray, size: float) -> np.ndarray:
 # --- contacts of a mechanism that close by impacts, stick, slip, and open when they would have to pull ----------------
 
 
-def unilateral(
-    system: MechanicalSystem,
-    contacts,
-    *,
-    law: str = "newton",
-    order: str = "together",
-    rest_speed: float = 0.0,
-    touch: float = Impact.touch,
-    creep: float = 1e-6,
-) -> UnilateralProblem:
+def _check_system(system):
+    if not isinstance(system, MechanicalSystem):
+        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+    if system.n_r or system.n_w or system.force_uses_multipliers:
+        raise InvalidProblemError(
+            "system: forces that depend on further states r, algebraic variables w or multipliers cannot be combined "
+            "with unilateral contacts. Remedy: write the modes as a HybridProblem, with daedal.hybrid.Impact as reset"
+        )
+
+
+class UnilateralProblem(HybridProblem):
     r"""A mechanism with contacts that open and close, stick and slip, as a hybrid problem.
 
     .. math::
@@ -401,11 +403,11 @@ def unilateral(
 
     Modes are named by what contacts do: ``"free"``, or the closed ones joined by " + ", each with its name (without
     friction), or "sticks", "slips+" or "slips-" after it. A contact closes where its gap becomes zero, by an impact
-    (see :func:`impact`) in which all closed contacts and those that are reached at the same time take part. What is not
-    moving apart afterwards stays closed if it is pressed together, :math:`0 \le P \perp \ddot g_N \ge 0`, and sticks if
-    friction can hold it: a complementarity problem for the accelerations. It opens where its force :math:`P` changes
-    its sign, it begins to slip where :math:`|Q|` exceeds :math:`\mu_s P`. Where impacts accumulate (Zeno behaviour),
-    the contact is closed from then on.
+    (see :class:`Impact`) in which all closed contacts and those that are reached at the same time take part. What is
+    not moving apart afterwards stays closed if it is pressed together, :math:`0 \le P \perp \ddot g_N \ge 0`, and
+    sticks if friction can hold it: a complementarity problem for the accelerations. It opens where its force :math:`P`
+    changes its sign, it begins to slip where :math:`|Q|` exceeds :math:`\mu_s P`. Where impacts accumulate (Zeno
+    behaviour), the contact is closed from then on.
 
     Parameters
     ----------
@@ -416,7 +418,7 @@ def unilateral(
     law : {"newton", "poisson"}
         Of impact.
     order : {"together", "in turn"}
-        Of impacts: whether contacts that touch at rest take part at once; see :func:`impact`.
+        Of impacts: whether contacts that touch at rest take part at once; see :class:`Impact`.
     rest_speed : float
         Impacts at this speed or below are plastic, so that bouncing ends before it accumulates.
     touch : float
@@ -424,15 +426,12 @@ def unilateral(
     creep : float
         For contacts with two tangents: the speed of slip below which it has no direction, and the contact may stick.
 
-    Returns
-    -------
-    UnilateralProblem
-        A :class:`HybridProblem` whose modes are made when a run reaches them. Runs begin with ``(q, v)``, or with
-        ``(mode, (q, v))``. The transitions are called "<contact> closes", "opens", "slips", "stops" and "jams", and
-        "settles" at points of accumulation. ``sol.contact(name)`` has gap, forces and state of a contact.
-
     Notes
     -----
+    A hybrid problem whose modes are made when a run reaches them. Runs begin with ``(q, v)``, or with
+    ``(mode, (q, v))``. The transitions are called "<contact> closes", "opens", "slips", "stops" and "jams", and
+    "settles" at points of accumulation. ``sol.contact(name)`` has gap, forces and state of a contact.
+
     Closed contacts that depend on each other (a table on four legs, a block that sticks on two corners) share the load
     with forces of least norm. They open or slip where no forces at all that are allowed bear the load.
 
@@ -451,7 +450,8 @@ def unilateral(
 
     >>> import daedal
     >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1, names=["height"])
-    >>> problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor"))
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> problem = daedal.hybrid.UnilateralProblem(ball, floor)
     >>> sol = daedal.solve(problem, (0.0, 2.0), ([1.0], [0.0]), rtol=1e-8)
     >>> print(sol.mode[-1], f"{sol.events[-1].t:.6f}")
     floor 1.354571
@@ -459,40 +459,11 @@ def unilateral(
     A puck is thrown on rough ice; it bounces once, slides, and comes to rest:
 
     >>> puck = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81], n_q=2, names=["x", "y"])
-    >>> ice = daedal.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.2, name="ice")
-    >>> sol = daedal.solve(daedal.unilateral(puck, ice), (0.0, 3.0), ([0.0, 0.0], [3.0, 0.0]), rtol=1e-8)
+    >>> ice = daedal.hybrid.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.2, name="ice")
+    >>> sol = daedal.solve(daedal.hybrid.UnilateralProblem(puck, ice), (0.0, 3.0), ([0.0, 0.0], [3.0, 0.0]), rtol=1e-8)
     >>> print(sol.mode[0], sol.mode[-1], f"{sol.events[0].t:.6f}")  # v / (mu g)
     ice slips+ ice sticks 1.529052
     """
-    _check_system(system)
-    checked = checked_contacts(contacts, system.n_q)
-    if FREE in [contact.name for contact in checked]:
-        raise InvalidProblemError(f"contacts: '{FREE}' is the name of the mode without contact; choose another name")
-    if law not in LAWS:
-        raise InvalidProblemError(f"unknown law {law!r} of impact; known: {', '.join(LAWS)}")
-    if order not in ORDERS:
-        raise InvalidProblemError(f"unknown order {order!r} of impacts; known: {', '.join(ORDERS)}")
-    rest_speed, touch = check_number(rest_speed, "rest_speed"), check_number(touch, "touch")
-    creep = check_number(creep, "creep")
-    if rest_speed < 0.0 or touch < 0.0 or not creep > 0.0:
-        raise InvalidProblemError(
-            f"rest_speed and touch must not be negative, and creep positive, got {rest_speed!r}, {touch!r}, {creep!r}"
-        )
-    return UnilateralProblem(system, checked, law, order, rest_speed, touch, creep)
-
-
-def _check_system(system):
-    if not isinstance(system, MechanicalSystem):
-        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
-    if system.n_r or system.n_w or system.force_uses_multipliers:
-        raise InvalidProblemError(
-            "system: forces that depend on further states r, algebraic variables w or multipliers cannot be combined "
-            "with unilateral contacts. Remedy: write the modes as a HybridProblem, with daedal.impact as reset"
-        )
-
-
-class UnilateralProblem(HybridProblem):
-    """A mechanism with contacts that open and close; see :func:`unilateral`."""
 
     system: MechanicalSystem
     contacts: tuple[Contact, ...]
@@ -503,16 +474,43 @@ class UnilateralProblem(HybridProblem):
     creep: float
     modes: ContactModes
 
-    def __init__(self, system, contacts, law, order, rest_speed, touch, creep):
+    def __init__(
+        self,
+        system: MechanicalSystem,
+        contacts: Contact | Callable[..., Any] | Sequence[Contact | Callable[..., Any]],
+        *,
+        law: str = "newton",
+        order: str = "together",
+        rest_speed: float = 0.0,
+        touch: float = Impact.touch,
+        creep: float = 1e-6,
+    ):
+        _check_system(system)
+        checked = checked_contacts(contacts, system.n_q)
+        if FREE in [contact.name for contact in checked]:
+            raise InvalidProblemError(
+                f"contacts: '{FREE}' is the name of the mode without contact; choose another name"
+            )
+        if law not in LAWS:
+            raise InvalidProblemError(f"unknown law {law!r} of impact; known: {', '.join(LAWS)}")
+        if order not in ORDERS:
+            raise InvalidProblemError(f"unknown order {order!r} of impacts; known: {', '.join(ORDERS)}")
+        rest_speed, touch = check_number(rest_speed, "rest_speed"), check_number(touch, "touch")
+        creep = check_number(creep, "creep")
+        if rest_speed < 0.0 or touch < 0.0 or not creep > 0.0:
+            raise InvalidProblemError(
+                "rest_speed and touch must not be negative, and creep positive, "
+                f"got {rest_speed!r}, {touch!r}, {creep!r}"
+            )
         for name, value in {
             "system": system,
-            "contacts": tuple(contacts),
+            "contacts": tuple(checked),
             "law": law,
             "order": order,
             "rest_speed": rest_speed,
             "touch": touch,
             "creep": creep,
-            "modes": ContactModes(system, contacts, creep),
+            "modes": ContactModes(system, checked, creep),
             "transitions": (),
             "start": None,
             "params": system.params,
@@ -526,11 +524,15 @@ class UnilateralProblem(HybridProblem):
 
     def with_params(self, params) -> UnilateralProblem:
         """The same contacts on the system with other parameters."""
-        rules = (self.law, self.order, self.rest_speed, self.touch, self.creep)
-        other = UnilateralProblem(self.system.with_params(params), self.contacts, *rules)
+        other = self._on(self.system.with_params(params), self.contacts)
         if "whole" in self.__dict__ and not self._holds_parameters:  # its machine code serves all parameters
             other.__dict__["whole"] = self.whole.with_params(other.system.params)
         return other
+
+    def _on(self, system: MechanicalSystem, contacts: Sequence[Contact]) -> UnilateralProblem:
+        """The same rules for another system, or other contacts."""
+        rules = {name: getattr(self, name) for name in ("law", "order", "rest_speed", "touch", "creep")}
+        return UnilateralProblem(system, contacts, **rules)
 
     @property
     def _holds_parameters(self) -> bool:
@@ -604,7 +606,7 @@ class UnilateralProblem(HybridProblem):
             for contact in self.contacts
         ]
         system = self.system.compiled("numba")
-        return UnilateralProblem(system, contacts, self.law, self.order, self.rest_speed, self.touch, self.creep)
+        return self._on(system, contacts)
 
     def entry(self, t_span, initial) -> tuple[str, Any]:
         """(mode, initial values) with which a run begins.

@@ -22,30 +22,29 @@ from daedal.index.linear.rank import (
 if TYPE_CHECKING:
     from daedal.index.linear.pencil import Pencil
 
-# In each step the unknowns that A leaves out come first, then the equations in which B ties them: these rows and
-# columns are removed, and the rest is looked at again (P. Van Dooren, Linear Algebra and its Applications 27, 1979,
-# 103-140). With s the number of columns and r the number of rows removed in a step, s[1] >= r[1] >= s[2] >= r[2] >=
-# ..., and there are
+# In each step the unknowns in the kernel of A come first, then the equations in which B contains them: these rows and
+# columns are removed, and the procedure is repeated on the rest (P. Van Dooren, Linear Algebra and its Applications 27,
+# 1979, 103-140). With s the number of columns and r the number of rows removed in a step, s[1] >= r[1] >= s[2] >= r[2]
+# >= ..., and there are
 #
-#     s[i] - r[i]      blocks L of size i - 1 (right minimal indices: unknowns that nothing determines),
+#     s[i] - r[i] blocks L of size i - 1 (right minimal indices: undetermined unknowns),
 #     r[i] - s[i+1]    infinite blocks of size i (nilpotent Jordan blocks, index i).
 
-_LEAST_SIZE = 1e-3  # of a column, as a part of the largest, below which it may consist of rounding errors
+_LEAST_SIZE = 1e-3  # size of a column, relative to the largest, below which it may consist of rounding errors
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the staircase, on the pencil that the steps before have left.
+    """One step of the staircase, applied to the pencil remaining from the previous steps.
 
     Attributes
     ----------
     columns, rows : int
-        How many are removed.
+        The numbers of columns and rows removed.
     left, right : numpy.ndarray
-        The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the rows and columns that are
-        removed first.
+        The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the removed rows and columns first.
     sizes : numpy.ndarray
-        For each column that is removed, how large it would be in B if nothing cancelled.
+        For each removed column, its size in B if nothing cancelled.
     A, B : numpy.ndarray
         The pencil after that transformation.
     """
@@ -63,7 +62,7 @@ class Step:
 class Staircase:
     """``left.T @ (A, B) @ right``, block upper triangular: rows and columns of the steps, then the rest.
 
-    In the rest A has full column rank.
+    The remaining A has full column rank.
     """
 
     A: np.ndarray
@@ -75,17 +74,17 @@ class Staircase:
 
     @property
     def rows(self) -> int:
-        """How many rows the steps have removed."""
+        """The total number of rows removed."""
         return sum(step.rows for step in self.steps)
 
     @property
     def columns(self) -> int:
-        """How many columns the steps have removed."""
+        """The total number of columns removed."""
         return sum(step.columns for step in self.steps)
 
     @property
     def rest(self) -> tuple[np.ndarray, np.ndarray]:
-        """What is left of A and B."""
+        """The remaining A and B."""
         return self.A[self.rows :, self.columns :], self.B[self.rows :, self.columns :]
 
     @property
@@ -108,10 +107,10 @@ def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, 
     ----------
     A, B : numpy.ndarray, shape (m, n)
     tolerance : float
-        Singular values below this part of the norm of A count as zero, and so do those of B after its columns have been
-        divided by the sizes that they would have if nothing cancelled.
+        Singular values below this fraction of the norm of A count as zero, as do those of B after dividing its columns
+        by their sizes without cancellation.
     names : pair of str
-        How A and B are called in the decisions.
+        Names of A and B in the decisions.
     """
     m, n = A.shape
     norm_A = float(np.linalg.norm(A, 2)) if A.size else 0.0
@@ -161,13 +160,13 @@ class WeierstrassForm(Shown):
     P, Q : numpy.ndarray, shape (n, n)
         The transformations.
     C : numpy.ndarray, shape (n_finite, n_finite)
-        Its eigenvalues are the finite eigenvalues of the pencil, with the other sign.
+        Its eigenvalues are the negated finite eigenvalues of the pencil.
     N : numpy.ndarray
         Nilpotent and block upper triangular, with zero blocks on the diagonal.
     blocks : tuple of int
         The sizes of the Jordan blocks of N, largest first.
     condition_P, condition_Q : float
-        Condition numbers of P and Q, for equations and unknowns in units in which the entries of A and B are near 1.
+        Condition numbers of P and Q, in units of equations and unknowns in which the entries of A and B are near 1.
     error : float
         The largest error in the four blocks of ``P A Q`` and ``P B Q``, in these units.
     """
@@ -183,7 +182,7 @@ class WeierstrassForm(Shown):
 
     @property
     def n_finite(self) -> int:
-        """The size of the finite part, which is the number of initial values that can be chosen."""
+        """The size of the finite part, which is the number of free initial values."""
         return len(self.C)
 
     @property
@@ -217,7 +216,7 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 
 
 def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
-    """The form from the staircase, whose two parts are decoupled by a generalised Sylvester equation."""
+    """The form obtained from the staircase; its two parts are decoupled by a generalised Sylvester equation."""
     stairs, scaled = pencil.stairs, pencil.scaled
     k = stairs.rows  # the size of the infinite part, which comes first in the staircase
     A, B = stairs.A, stairs.B
@@ -226,7 +225,7 @@ def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
     R, L = np.zeros(A_12.shape), np.zeros(A_12.shape)
     inverse_B = np.linalg.inv(B_inf)
     inverse_A = np.linalg.inv(A_fin)
-    # A_inf R + L A_fin = -A_12, B_inf R + L B_fin = -B_12: inverse_B A_inf is nilpotent, so that this comes to an end.
+    # A_inf R + L A_fin = -A_12, B_inf R + L B_fin = -B_12: inverse_B A_inf is nilpotent, so the iteration terminates.
     for _ in range(len(stairs.steps) + 2):
         R = -inverse_B @ (B_12 + L @ B_fin)
         L = -(A_12 + A_inf @ R) @ inverse_A
@@ -255,14 +254,14 @@ def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
 
 
 def shuffle(A: np.ndarray, B: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One pass of the shuffle algorithm: the equations without derivatives are replaced by their derivatives.
+    """One pass of the shuffle algorithm: replace the equations without derivatives by their derivatives.
 
     Returns
     -------
     A, B : numpy.ndarray
         The new matrices (Brenan, Campbell and Petzold, theorem 2.3.3).
     combinations : numpy.ndarray
-        The equations without derivatives, as combinations of the given ones: one row each. They stand last.
+        The equations without derivatives, as combinations of the given ones: one row each. They come last.
     """
     U, s, _ = np.linalg.svd(A)
     decision = rank_decision(s, tolerance=tolerance, what="A")
@@ -273,7 +272,7 @@ def shuffle(A: np.ndarray, B: np.ndarray, tolerance: float) -> tuple[np.ndarray,
     return np.vstack([kept @ A, constraints]), np.vstack([kept @ B, np.zeros_like(constraints)]), combinations
 
 
-# --- projector chains: the tractability index of a pencil, and the canonical projector of index 1 ---------------------
+# --- projector chains: tractability index of a pencil, and canonical projector of index 1 ----------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,7 +288,7 @@ class MatrixChain(Shown):
     matrices : tuple of numpy.ndarray
         A_0, A_1, ...
     projectors : tuple of numpy.ndarray
-        Q_0, Q_1, ..., orthogonal ones.
+        Q_0, Q_1, ..., orthogonal projectors.
     decisions : tuple of RankDecision
     """
 
@@ -303,7 +302,7 @@ class MatrixChain(Shown):
     def canonical_projector(self) -> np.ndarray:
         """For index 1, the projector onto ker A along {x: B x in range A}: Q A_1^{-1} B (J. Wijckmans, section 4.1)."""
         if self.index != 1:
-            raise InvalidProblemError(f"the canonical projector is that of index 1, and the index is {self.index}")
+            raise InvalidProblemError(f"the canonical projector requires index 1; the index is {self.index}")
         return self.projectors[0] @ np.linalg.solve(self.matrices[1], self.B)
 
     def title(self) -> str:
@@ -338,15 +337,15 @@ def matrix_chain(pencil: Pencil) -> MatrixChain:
     return MatrixChain(None, tuple(matrices), tuple(projectors), tuple(decisions), pencil.B)
 
 
-# --- nilpotency that follows from the places of the zeros alone -------------------------------------------------------
+# --- nilpotency from the sparsity pattern alone -----------------------------------------------------------------------
 
 
 def triangular_order(N: Any) -> np.ndarray | None:
     """The order of rows and columns in which a structurally nilpotent matrix is strictly upper triangular.
 
-    A matrix is structurally nilpotent if it remains nilpotent whatever its nonzero entries are changed to; that is
-    the case exactly if a permutation makes it strictly triangular (Brenan, Campbell and Petzold, theorem 2.3.6),
-    which means that its graph has no cycle.
+    A matrix is structurally nilpotent if it remains nilpotent for any values of its nonzero entries, i.e. if and only
+    if a permutation makes it strictly triangular (Brenan, Campbell and Petzold, theorem 2.3.6), or equivalently if its
+    graph has no cycle.
 
     Parameters
     ----------
@@ -369,7 +368,7 @@ def triangular_order(N: Any) -> np.ndarray | None:
     n = len(matrix)
     if matrix.shape != (n, n):
         raise InvalidProblemError(f"N must be square, but its shape is {matrix.shape}")
-    waiting = np.count_nonzero(matrix, axis=0)  # entries above a row that has not been placed yet
+    waiting = np.count_nonzero(matrix, axis=0)  # entries in rows that have not been placed yet
     order: list[int] = []
     ready = [int(j) for j in np.flatnonzero(waiting == 0)]
     while ready:
@@ -379,4 +378,4 @@ def triangular_order(N: Any) -> np.ndarray | None:
             waiting[j] -= 1
             if waiting[j] == 0:
                 ready.append(int(j))
-    return np.array(order) if len(order) == n else None  # a cycle is never ready
+    return np.array(order) if len(order) == n else None  # rows on a cycle are never placed

@@ -1,6 +1,6 @@
 """Derivative arrays of A(t) x' + B(t) x = f(t).
 
-With Taylor coefficients c_i = c^(i)/i! of everything, the equations of orders 0 to j - 1 are
+With Taylor coefficients c_i = c^(i)/i! of all functions, the equations of orders 0 to j - 1 are
 
     script A_j (x_1, ..., x_j) = -script B_j x_0 + (f_0, ..., f_{j-1}),
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class DerivativeArray(Shown):
-    """The first `j` equations of the array at one time, and what their ranks say.
+    """The first `j` equations of the array at one time, with their ranks.
 
     Attributes
     ----------
     t : float
     j : int
-        How many: the equations and their first j - 1 derivatives.
+        The number of equations: the original ones and their first j - 1 derivatives.
     A : numpy.ndarray, shape (j m, j n)
         The matrix of the unknowns x_1, ..., x_j, multiples of the derivatives of x.
     B : numpy.ndarray, shape (j m, n)
@@ -83,12 +83,12 @@ class DerivativeArray(Shown):
 
     @property
     def decisions(self) -> tuple[RankDecision, ...]:
-        """These three."""
+        """These three rank decisions."""
         return self.rank, self.tail, self.all_columns
 
     @property
     def clear(self) -> bool:
-        """Whether the numbers decide them."""
+        """Whether all rank decisions are unambiguous."""
         return all(decision.clear for decision in self.decisions)
 
     @property
@@ -103,16 +103,16 @@ class DerivativeArray(Shown):
 
     @cached_property
     def constraints(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, RankDecision]:
-        """What the array says of x alone, after x', x'', ... have been eliminated (theorem 2.4.8).
+        """The constraints on x alone, after eliminating x', x'', ... (theorem 2.4.8).
 
         Returns
         -------
         W, g : numpy.ndarray
             Orthonormal rows: W x = g.
         rest : numpy.ndarray
-            Combinations of right-hand sides that have to vanish.
+            Combinations of right-hand sides that must vanish.
         decision : RankDecision
-            Their number.
+            The decision about their number.
         """
         left = np.linalg.svd(self.A)[0][:, self.rank.rank :].T
         matrix, values = left @ self.B, left @ self.f
@@ -153,9 +153,10 @@ def array_matrices(A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int) -> tuple
 def balanced_array(
     A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The same with equations and unknowns of each order in units of their own; and the unit of x_1.
+    """The same with equations and unknowns of each order in balanced units; also returns the unit of x_1.
 
-    The factors l in the blocks, and coefficients that change fast, would make small singular values of large arrays.
+    Otherwise the factors l in the blocks, and rapidly changing coefficients, would cause small singular values of large
+    arrays.
     """
     m, n = A.shape[1:]
     matrix, columns, right = array_matrices(A, B, f, j)
@@ -165,12 +166,12 @@ def balanced_array(
     return matrix * rows[:, None] * units, columns * rows[:, None], right * rows, float(scaled.columns[0])
 
 
-# --- whether a time-varying system is solvable, which the pencils at each time do not say -----------------------------
+# --- solvability of a time-varying system, which the pencils at fixed times do not determine --------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class Solvability(Shown):
-    """What derivative arrays and pencils say at some times.
+    """Properties of derivative arrays and pencils at several times.
 
     Attributes
     ----------
@@ -178,15 +179,15 @@ class Solvability(Shown):
     local_indices : tuple of (int or None)
         The index of the pencil at each time; None where it is singular.
     ranks : tuple of int
-        The rank of the array of n + 1 at each time.
+        The rank of the array of n + 1 equations at each time.
     one_full : tuple of bool
         Whether that array determines x'.
     full_row_rank : tuple of bool
-        Whether the arrays of 1 to n + 1 contain no equation without unknowns.
+        Whether the arrays of 1 to n + 1 equations contain no equation without unknowns.
     index : int or None
         The index over all times.
     decisions : tuple of RankDecision
-        Those that are not clear.
+        The ambiguous decisions.
     """
 
     times: np.ndarray
@@ -199,7 +200,7 @@ class Solvability(Shown):
 
     @property
     def regular(self) -> bool:
-        """Whether the pencil is regular at all times: whether implicit methods can make steps at all."""
+        """Whether the pencil is regular at all times, which implicit methods require."""
         return all(index is not None for index in self.local_indices)
 
     @property
@@ -209,7 +210,7 @@ class Solvability(Shown):
 
     @property
     def clear(self) -> bool:
-        """Whether the numbers decide all ranks."""
+        """Whether all rank decisions are unambiguous."""
         return not self.decisions
 
     def title(self) -> str:
@@ -228,7 +229,9 @@ class Solvability(Shown):
                 self.times, self.local_indices, self.ranks, self.one_full, self.full_row_rank
             )
         ]
-        return [Tabular("rrrrr", rows, ("t", "local index", "rank of array", "determines x'", "no equation too many"))]
+        return [
+            Tabular("rrrrr", rows, ("t", "local index", "rank of array", "determines x'", ("no redundant equation")))
+        ]
 
     def __repr__(self) -> str:
         return f"<{self.title()}>"
@@ -260,15 +263,15 @@ _MET = 1e-8  # relative residual of equations that can be met
 
 @dataclass(frozen=True, repr=False)
 class InitialValues(Shown):
-    """x and x' at one time, as far as the equations and the given entries determine them.
+    """x and x' at one time, as far as determined by the equations and the given entries.
 
     Attributes
     ----------
     t : float
     x, rates : numpy.ndarray
-        x and x'. Entries that are free have the values that make all derivatives smallest.
+        x and x'. Free entries are chosen to minimise the norm of all derivatives.
     free : tuple of str
-        Entries that nothing determines, such as ``x[0]`` or ``x[1]'``.
+        Undetermined entries, such as ``x[0]`` or ``x[1]'``.
     decision : RankDecision
         The rank of the equations.
     """
@@ -293,7 +296,7 @@ class InitialValues(Shown):
 
 
 def array_consistency(system: TimeVarying, x0: Any, t: float, tolerance: float) -> Consistency:
-    """Hold values against W^T B x = W^T f, where W^T A = 0 (theorem 2.4.8), and project them to the nearest."""
+    """Test values against W^T B x = W^T f, where W^T A = 0 (theorem 2.4.8), and project them onto the nearest ones."""
     given = np.asarray(x0, dtype=float)
     if given.shape != (system.n,) or not np.all(np.isfinite(given)):
         raise InvalidProblemError(f"x0 must be a vector of {system.n} finite numbers")
@@ -302,7 +305,7 @@ def array_consistency(system: TimeVarying, x0: Any, t: float, tolerance: float) 
     W, g, rest, _ = array.constraints
     if np.any(np.abs(rest) > _MET * max(float(np.max(np.abs(array.f), initial=0.0)), np.finfo(float).tiny)):
         raise InconsistentInitialError(
-            f"the right-hand side contradicts itself at t = {t:g}: an equation without unknowns is violated by "
+            f"the right-hand side is contradictory at t = {t:g}: an equation without unknowns is violated by "
             f"{np.max(np.abs(rest)):.3g} in scaled units"
         )
     scaled = given / columns
@@ -311,7 +314,7 @@ def array_consistency(system: TimeVarying, x0: Any, t: float, tolerance: float) 
 
 
 def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: dict[int, float]) -> InitialValues:
-    """Solve the derivative array together with the given entries, by least squares of minimal norm."""
+    """Solve the derivative array with the given entries in the least-squares sense, with minimal norm."""
     n, j = system.n, system.full_array(t).j
     local = system.series(t, j, with_f=True)
     A, B, f, unit = balanced_array(local.A, local.B, local.f, j)
@@ -319,7 +322,7 @@ def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: di
     for offset, entries, size in ((0, x, 1.0), (n, rates, local.unit / unit)):
         for i, value in entries.items():
             if not 0 <= i < n:
-                raise InvalidProblemError(f"there is no unknown {i}: they are numbered from 0 to {n - 1}")
+                raise InvalidProblemError(f"unknown {i} does not exist: unknowns are numbered from 0 to {n - 1}")
             user.append(np.eye(1, n * (j + 1), offset + i)[0])
             values.append(value * size / local.columns[i])
     matrix = np.vstack([np.hstack([B, A]), *user])
@@ -353,15 +356,15 @@ _NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 class Completion(Shown):
     """``x' = G x + g`` at one time: the least-squares completion.
 
-    It is what x' is in the least-squares solution of the derivative array (Brenan, Campbell and Petzold, (2.4.7); I.
-    Okay, S. L. Campbell, P. Kunkel, Linear Algebra and its Applications 425, 2007).
+    x' is that of the least-squares solution of the derivative array (Brenan, Campbell and Petzold, (2.4.7); I. Okay, S.
+    L. Campbell, P. Kunkel, Linear Algebra and its Applications 425, 2007).
 
     Attributes
     ----------
     t : float
     G, g : numpy.ndarray
     j : int
-        The array of j was solved.
+        Order of the derivative array.
     additional : numpy.ndarray, shape (a, a)
         The additional dynamics: a violation e of the constraints obeys e' = `additional` e.
     """
@@ -382,7 +385,7 @@ class Completion(Shown):
 
     def tables(self) -> list[Tabular]:
         values = self.additional_eigenvalues
-        verdict = "violations of the constraints grow" if np.any(values.real > 1e-6) else "they do not grow at once"
+        verdict = "violations of the constraints grow" if np.any(values.real > 1e-6) else "they do not grow initially"
         rows = [
             ("free initial values", f"{len(self.G)}, and {len(self.G) - len(values)} in the system itself"),
             ("additional dynamics", f"{plural(len(values), 'eigenvalue')}: {numbers(values)}"),
@@ -396,7 +399,7 @@ class Completion(Shown):
 
 
 def completion(system: TimeVarying, t: float, stabilisation: float) -> Completion:
-    """Solve the array by least squares, in the units in which the system is given."""
+    """Solve the array by least squares, in the original units of the system."""
     array = system.full_array(t)
     j = array.j
     G, g = _least_squares(system, t, j, array.rank.rank, stabilisation)
@@ -406,21 +409,21 @@ def completion(system: TimeVarying, t: float, stabilisation: float) -> Completio
     change = np.zeros_like(reference)
     for k, weight in _NODES if len(reference) else ():
         near = _constraint_rows(system, t + k * step, j)
-        # A basis of the constraints that does not depend on how they were computed: its part along the reference is I.
+        # A basis of the constraints that is independent of their computation: its component along the reference is I.
         change += weight / step * np.linalg.solve(near @ reference.T, near)
     additional = (change + reference @ G) @ reference.T
     return Completion(t, G, g, j, additional)
 
 
 def _constraint_rows(system: TimeVarying, t: float, j: int) -> np.ndarray:
-    """Orthonormal rows of W with W x = g, in given units."""
+    """Orthonormal rows of W with W x = g, in original units."""
     W = system.array(t, j).constraints[0] / system.series(t, 1).columns
     return np.linalg.qr(W.T)[0].T
 
 
 def _least_squares(system: TimeVarying, t: float, j: int, rank: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
     A, B, f = array_matrices(system.A.taylor(t, j), system.B.taylor(t, j), system.f.taylor(t, j), j)
-    # Row i: (d/dt + shift)^i of the equations, instead of their Taylor coefficients.
+    # Row i: (d/dt + shift)^i of the equations, in place of their Taylor coefficients.
     weights = [[comb(i, k) * shift ** (i - k) * factorial(k) if k <= i else 0.0 for k in range(j)] for i in range(j)]
     mix = np.kron(np.array(weights), np.eye(system.shape[0]))
     A, B, f = mix @ A, mix @ B, mix @ f

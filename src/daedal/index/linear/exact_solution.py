@@ -17,10 +17,10 @@ from daedal.index.linear.rank import Shown, combination, numbers
 if TYPE_CHECKING:
     from daedal.index.linear.pencil import Pencil
 
-_TOLERANCE, _WORST = 1e-11, 1e-8  # relative error that is asked for, and from which on its estimate is told
+_TOLERANCE, _WORST = 1e-11, 1e-8  # requested relative error, and estimate above which a warning is issued
 _INTERVALS = 400  # at most
-_EQUAL = 64  # intervals of equal length to begin with, so that short pulses are seen
-_LARGEST_CONDITION = 1e3  # of eigenvectors by which exponentials may be computed
+_EQUAL = 64  # number of equal intervals at the start, so that short pulses are detected
+_LARGEST_CONDITION = 1e3  # of eigenvectors used to compute exponentials
 
 
 def variation_of_constants(
@@ -28,9 +28,9 @@ def variation_of_constants(
 ) -> np.ndarray:
     """y(t) of y' + C y = f: exp(-C (t - t0)) y(t0) plus the integral of exp(-C (t - s)) f(s).
 
-    The exponential changes within 1/|lambda| of one end of the interval, lambda the largest eigenvalue: adaptive
-    quadrature that begins with equal intervals may never look there. It begins with a grid that is geometric towards
-    both ends. A ``scipy.integrate.IntegrationWarning`` tells where the tolerance is not met.
+    The exponential decays within 1/|lambda| of one end of the interval, lambda the largest eigenvalue: adaptive
+    quadrature starting from equal intervals may miss this region. The initial grid is therefore geometric towards both
+    ends. A ``scipy.integrate.IntegrationWarning`` is issued if the tolerance is not met.
     """
     from scipy.integrate import IntegrationWarning, quad_vec
 
@@ -54,16 +54,18 @@ def variation_of_constants(
     allowed = _WORST * max(float(np.max(np.abs(integral))), size)
     if not error <= allowed:
         warn(
-            f"the integral of f from t = {t0:g} to {t:g} has an estimated error of {error:.2g}, above {allowed:.2g}. "
-            "Remedy: begin anew, with t0 and x0, where f jumps or changes fast, or give f in closed form "
-            "(linear.polynomial, linear.exponential, linear.sine)",
+            (
+                f"the integral of f from t = {t0:g} to {t:g} has an estimated error of {error:.2g}, above "
+                f"{allowed:.2g}. Remedy: restart, with t0 and x0, where f jumps or changes fast, or define f in "
+                "closed form (linear.polynomial, linear.exponential, linear.sine)"
+            ),
             IntegrationWarning,
         )
     return exponential(t0 - t) @ start + (integral if t > t0 else -integral)
 
 
 def _exponential(C: np.ndarray, eigenvalues: np.ndarray, vectors: np.ndarray) -> Callable[[float], np.ndarray]:
-    """exp(C s) as a function of s, by eigenvectors where they are well conditioned."""
+    """exp(C s) as a function of s, using eigenvectors if well conditioned."""
     from scipy.linalg import expm
 
     if np.linalg.cond(vectors) > _LARGEST_CONDITION:
@@ -73,7 +75,7 @@ def _exponential(C: np.ndarray, eigenvalues: np.ndarray, vectors: np.ndarray) ->
 
 
 def _grid(t0: float, t: float, length: float) -> np.ndarray:
-    """From t0 to t: equal intervals, and towards both ends shorter ones, down to a length, each twice the next."""
+    """A grid from t0 to t: equal intervals, and near both ends intervals that double in length from a smallest one."""
     span = t - t0
     halvings = int(np.ceil(np.log2(abs(span) / length))) if length < abs(span) else 0
     graded = 0.5 ** np.arange(1.0, halvings + 1.0)
@@ -82,28 +84,28 @@ def _grid(t0: float, t: float, length: float) -> np.ndarray:
     return np.concatenate([[t0], grid[1:-1], [t]])
 
 
-# --- linear constraints on values at one time, in a form that can be read ---------------------------------------------
+# --- linear constraints on values at one time, in readable form -------------------------------------------------------
 
-_OVERALL = 1e-3  # part of the size of all unknowns with which the violation of a constraint is compared
+_OVERALL = 1e-3  # fraction of the norm of all unknowns used to judge the violation of a constraint
 _NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below it are rounding errors
 
 
 def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The constraints W x = g, solved for as many unknowns as there are rows: rows with few entries.
+    """Solve the constraints W x = g for as many unknowns as there are rows, so that rows have few entries.
 
     Parameters
     ----------
     W, g : numpy.ndarray
         W has full row rank.
     scales : numpy.ndarray
-        Sizes of the unknowns, for the choice of those that are solved for.
+        Sizes of the unknowns, used to choose those that are solved for.
 
     Returns
     -------
     rows, values : numpy.ndarray
         The constraints rows @ x = values.
     chosen : numpy.ndarray
-        The unknowns that they are solved for.
+        The unknowns solved for.
     """
     from scipy.linalg import qr
 
@@ -120,7 +122,7 @@ def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray
 
 @dataclass(frozen=True, repr=False)
 class Consistency(Shown):
-    """Whether given initial values lie on a solution, and values near them that do.
+    """Whether given initial values are consistent, and the nearest consistent values.
 
     Attributes
     ----------
@@ -128,12 +130,12 @@ class Consistency(Shown):
     given : numpy.ndarray
         The values that were tested.
     constraints, values : numpy.ndarray
-        ``constraints @ x = values`` holds for all solutions at time t, and nothing else is demanded of them. Each row
-        is solved for one unknown.
+        ``constraints @ x = values`` holds for all solutions at time t and is the only condition on them. Each row is
+        solved for one unknown.
     violation : numpy.ndarray
         ``constraints @ given - values``.
     consistent : bool
-        Whether it vanishes, up to the tolerance.
+        Whether it vanishes up to the tolerance.
     x : numpy.ndarray
         Consistent values: the given ones, projected.
     names : tuple of str
@@ -164,7 +166,7 @@ class Consistency(Shown):
             for i, (row, value, error) in enumerate(zip(self.constraints, self.values, self.violation))
         ]
         if not rows:
-            return [Tabular("l", [("there are no constraints: every start is consistent",)])]
+            return [Tabular("l", [("there are no constraints: all initial values are consistent",)])]
         return [Tabular("lrrl", rows, ("constraint", "must be", "given", ""))]
 
     def words(self) -> str:
@@ -176,7 +178,7 @@ class Consistency(Shown):
         )
 
     def require(self, remedy: str) -> None:
-        """Refuse values that are not consistent."""
+        """Raise an error if the values are inconsistent."""
         if not self.consistent:
             raise InconsistentInitialError(
                 f"the initial values at t = {self.t:g} are not consistent: {self.words()}. {remedy}",
@@ -198,10 +200,10 @@ def consistency(
     scales: np.ndarray,
     tolerance: float,
 ) -> Consistency:
-    """Hold given values against W x = g."""
+    """Test given values against W x = g."""
     rows, values, chosen = solved(W, g, scales)
     violation = rows @ given - values
-    # Zero is compared with the sizes of the other unknowns.
+    # Zero is measured by the sizes of the other unknowns.
     overall = max(np.max(np.abs(given) / scales), np.max(np.abs(values) / scales[chosen], initial=0.0))
     size = np.abs(rows) @ np.abs(given) + np.abs(values) + _OVERALL * overall * scales[chosen]
     relative = np.abs(violation) / np.maximum(size, np.finfo(float).tiny)
@@ -211,15 +213,15 @@ def consistency(
 
 # --- the exact solution of A x' + B x = f with constant coefficients --------------------------------------------------
 
-_APPEARS = 1e-9  # part of the largest coefficient from which on a derivative counts as appearing in a solution
+_APPEARS = 1e-9  # fraction of the largest coefficient from which a derivative counts as present in a solution
 
 
 class LinearSolution(Shown):
     """The solution of ``A x' + B x = f``; a function of t. Made by :meth:`daedal.linear.Pencil.solution`.
 
     With the Weierstrass form, x = Q y: the finite part is y1(t) = exp(-C (t - t0)) y1(t0) plus an integral, in closed
-    form where f is a :class:`QuasiPolynomial` and by adaptive quadrature elsewhere; the infinite part is y2 = f2 - N
-    f2' + N^2 f2'' - ... (Brenan, Campbell and Petzold, (2.3.6)), with nothing to choose.
+    form where f is a :class:`QuasiPolynomial` and by adaptive quadrature otherwise; the infinite part is y2 = f2 - N
+    f2' + N^2 f2'' - ... (Brenan, Campbell and Petzold, (2.3.6)), with no freedom.
 
     Attributes
     ----------
@@ -246,21 +248,21 @@ class LinearSolution(Shown):
         return self._at(t, self._rate)
 
     def finite(self, t: float) -> np.ndarray:
-        """The part of x(t) in the finite subspace: the part that has a memory."""
+        """The component of x(t) in the finite subspace, which depends on the initial values."""
         return self.form.Q[:, : self.form.n_finite] @ self._memory(float(t))
 
     def infinite(self, t: float) -> np.ndarray:
-        """The part of x(t) that f and its derivatives determine at the same time."""
+        """The component of x(t) determined by f and its derivatives at the same time."""
         return self.form.Q[:, self.form.n_finite :] @ infinite_part(self.form, self.f, float(t))
 
     @property
     def variable_indices(self) -> tuple[int, ...]:
-        """The index of each unknown: k if its solution contains f up to the derivative k - 1, 0 if only integrals."""
+        """The index of each unknown: k if its solution contains f up to derivative k - 1, 0 if only integrals of f."""
         return _last_nonzero(self._powers(), 1, len(self.form.P))
 
     @property
     def derivatives_needed(self) -> tuple[int, ...]:
-        """For each equation, how often its right-hand side is differentiated; -1 if it stands under integrals only."""
+        """For each equation, the number of derivatives of its right-hand side in the solution; -1 if only integrals."""
         return tuple(k - 1 for k in _last_nonzero(self._powers(), 0, len(self.form.P)))
 
     def _powers(self) -> list[np.ndarray]:
@@ -308,7 +310,7 @@ class LinearSolution(Shown):
                 "ll",
                 [
                     ("index", str(form.index)),
-                    ("with a memory", f"{form.n_finite} of {len(form.P)}, {how}; {numbers(self.pencil.eigenvalues)}"),
+                    ("with memory", f"{form.n_finite} of {len(form.P)}, {how}; {numbers(self.pencil.eigenvalues)}"),
                     ("from derivatives", plural(max(form.index - 1, 0), "derivative") + " of f at most"),
                 ],
             ),
@@ -324,14 +326,14 @@ class LinearSolution(Shown):
 
 
 def _last_nonzero(matrices: list[np.ndarray], axis: int, count: int) -> tuple[int, ...]:
-    """For each row (axis 1) or column (axis 0) the last matrix, counted from 1, in which it does not vanish."""
+    """For each row (axis 1) or column (axis 0) the last matrix, counted from 1, in which it is nonzero."""
     size = max((np.max(np.abs(matrix), initial=0.0) for matrix in matrices), default=0.0)
     present = [np.max(np.abs(matrix), axis=axis, initial=0.0) > _APPEARS * size for matrix in matrices]
     return tuple(max((k + 1 for k, row in enumerate(present) if row[i]), default=0) for i in range(count))
 
 
 def infinite_part(form: Any, f: Any, t: float, order: int = 0) -> np.ndarray:
-    """y2, or a derivative of it: f2 - N f2' + N^2 f2'' - ..., (2.3.6)."""
+    """y2 or one of its derivatives: f2 - N f2' + N^2 f2'' - ..., (2.3.6)."""
     P2 = form.P[form.n_finite :]
     total = np.zeros(len(P2))
     for i in reversed(range(form.index)):
@@ -340,7 +342,7 @@ def infinite_part(form: Any, f: Any, t: float, order: int = 0) -> np.ndarray:
 
 
 def _closed(C: np.ndarray, f: QuasiPolynomial, start: np.ndarray, t0: float, span: float) -> np.ndarray:
-    """y' + C y = f with f = H w and w' = S w: one exponential of a matrix."""
+    """y' + C y = f with f = H w and w' = S w: one matrix exponential."""
     from scipy.linalg import expm
 
     sizes = [power + 1 for _, power, _ in f.terms]
@@ -359,7 +361,7 @@ def _closed(C: np.ndarray, f: QuasiPolynomial, start: np.ndarray, t0: float, spa
 
 
 def start_of(pencil: Pencil, x0: Any, f: Any, t0: float, tolerance: float) -> Consistency:
-    """Hold initial values against the infinite part, and project them along it."""
+    """Test initial values against the infinite part, and project them along it."""
     form = pencil.weierstrass()
     k = form.n_finite
     given = _vector(x0, len(form.P))
@@ -387,5 +389,5 @@ def solve_constant(pencil: Pencil, f: Any, x0: Any, t0: float, derivatives: Any,
     if x0 is None:
         return LinearSolution(pencil, forcing, float(t0), np.zeros(form.n_finite))
     start = start_of(pencil, x0, forcing, float(t0), tolerance)
-    start.require("`pencil.consistent(x0, f)` has values nearby that are")
+    start.require("`pencil.consistent(x0, f)` returns consistent values nearby")
     return LinearSolution(pencil, forcing, float(t0), np.linalg.inv(form.Q)[: form.n_finite] @ start.x)

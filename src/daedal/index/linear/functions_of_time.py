@@ -12,14 +12,14 @@ from numpy.polynomial import chebyshev
 
 from daedal.errors import InvalidProblemError
 
-# NumPy's functions call the methods of objects: ``np.sin(t)`` becomes ``t.sin()``. Recurrences as in A. Griewank, A.
+# NumPy's functions call methods of objects: ``np.sin(t)`` becomes ``t.sin()``. Recurrences as in A. Griewank, A.
 # Walther, Evaluating Derivatives, SIAM 2008, chapter 13.
 
 
 class Taylor:
     """c[0] + c[1] (t - t0) + c[2] (t - t0)^2 + ..., up to the length of c.
 
-    Comparisons look at c[0]: a function with branches is differentiated in the branch to which t0 belongs.
+    Comparisons use c[0]: a function with branches is differentiated in the branch that contains t0.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Taylor:
 
     @classmethod
     def variable(cls, t: float, count: int) -> Taylor:
-        """t itself, with so many coefficients."""
+        """t itself, with this number of coefficients."""
         c = np.zeros(count)
         c[:2] = [t, 1.0][:count]
         return cls(c)
@@ -182,9 +182,9 @@ def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 # --- functions of time and their derivatives: the coefficients of linear systems and their right-hand sides -----------
 
 _DEGREE = 24  # of the polynomial through a function without derivatives
-_RADII = 0.5 ** np.arange(14)  # of the intervals on which it is tried, in units of the given radius
-_TRIED = 8  # Taylor coefficients with which it is seen whether a function takes a series
-_SMALL = 1e-13  # last coefficients of a polynomial that represents the function
+_RADII = 0.5 ** np.arange(14)  # radii of the intervals tried, in units of the given radius
+_TRIED = 8  # number of Taylor coefficients used to test whether a function accepts a series
+_SMALL = 1e-13  # bound for the last coefficients of a polynomial that resolves the function
 
 
 class Coefficient:
@@ -193,16 +193,15 @@ class Coefficient:
     Parameters
     ----------
     value : array_like or callable
-        A constant, or a function of t. A function that calculates with NumPy's functions and operators is called with a
-        Taylor series and so differentiated exactly. If it cannot take one, it is interpolated near t, which costs
-        digits.
+        A constant, or a function of t. A function composed of NumPy functions and operators is called with a Taylor
+        series and thus differentiated exactly. Otherwise it is interpolated near t, which loses digits.
     shape : tuple of int
     name : str
-        For messages.
+        Name for messages.
     derivatives : sequence of callables, or callable, optional
-        The first, second, ... derivative as functions of t, or one function of t and the order.
+        The first, second, ... derivative as functions of t, or a single function of t and the order.
     radius : float
-        The size of the interval around t on which a function may be called to be interpolated.
+        The radius of the interval around t on which a function may be evaluated for interpolation.
 
     Examples
     --------
@@ -239,7 +238,7 @@ class Coefficient:
         return self.constant.copy() if self.constant is not None else self._checked(self.value(t), f" at t = {t:g}")
 
     def exact(self, t: float) -> bool:
-        """Whether derivatives at t have no truncation errors: they are given, or the function takes a Taylor series."""
+        """Whether derivatives at t have no truncation error: given, or the function accepts a Taylor series."""
         if self.constant is not None or self.derivatives is not None:
             return True
         return self._by_series(t, _TRIED, self(t)) is not None
@@ -273,10 +272,10 @@ class Coefficient:
         return self._checked(self.derivatives[order - 1](t), where)
 
     def _by_series(self, t: float, count: int, first: np.ndarray) -> np.ndarray | None:
-        """By calling the function with a Taylor series; None if it does not take one, or has another value then."""
+        """Call the function with a Taylor series; None if it does not accept one or returns a different value."""
         try:
             values = np.array(self.value(Taylor.variable(t, count)), dtype=object)
-        except Exception:  # the function works for numbers, as was seen, and need not work for anything else
+        except Exception:  # the function works for numbers, but need not work for other arguments
             return None
         if values.shape != self.shape:
             return None
@@ -292,13 +291,13 @@ class Coefficient:
         return result
 
     def _by_interpolation(self, t: float, count: int) -> np.ndarray:
-        """By a polynomial through Chebyshev points, on the largest interval on which it represents the function."""
+        """Interpolate in Chebyshev points on the largest interval on which the polynomial resolves the function."""
         nodes = chebyshev.chebpts1(_DEGREE + 1)
         best, best_tail, cause = None, np.inf, None
         for radius in self.radius * _RADII:
             try:
                 values = np.stack([self(t + radius * node) for node in nodes])
-            except Exception as error:  # outside of where the function is defined
+            except Exception as error:  # outside the domain of the function
                 cause = error
                 continue
             series = chebyshev.chebfit(nodes, values.reshape(_DEGREE + 1, -1), _DEGREE)
@@ -310,7 +309,7 @@ class Coefficient:
                 break
         if best is None:
             raise InvalidProblemError(
-                f"{self.name} cannot be called near t = {t:g} and has no derivatives there; give them ({cause})"
+                f"{self.name} cannot be called near t = {t:g} and has no derivatives there; specify them ({cause})"
             ) from cause
         series, radius = best
         result = np.zeros((count, series.shape[1]))
@@ -346,7 +345,7 @@ class QuasiPolynomial:
         return self.derivative(t, 0)
 
     def derivative(self, t: float, order: int) -> np.ndarray:
-        """The derivative of this order at t, by the rule of Leibniz."""
+        """The derivative of this order at t, by Leibniz' rule."""
         total = np.zeros(self.n, dtype=complex)
         for vector, power, rate in self.terms:
             factor = sum(

@@ -1,4 +1,4 @@
-"""Matrix pencils: what A x' + B x = f with constant matrices is, before anything is solved."""
+"""Matrix pencils: analysis of A x' + B x = f with constant matrices."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from daedal.index.linear.rank import (
     scale_pencil,
 )
 
-_GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil has its normal rank, almost surely
-_TAKES_PART = 1e-6  # smallest coefficient with which an equation or an unknown is named
+_GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil almost surely has its normal rank
+_TAKES_PART = 1e-6  # smallest coefficient for which an equation or unknown is named
 
 
 class Pencil(Shown):
     r"""The pencil :math:`\lambda A + B` of the system :math:`A x' + B x = f`, analysed.
 
-    The structure is found by a staircase algorithm with orthogonal transformations, after equations, unknowns and time
-    have been scaled. It rests on decisions about ranks, which are kept in :attr:`decisions`.
+    The structure is computed by a staircase algorithm with orthogonal transformations, after scaling equations,
+    unknowns and time. It depends on rank decisions, which are stored in :attr:`decisions`.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class Pencil(Shown):
     names : sequence of str, optional
         Names of the unknowns.
     tolerance : float
-        Singular values below this part of the norm count as zero, see :func:`daedal.linear.rank_decision`. Entries that
-        come from measurements or difference quotients need a larger one.
+        Singular values below this fraction of the norm count as zero, see :func:`daedal.linear.rank_decision`. Entries
+        from measurements or difference quotients need a larger one.
 
     Attributes
     ----------
     A, B : numpy.ndarray
-        The matrices as they were given.
+        The given matrices.
     names : tuple of str
         Names of the unknowns.
 
@@ -92,27 +92,27 @@ class Pencil(Shown):
 
     @cached_property
     def decisions(self) -> tuple[RankDecision, ...]:
-        """All decisions about ranks on which the structure rests."""
+        """All rank decisions that determine the structure."""
         value = _GENERIC[0] * self.scaled.A + self.scaled.B
         generic = rank_decision(value, tolerance=self.tolerance, what="λA + B at a point")
         return *self.stairs.decisions, *self.left_stairs.decisions, generic
 
     @cached_property
     def clear(self) -> bool:
-        """Whether the numbers decide all ranks, and these agree with each other."""
+        """Whether all rank decisions are unambiguous and mutually consistent."""
         normal_rank = self.shape[1] - len(self.right_minimal_indices)
         agree = normal_rank == self.decisions[-1].rank == self.shape[0] - len(self.left_minimal_indices)
         return agree and all(decision.clear for decision in self.decisions)
 
     @property
     def regular(self) -> bool:
-        """Whether det(λA + B) does not vanish for all λ: there is exactly one solution for each consistent start."""
+        """Whether det(λA + B) does not vanish identically: each consistent initial value has exactly one solution."""
         square = self.shape[0] == self.shape[1]
         return square and not self.right_minimal_indices and not self.left_minimal_indices
 
     @property
     def index(self) -> int | None:
-        """The size of the largest infinite block; None for a singular pencil, where there is no index."""
+        """The size of the largest infinite block; None for a singular pencil, which has no index."""
         return max(self.infinite_blocks, default=0) if self.regular else None
 
     @property
@@ -122,12 +122,12 @@ class Pencil(Shown):
 
     @property
     def right_minimal_indices(self) -> tuple[int, ...]:
-        """Kronecker's indices of the unknowns: for each one a function in the solution is free."""
+        """Kronecker's column minimal indices: each corresponds to a free function in the solution."""
         return self.stairs.minimal_indices
 
     @property
     def left_minimal_indices(self) -> tuple[int, ...]:
-        """Kronecker's indices of the equations: for each one a combination follows from the others, or contradicts."""
+        """Kronecker's row minimal indices: each belongs to a redundant or contradictory combination of equations."""
         return self.left_stairs.minimal_indices
 
     @property
@@ -138,7 +138,7 @@ class Pencil(Shown):
 
     @property
     def n_finite(self) -> int:
-        """The number of finite eigenvalues; of a regular pencil also the number of free initial values."""
+        """The number of finite eigenvalues; for a regular pencil also the number of free initial values."""
         return self.finite[0].shape[0]
 
     @cached_property
@@ -151,17 +151,17 @@ class Pencil(Shown):
 
     @cached_property
     def undetermined(self) -> tuple[int, ...]:
-        """The unknowns in functions that are free, of a singular pencil; largest part first."""
+        """The unknowns in free functions of a singular pencil; largest component first."""
         return self._participants(self.scaled.A, self.scaled.B, len(self.right_minimal_indices))
 
     @cached_property
     def redundant(self) -> tuple[int, ...]:
-        """The equations in combinations that follow from others or contradict them; largest part first."""
+        """The equations in combinations that are redundant or contradictory; largest component first."""
         return self._participants(self.scaled.A.T, self.scaled.B.T, len(self.left_minimal_indices))
 
     @staticmethod
     def _participants(A: np.ndarray, B: np.ndarray, count: int) -> tuple[int, ...]:
-        """The rows that take part in null vectors of λA + B."""
+        """The rows with nonzero components in null vectors of λA + B."""
         if count == 0:
             return ()
         null = [np.linalg.svd(value * A + B)[2][-count:].conj() for value in _GENERIC]
@@ -170,7 +170,7 @@ class Pencil(Shown):
 
     @cached_property
     def alternatives(self) -> tuple[str, ...]:
-        """What the structure would be with the doubtful singular values as zeros, and as numbers; empty if clear."""
+        """The structure with the doubtful singular values taken as zero, and as nonzero; empty if unambiguous."""
         if self.clear:
             return ()
         others = [Pencil(self.A, self.B, tolerance=min(self.tolerance * by, 0.5)) for by in (1.0 / MARGIN, MARGIN)]
@@ -187,7 +187,7 @@ class Pencil(Shown):
         Raises
         ------
         UnclearRankError
-            If the numbers do not decide the structure.
+            If the structure cannot be decided numerically.
         InvalidProblemError
             If the pencil is singular.
 
@@ -215,20 +215,20 @@ class Pencil(Shown):
         f : QuasiPolynomial, array_like or callable, optional
             The right-hand side: made by :func:`daedal.linear.polynomial`, :func:`~daedal.linear.exponential`,
             :func:`~daedal.linear.sine` and sums of them (solved in closed form), a constant vector, or a function of t
-            (solved by quadrature); 0 by default. A function that uses NumPy's functions is differentiated exactly.
+            (solved by quadrature); 0 by default. Functions that use NumPy functions are differentiated exactly.
         x0 : array_like, optional
-            Initial values, which must be consistent. By default those without a part in the finite subspace.
+            Initial values, which must be consistent. By default those with zero component in the finite subspace.
         t0 : float
-            The time at which they hold.
+            The time of the initial values.
         derivatives : sequence of callables, or callable, optional
             The derivatives of a function f: one function of t for each order, or one of t and the order.
         tolerance : float
-            Relative violation of a constraint that is accepted in x0.
+            Accepted relative violation of a constraint by x0.
 
         Raises
         ------
         InconsistentInitialError
-            If x0 violates a constraint, which is named.
+            If x0 violates a constraint; the message names it.
 
         Examples
         --------
@@ -243,9 +243,9 @@ class Pencil(Shown):
     def consistent(
         self, x0: Any, f: Any = None, t0: float = 0.0, *, derivatives: Any = None, tolerance: float = 1e-8
     ) -> Consistency:
-        """Test initial values of A x' + B x = f, and project them on consistent ones.
+        """Test initial values of A x' + B x = f, and project them onto consistent ones.
 
-        The projection keeps the part of x0 in the finite subspace and exchanges the other one. Parameters as in
+        The projection keeps the component of x0 in the finite subspace and replaces the other one. Parameters as in
         :meth:`solution`.
 
         Examples
@@ -261,22 +261,22 @@ class Pencil(Shown):
         return start_of(self, x0, as_forcing(f, len(self.A), derivatives), float(t0), tolerance)
 
     def require_regular(self, what: str) -> None:
-        """Refuse what only a regular pencil with a clear structure has."""
+        """Reject pencils that are not regular with an unambiguous structure."""
         require_clear(self.decisions, what)
         if not self.regular:
-            raise InvalidProblemError(f"{what} needs a regular pencil, and this one is singular: {self._why()}")
+            raise InvalidProblemError(f"{what} needs a regular pencil, but this one is singular: {self._why()}")
 
     def shuffled(self) -> Pencil:
         """The system after one pass of the shuffle algorithm, which lowers the index by one.
 
         The equations without derivatives are replaced by their derivatives (Brenan, Campbell and Petzold, theorem
-        2.3.3). All solutions stay, and others are added.
+        2.3.3). All solutions remain solutions; others are added.
         """
         A, B, _ = shuffle(self.A, self.B, self.tolerance)
         return Pencil(A, B, names=self.names, tolerance=self.tolerance)
 
     def matrix_chain(self) -> MatrixChain:
-        """The projector chain of the pencil, which has its tractability index.
+        """The projector chain of the pencil, which gives its tractability index.
 
         Examples
         --------
@@ -303,10 +303,15 @@ class Pencil(Shown):
         return f"A x' + B x = f: {plural(m, 'equation')}, {plural(n, 'unknown')}"
 
     def tables(self) -> list[Tabular]:
-        rows = [("regular", "yes: one solution for each consistent start" if self.regular else f"no: {self._why()}")]
+        rows = [
+            (
+                "regular",
+                ("yes: one solution for each consistent initial value") if self.regular else f"no: {self._why()}",
+            )
+        ]
         if not self.clear:
             doubts = [decision for decision in self.decisions if not decision.clear]
-            words = "; ".join(map(str, doubts)) if doubts else "the ranks do not agree with each other"
+            words = "; ".join(map(str, doubts)) if doubts else "the ranks are mutually inconsistent"
             rows.insert(0, ("unclear", f"{words}. Possible: {' or '.join(self.alternatives)}"))
         if self.regular:
             rows.append(("index", str(self.index)))
@@ -329,8 +334,8 @@ class Pencil(Shown):
 def drazin_inverse(M: Any, *, tolerance: float = TOLERANCE) -> np.ndarray:
     r"""The Drazin inverse of a square matrix.
 
-    :math:`M^D M M^D = M^D`, :math:`M M^D = M^D M` and :math:`M^{\nu+1} M^D = M^\nu`, where :math:`\nu` is the index
-    of M, the smallest power whose rank the next one does not lower. For a regular matrix it is the inverse.
+    :math:`M^D M M^D = M^D`, :math:`M M^D = M^D M` and :math:`M^{\nu+1} M^D = M^\nu`, where :math:`\nu` is the index of
+    M, the smallest power with the same rank as the next one. For a regular matrix it is the inverse.
 
     Parameters
     ----------
@@ -341,7 +346,7 @@ def drazin_inverse(M: Any, *, tolerance: float = TOLERANCE) -> np.ndarray:
     Raises
     ------
     UnclearRankError
-        If the numbers do not decide which eigenvalues vanish.
+        If it cannot be decided numerically which eigenvalues vanish.
 
     Notes
     -----

@@ -1,8 +1,8 @@
-"""Ranks by singular values, with the gap on which the decision rests.
+"""Numerical ranks from singular values, with the gap on which each decision is based.
 
-A rank in floating-point numbers is a decision: singular values above a threshold count, those below are taken for zero.
-It can be trusted if no singular value lies near the threshold. Every structure in this room rests on such decisions,
-and keeps them, so that a user can see on which gap it stands.
+A numerical rank is a decision: singular values above a threshold count, those below are taken as zero. It is reliable
+if no singular value lies near the threshold. All structures in this package depend on such decisions and store them, so
+that users can inspect the gaps.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from daedal.common.tabular import Tabular
 from daedal.errors import DaedalError, InvalidProblemError
 
-TOLERANCE = 1e-10  # singular values below this part of the size of the matrix count as zero
+TOLERANCE = 1e-10  # singular values below this fraction of the size of the matrix count as zero
 _SHOWN = 10  # decisions in a table
 MARGIN = 30.0  # no singular value may lie within this factor of the threshold, on either side
 
 
 class UnclearRankError(DaedalError, ValueError):
-    """A structure was asked for that rests on a rank which the numbers do not decide.
+    """A requested structure depends on a rank that cannot be decided numerically.
 
     Attributes
     ----------
     decisions : tuple of RankDecision
-        Those that are not clear.
+        The ambiguous decisions.
     """
 
     def __init__(self, message: str, decisions: Iterable[RankDecision] = ()):
@@ -37,20 +37,20 @@ class UnclearRankError(DaedalError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class RankDecision:
-    """The rank of a matrix as a decision, see :func:`rank_decision`.
+    """The numerical rank of a matrix, see :func:`rank_decision`.
 
     Attributes
     ----------
     what : str
-        Of which matrix.
+        Name of the matrix.
     rank : int
         The number of singular values above the threshold.
     singular_values : numpy.ndarray
-        All of them, largest first.
+        All singular values, largest first.
     threshold : float
-        Where the line was drawn.
+        The threshold used.
     lowest, highest : int
-        The ranks between which the numbers do not decide; equal if the decision is clear.
+        The possible ranks if ambiguous; equal otherwise.
     """
 
     what: str
@@ -72,7 +72,7 @@ class RankDecision:
 
     @property
     def dropped(self) -> float:
-        """The largest singular value that was taken for zero; 0 if there is none."""
+        """The largest singular value taken as zero; 0 if there is none."""
         return float(self.singular_values[self.rank]) if self.rank < self.singular_values.size else 0.0
 
     @property
@@ -82,7 +82,7 @@ class RankDecision:
 
     @property
     def distance(self) -> float:
-        """The factor by which the nearest singular value is away from the threshold."""
+        """The factor between the threshold and the nearest singular value."""
         return min(self.kept / self.threshold, self.threshold / self.dropped if self.dropped > 0.0 else np.inf)
 
     def row(self) -> tuple[str, str, str, str, str, str]:
@@ -107,20 +107,20 @@ class RankDecision:
 def rank_decision(
     matrix: np.ndarray, *, scale: float | None = None, tolerance: float = TOLERANCE, what: str = "matrix"
 ) -> RankDecision:
-    """The rank of a matrix, and whether it is clear.
+    """The numerical rank of a matrix, and whether it is unambiguous.
 
     Parameters
     ----------
     matrix : array_like
         Two-dimensional; or its singular values, largest first.
     scale : float, optional
-        The size with which singular values are compared, such as the norm of the matrix from which this one was
-        derived; the largest singular value by default.
+        The reference size for singular values, such as the norm of the matrix from which this one was derived; the
+        largest singular value by default.
     tolerance : float
-        The threshold is ``tolerance * scale``. The decision is clear if no singular value lies within a factor of 30 of
-        it; that leaves a gap of almost three digits.
+        The threshold is ``tolerance * scale``. The decision is unambiguous if no singular value lies within a factor of
+        30 of it, which ensures a gap of almost three digits.
     what : str
-        What the matrix is, in words.
+        A description of the matrix.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def rank_decision(
     elif 0 in array.shape:
         values = np.zeros(0)
     else:
-        values = np.abs(np.linalg.svd(array, compute_uv=False))  # no -0
+        values = np.abs(np.linalg.svd(array, compute_uv=False))  # avoids -0
     size = (values[0] if values.size else 0.0) if scale is None else scale
     threshold = tolerance * float(size)
     if threshold == 0.0:
@@ -149,7 +149,7 @@ def rank_decision(
 
 
 def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
-    """Decisions one below the other: of many the nearest to the threshold; none about zero matrices."""
+    """Table of decisions: of many, those nearest to the threshold; none about zero matrices."""
     header = ("rank of", "rank", "smallest kept", "largest dropped", "threshold", "decision")
     some = [decision for decision in decisions if np.any(decision.singular_values > 0.0)]
     nearest = sorted(some, key=lambda decision: decision.distance)[:_SHOWN]
@@ -160,24 +160,27 @@ def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
 
 
 def require_clear(decisions: Iterable[RankDecision], what: str) -> None:
-    """Refuse to build something on a rank that the numbers do not decide."""
+    """Raise an error if a rank needed for a result is ambiguous."""
     unclear = [decision for decision in decisions if not decision.clear]
     if unclear:
         raise UnclearRankError(
-            f"{what} rests on a rank that the numbers do not decide: {unclear[0]}. Set the small numbers in the data "
-            "to zero if they are errors, or give a `tolerance` well below them if they count.",
+            (
+                f"{what} depends on a rank that cannot be decided numerically: {unclear[0]}. Set the small numbers in "
+                "the data to zero if they are errors, or use a `tolerance` well below them if they are significant."
+            ),
             unclear,
         )
 
 
-# --- equations, unknowns and time in units in which the numbers of a pencil come near 1 -------------------------------
+# --- units of equations, unknowns and time in which the entries of a pencil are near 1 --------------------------------
 
-_WEIGHT_B = 0.1  # of B: the ranks of A decide, and stiff equations have entries of B that do not fit A
-_NOISE = 1e-13  # entries below this part of the others in their row and column are rounding errors: they set no scale
+_WEIGHT_B = 0.1  # weight of B: the ranks of A are decisive, and stiff equations have entries of B that do not match A
+# entries below this fraction of the others in their row and column are rounding errors and do not affect the scale
+_NOISE = 1e-13
 
 
 class ScaledPair(NamedTuple):
-    """``A * rows[:, None] * columns * time`` and ``B * rows[:, None] * columns``, with factors that are powers of 2."""
+    """``A * rows[:, None] * columns * time`` and ``B * rows[:, None] * columns``, with powers of 2 as factors."""
 
     A: np.ndarray
     B: np.ndarray
@@ -187,12 +190,12 @@ class ScaledPair(NamedTuple):
 
 
 def scale_pencil(A: np.ndarray, B: np.ndarray) -> ScaledPair:
-    """Scale equations, unknowns and time such that the nonzero entries of A and B come near 1.
+    """Scale equations, unknowns and time such that the nonzero entries of A and B are near 1.
 
-    Least squares for the logarithms of the entries (A. R. Curtis, J. K. Reid, J. Inst. Maths Applics 10, 1972).
-    Powers of 2 leave all digits of the entries as they are. Time is a unit as well, which rows and columns of one
-    matrix do not have: those are scaled by :func:`daedal.index.structure.equilibration.equilibrate`. Of stacks of
-    matrices each pair is scaled by itself.
+    Least squares for the logarithms of the entries (A. R. Curtis, J. K. Reid, J. Inst. Maths Applics 10, 1972). Powers
+    of 2 preserve all digits of the entries. Time is an additional unit, unlike for a single matrix, which
+    :func:`daedal.index.structure.equilibration.equilibrate` scales. In stacks of matrices each pair is scaled
+    separately.
     """
     m, n = A.shape[-2:]
     in_A, in_B = _present(A), _present(B)
@@ -209,7 +212,7 @@ def scale_pencil(A: np.ndarray, B: np.ndarray) -> ScaledPair:
     normal[..., -1, -1] = in_A.sum(axis=(-1, -2))
     last = log_A.sum(axis=(-1, -2))[..., None]
     right = np.concatenate([total.sum(axis=-1), total.sum(axis=-2), last], axis=-1)
-    # What the entries leave open (a common factor of rows and columns, empty rows) stays near 1.
+    # Factors not determined by the entries (a common factor of rows and columns, empty rows) stay near 1.
     logs = np.linalg.solve(normal + 1e-8 * np.eye(m + n + 1), right[..., None])[..., 0]
     powers = np.exp2(-np.round(logs))
     rows, columns, time = powers[..., :m], powers[..., m : m + n], powers[..., -1]
@@ -219,7 +222,7 @@ def scale_pencil(A: np.ndarray, B: np.ndarray) -> ScaledPair:
 
 
 def _present(matrix: np.ndarray) -> np.ndarray:
-    """1 where an entry sets a scale, 0 where it is zero or a rounding error beside the others."""
+    """1 for entries that affect the scale, 0 for zeros and rounding errors."""
     size = np.abs(matrix)
     if size.size == 0:
         return np.zeros(size.shape)
@@ -227,13 +230,13 @@ def _present(matrix: np.ndarray) -> np.ndarray:
     return (size > _NOISE * beside).astype(float)
 
 
-# --- how structures of linear systems are put into words --------------------------------------------------------------
+# --- structures of linear systems in words ----------------------------------------------------------------------------
 
 _LINE = 118
 
 
 def combination(coefficients: np.ndarray, names: Sequence[str], *, digits: int = 4) -> str:
-    """A linear combination as text: ``x1 - 2 x3``. Coefficients at the level of rounding errors are left out."""
+    """A linear combination as text: ``x1 - 2 x3``. Coefficients at round-off level are omitted."""
     size = np.max(np.abs(coefficients), initial=0.0)
     text = ""
     for value, name in zip(coefficients, names):
@@ -246,7 +249,7 @@ def combination(coefficients: np.ndarray, names: Sequence[str], *, digits: int =
 
 
 def numbers(values: Iterable[complex], limit: int = 12) -> str:
-    """Numbers as text, complex ones in pairs; many of them shortened."""
+    """Numbers as text, complex ones in pairs; long lists are shortened."""
     shown = []
     for value in sorted(np.atleast_1d(np.asarray(list(values))), key=lambda z: (round(z.real, 9), abs(z.imag))):
         if value.imag < 0.0:
@@ -277,19 +280,19 @@ def check_matrix(value: Any, name: str, shape: tuple[int, ...] | None = None) ->
         raise InvalidProblemError(f"{name} must be {wanted}, but its shape is {array.shape}")
     if not np.all(np.isfinite(array)):
         i, j = np.argwhere(~np.isfinite(array))[0]
-        raise InvalidProblemError(f"{name}[{i}, {j}] is {array[i, j]}, which is not a finite number")
+        raise InvalidProblemError(f"{name}[{i}, {j}] is {array[i, j]}, not a finite number")
     return array
 
 
 class Shown:
-    """An object that shows itself as a title and tables, as text and in a notebook."""
+    """Mixin for objects displayed as a title and tables, as text and in notebooks."""
 
     def title(self) -> str:
         """The first line."""
         raise NotImplementedError
 
     def tables(self) -> Sequence[Tabular]:
-        """What stands below it."""
+        """The tables below the title."""
         raise NotImplementedError
 
     def __str__(self) -> str:

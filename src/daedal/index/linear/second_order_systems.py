@@ -1,4 +1,4 @@
-"""Linear systems of second order, and what happens to their index when they are written as ones of first order."""
+"""Linear second-order systems, and how rewriting them as first-order systems affects their index."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ from daedal.index.linear.strangeness import Compression, compress, product
 from daedal.index.linear.time_dependent import TimeVarying
 
 # V. Mehrmann, C. Shi, Transformation of high order linear differential-algebraic systems to first order, Numerical
-# Algorithms 42, 2006; L. Wunderlich, diploma thesis, TU Berlin 2005, (3.5) to (3.8). Equations with x'', equations
-# whose highest derivative is x', and equations in x alone can repeat what others say, differentiated: such directions
-# are strange.
+# Algorithms 42, 2006; L. Wunderlich, diploma thesis, TU Berlin 2005, (3.5) to (3.8). Equations with x'', with highest
+# derivative x', and in x alone can agree with derivatives of others: such directions are called strange.
 
 
 class SecondOrderValues(NamedTuple):
     """The characteristic values of three m x n matrices.
 
     s012, s12, s02, s01: strange directions, which occur in equations of the orders in their names. d2, d1: directions
-    with a differential equation of second and of first order. a: algebraic ones. u: undetermined unknowns. v:
-    equations 0 = f.
+    with a second- or first-order differential equation. a: algebraic ones. u: undetermined unknowns. v: equations 0 =
+    f.
     """
 
     s012: int
@@ -58,7 +57,7 @@ class SecondOrderValues(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """Rows of M, C and K, each an array (1, rows, columns): a power series with a constant term alone."""
+    """Rows of M, C and K, each an array (1, rows, columns): a power series with a constant term only."""
 
     M: np.ndarray
     C: np.ndarray
@@ -96,7 +95,7 @@ def _one_pass(
         decisions.extend(result.decisions)
         return result
 
-    # Equations of second order, of first order, algebraic ones.
+    # Second-order, first-order and algebraic equations.
     top = squeeze(rows.M, "M", "M")
     r2 = top.rank
     rows = rows.combined(top.left)
@@ -109,7 +108,7 @@ def _one_pass(
     r0 = bottom.rank
     algebraic = bottom.rows
 
-    # Which of them lie in the directions of M, and of C besides.
+    # Which of them lie in the directions of M, and additionally of C.
     kernel = top.kernel
     split = squeeze(product(first.C, kernel), "C", "C on ker M")
     first = first.combined(split.left)
@@ -138,8 +137,8 @@ def _one_pass(
 
 
 def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, v) -> _Triple:
-    """Subtract derivatives of equations of lower order: (3.8). All coefficients are constant."""
-    # Second order: K_shared twice differentiated, and the equations of `once` differentiated, leave L (M, C, K).
+    """Subtract derivatives of lower-order equations: (3.8). All coefficients are constant."""
+    # Second order: K_shared differentiated twice, and the equations of `once` differentiated, leave L (M, C, K).
     k = K_shared.shape[1]
     L = product(np.concatenate([K_shared, once.C], axis=1), top.inverse)
     rest, taken = second.combined(_complement(L)), second.combined(L)
@@ -163,29 +162,29 @@ def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, 
 
 
 def _rows(M: np.ndarray | None = None, C: np.ndarray | None = None, K: np.ndarray | None = None) -> _Triple:
-    """Rows in which the matrices that are not given are zero."""
+    """Rows in which the matrices not given are zero."""
     given = next(X for X in (M, C, K) if X is not None)
     return _Triple(*(np.zeros_like(given) if X is None else X for X in (M, C, K)))
 
 
 def _complement(L: np.ndarray) -> np.ndarray:
-    """Rows that complete L to a regular matrix."""
+    """Rows that extend L to a regular matrix."""
     return np.linalg.svd(L[0])[2][None, L.shape[1] :]
 
 
-# --- linear systems of second order, and what happens to their index when they are written as ones of first order -----
+# --- linear second-order systems and their first-order forms ----------------------------------------------------------
 
-_CANCELLED = 1e-13  # part of the largest entry that a difference of equal numbers leaves
+_CANCELLED = 1e-13  # fraction of the largest entry that remains in a difference of equal numbers
 
 
 @dataclass(frozen=True, repr=False)
 class SecondOrderStrangeness(Shown):
-    """The strangeness index of a system of second order, with the characteristic values of each pass.
+    """The strangeness index of a second-order system, with the characteristic values of each pass.
 
     Attributes
     ----------
     index : int
-        The number of passes after which nothing is strange.
+        The number of passes until nothing is strange.
     values : tuple of SecondOrderValues
     decisions : tuple of RankDecision
     """
@@ -196,7 +195,7 @@ class SecondOrderStrangeness(Shown):
 
     @property
     def clear(self) -> bool:
-        """Whether the numbers decide all ranks."""
+        """Whether all rank decisions are unambiguous."""
         return all(decision.clear for decision in self.decisions)
 
     @property
@@ -219,13 +218,13 @@ class SecondOrderStrangeness(Shown):
 
 @dataclass(frozen=True, repr=False)
 class FirstOrderForms(Shown):
-    """A system of second order and its two forms of first order, side by side.
+    """A second-order system and its two first-order forms.
 
     Attributes
     ----------
     second_order : SecondOrderStrangeness
     trimmed, companion : Pencil
-        With velocities for the unknowns that have a second derivative, and for all.
+        With velocities for the unknowns with a second derivative, and for all.
     trimmed_strangeness, companion_strangeness : int
     """
 
@@ -237,10 +236,10 @@ class FirstOrderForms(Shown):
 
     def title(self) -> str:
         if self.trimmed.index == self.companion.index:
-            return f"Both forms of first order have index {self.trimmed.index}"
+            return f"Both first-order forms have index {self.trimmed.index}"
         return (
-            f"Velocities for all unknowns raise the index to {self.companion.index}; for those with a second "
-            f"derivative alone it is {self.trimmed.index}"
+            f"Velocities for all unknowns raise the index to {self.companion.index}; with velocities only for "
+            f"those with a second derivative it is {self.trimmed.index}"
         )
 
     def tables(self) -> list[Tabular]:
@@ -262,8 +261,8 @@ class FirstOrderForms(Shown):
 class SecondOrder:
     r"""The system :math:`M x'' + C x' + K x = f` with constant matrices.
 
-    Written as a system of first order with a velocity for each unknown, it may need one derivative of f more than its
-    solution contains, and its index is one higher (Wunderlich, example 3.2.1). Here it is analysed as it is, and
+    Rewritten as a first-order system with a velocity for each unknown, it may need one more derivative of f than its
+    solution contains, and its index is higher by one (Wunderlich, example 3.2.1). Here it is analysed directly, and
     :meth:`trimmed` introduces velocities only where second derivatives occur.
 
     Parameters
@@ -295,7 +294,7 @@ class SecondOrder:
         self.tolerance = tolerance
 
     def strangeness(self) -> SecondOrderStrangeness:
-        """The strangeness index of the system as it is.
+        """The strangeness index of the second-order system.
 
         Examples
         --------
@@ -313,16 +312,16 @@ class SecondOrder:
         return SecondOrderStrangeness(len(values) - 1, tuple(values), tuple(decisions))
 
     def companion(self) -> Pencil:
-        """The system of first order in (v, x) with v = x' for all unknowns."""
+        """The first-order system in (v, x) with v = x' for all unknowns."""
         n, eye = self.M.shape[1], np.eye(self.M.shape[1])
         A = np.block([[self.M, np.zeros_like(self.M)], [np.zeros((n, n)), eye]])
         B = np.block([[self.C, self.K], [-eye, np.zeros((n, n))]])
         return self._pencil(A, B, [f"{name}'" for name in self.names])
 
     def trimmed(self) -> Pencil:
-        """The system of first order in (v, x) with velocities only in the directions in which M acts.
+        """The first-order system in (v, x) with velocities only in the directions in which M acts.
 
-        If zero columns of M make up its kernel, v are the derivatives of the other unknowns; else they are
+        If the kernel of M is spanned by unit vectors, v are the derivatives of the other unknowns; otherwise
         combinations of derivatives.
         """
         basis, labels = self._moving()
@@ -334,17 +333,17 @@ class SecondOrder:
         return self._pencil(A, B, labels)
 
     def solution(self, f: Any = None, x0: Any = None, v0: Any = None, t0: float = 0.0) -> LinearSolution:
-        """The exact solution, as that of the trimmed system: velocities first, then x.
+        """The exact solution, computed from the trimmed system: velocities first, then x.
 
         Parameters
         ----------
         f : QuasiPolynomial, array_like or callable, optional
             The right-hand side, see :meth:`Pencil.solution`; 0 by default.
         x0, v0 : array_like, optional
-            x and x' at t0, both or none. Of x' only the part in the directions with a second derivative is used. They
-            must be consistent; by default the solution starts without a part in the finite subspace.
+            x and x' at t0, both or none. Of x' only the component in the directions with a second derivative is used.
+            They must be consistent; by default the solution starts with zero component in the finite subspace.
         t0 : float
-            The time at which they hold.
+            The time of the initial values.
 
         Examples
         --------
@@ -354,7 +353,7 @@ class SecondOrder:
         [0.54030231 0.84147098]
         """
         if (x0 is None) != (v0 is None):
-            raise InvalidProblemError("give both x0 and v0, or none of them")
+            raise InvalidProblemError("give both x0 and v0, or neither")
         m, n = self.M.shape
         pencil, k = self.trimmed(), self._moving()[0].shape[1]
         forcing = as_forcing(f, m)
@@ -386,9 +385,9 @@ class SecondOrder:
         return basis, [f"v[{k}]" for k in range(decision.rank)]
 
     def forms(self) -> FirstOrderForms:
-        """Index and strangeness index of the system and of its forms of first order."""
+        """Index and strangeness index of the system and of its first-order forms."""
         if self.M.shape[0] != self.M.shape[1]:
-            raise InvalidProblemError("forms of first order are compared where there are as many equations as unknowns")
+            raise InvalidProblemError("first-order forms are compared only if there are as many equations as unknowns")
         trimmed, companion = self.trimmed(), self.companion()
         systems = [TimeVarying(p.A, p.B, tolerance=self.tolerance) for p in (trimmed, companion)]
         return FirstOrderForms(

@@ -1,8 +1,8 @@
 """The strangeness index of A(t) x' + B(t) x = f(t) and its characteristic values.
 
-P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, EMS 2006, section 3.1. Equations without derivatives whose own
-derivatives occur in others are strange: differentiating them and subtracting turns the others into equations without
-derivatives as well. The number of such passes until nothing strange is left is the strangeness index.
+P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, EMS 2006, section 3.1. Equations without derivatives whose
+derivatives occur in others are strange: differentiating and subtracting them removes the derivatives from the others as
+well. The number of such passes until nothing strange remains is the strangeness index.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from daedal.index.linear.time_dependent import TimeVarying
 
 
-# Smooth transformations of time-varying systems exist near every point at which ranks are constant. As power series
-# they are computed from the coefficients at one point, and whether a rank is constant near it can be seen: the Schur
-# complement that vanishes at the point must vanish as a series.
+# Smooth transformations of time-varying systems exist near every point at which ranks are constant. They are computed
+# as power series from the coefficients at one point; the rank is constant near it if the Schur complement that vanishes
+# at the point also vanishes as a series.
 
-_NEAR = 0.25  # how far from the time a change of rank is looked for, in units of time of the system
+_NEAR = 0.25  # search radius for a change of rank, in units of time of the system
 
 
 class RankChangeError(DaedalError, ValueError):
-    """The rank of a matrix is not constant near the given time, and the theory needs that it is."""
+    """The rank of a matrix is not constant near the given time, as the theory requires."""
 
 
 def product(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """X Y; as many coefficients as both have."""
+    """X Y, truncated to the coefficients that both have."""
     count = min(len(X), len(Y))
     return np.stack([sum(X[i] @ Y[k - i] for i in range(k + 1)) for k in range(count)])
 
@@ -95,8 +95,8 @@ def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compre
     )
     if change.lowest:
         raise RankChangeError(
-            f"the rank of {what} is {r} at this time and larger near it; canonical forms and the strangeness index "
-            "need ranks that are constant"
+            f"the rank of {what} is {r} at this time and larger near it; canonical forms and the strangeness "
+            "index require constant ranks"
         )
     left = np.zeros((count, m, m))
     left[0] = np.eye(m)
@@ -109,7 +109,7 @@ def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compre
     return Compression(r, left, W[:, :r] @ Vt, Vt.T @ kernel, Vt.T @ right, decisions)
 
 
-# --- the strangeness index of A(t) x' + B(t) x = f(t) and its characteristic values -----------------------------------
+# --- computing the strangeness index ----------------------------------------------------------------------------------
 
 
 class CharacteristicValues(NamedTuple):
@@ -137,7 +137,7 @@ class Strangeness(Shown):
     index : int
         The strangeness index.
     values : tuple of CharacteristicValues
-        Of the system as it is given and after each pass; in the last one nothing is strange.
+        Of the given system and after each pass; after the last one nothing is strange.
     decisions : tuple of RankDecision
     """
 
@@ -148,12 +148,12 @@ class Strangeness(Shown):
 
     @property
     def clear(self) -> bool:
-        """Whether the numbers decide all ranks."""
+        """Whether all rank decisions are unambiguous."""
         return all(decision.clear for decision in self.decisions)
 
     @property
     def differentiation_index(self) -> int | None:
-        """The differentiation index that follows for a system with one solution: 0 without algebraic equations."""
+        """The corresponding differentiation index of a uniquely solvable system: 0 without algebraic equations."""
         last = self.values[-1]
         if last.u or last.v:
             return None
@@ -181,7 +181,7 @@ class Strangeness(Shown):
 def strangeness_passes(
     A: np.ndarray, B: np.ndarray, tolerance: float
 ) -> tuple[list[CharacteristicValues], list[RankDecision]] | None:
-    """The characteristic values of all passes, for coefficients that are power series; None if these are too short."""
+    """The characteristic values of all passes, for coefficients given as power series; None if these are too short."""
     m, n = A.shape[1:]
     size_A, size_B = _size(A), _size(B)
     values: list[CharacteristicValues] = []
@@ -216,7 +216,7 @@ def _size(X: np.ndarray) -> float:
     return float(np.linalg.norm(X[0], 2)) or float(np.max(np.abs(X))) or 1.0
 
 
-# --- the reduced system without strangeness, from the derivative array at one time ------------------------------------
+# --- the strangeness-free system, from the derivative array at one time -----------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,7 +233,7 @@ class StrangenessFree(Shown):
     A1, B1, f1 : numpy.ndarray
         d differential equations, combinations of the given ones.
     B2, f2 : numpy.ndarray
-        a algebraic equations: all constraints, also the hidden ones.
+        a algebraic equations: all constraints, including hidden ones.
     v : int
         The number of equations without unknowns.
     decisions : tuple of RankDecision
@@ -271,9 +271,9 @@ class StrangenessFree(Shown):
 
 
 def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
-    """Z2 and T2 from the array of mu + 1, Z1 from A T2, for the least mu with which they suffice."""
+    """Z2 and T2 from the array of mu + 1, Z1 from A T2, for the smallest sufficient mu."""
     m, n = system.shape
-    previous = 0  # equations without unknowns in the array before
+    previous = 0  # equations without unknowns in the previous array
     for mu in range(min(m, n) + 1):
         local = system.series(t, mu + 1, with_f=True)
         A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
@@ -288,7 +288,7 @@ def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
         v, previous = vanishing - previous, vanishing
         scale = float(np.linalg.norm(local.A[0], 2)) or 1.0
         Z1, s, _ = np.linalg.svd(local.A[0] @ Vt[a:].T)
-        third = rank_decision(s, scale=scale, tolerance=tolerance, what="A on what they leave free")
+        third = rank_decision(s, scale=scale, tolerance=tolerance, what="A on the kernel of the constraints")
         d = third.rank
         if d == m - a - v:
             require_clear((first, second, third), "the strangeness-free system")
@@ -304,7 +304,9 @@ def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
                 v,
                 (first, second, third),
             )
-    raise InvalidProblemError(f"no strangeness-free system was found at t = {t:g}: ranks are not constant near it")
+    raise InvalidProblemError(
+        f"no strangeness-free system was found at t = {t:g}: ranks are not constant near this time"
+    )
 
 
 # --- the standard canonical form of a solvable time-varying system, near a time at which ranks are constant -----------
@@ -336,7 +338,7 @@ class StandardCanonicalForm(Shown):
 
     @property
     def n_finite(self) -> int:
-        """The size of the differential part, which is the number of initial values that can be chosen."""
+        """The size of the differential part, which is the number of free initial values."""
         return self.C.shape[1]
 
     def title(self) -> str:
@@ -356,7 +358,7 @@ class StandardCanonicalForm(Shown):
 def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: float) -> StandardCanonicalForm:
     """Remove constraints pass by pass, with smooth transformations of equations and unknowns.
 
-    The active part, first in A and B, loses in each pass its equations without derivatives B2 x = f2 and as many
+    In each pass the active part, first in A and B, loses its equations without derivatives B2 x = f2 and as many
     unknowns; x = Q y changes B to B Q + A Q'.
     """
     n = A.shape[1]
@@ -379,9 +381,9 @@ def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: f
         decisions += constraints.decisions
         if constraints.rank < removed:
             raise InvalidProblemError(
-                f"the system is not solvable near t = {t:g}: of {plural(removed, 'equation')} without derivatives only "
-                f"{constraints.rank} count as independent, so that a function in the solution is free and the "
-                "right-hand side has to satisfy a condition"
+                f"the system is not solvable near t = {t:g}: of {plural(removed, 'equation')} without derivatives "
+                f"only {constraints.rank} count as independent, so that the solution contains a free function and "
+                "the right-hand side must satisfy a condition"
             )
         # [kernel, right inverse]: B2 Q = [0, I]
         solved = product(constraints.inverse, constraints.left)
@@ -410,13 +412,13 @@ def _changed(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _decoupled(t, A, B, P, Q, k, index, decisions) -> StandardCanonicalForm:
-    """From [A11 G; 0 N], [B11 0; 0 I] to the form, with y1 + K y2 for y1 where K = G + (K' + C K) N."""
+    """Transform [A11 G; 0 N], [B11 0; 0 I] to the form, with y1 + K y2 for y1 where K = G + (K' + C K) N."""
     n = A.shape[1]
     left = _embedded(inverse(A[:, :k, :k]), n)
     A, B, P = product(left, A), product(left, B), product(left, P)
     C, G, N = B[:, :k, :k], A[:, :k, k:], A[:, k:, k:]
     K = L = np.zeros_like(G)
-    for _ in range(index + 1):  # N is nilpotent, also together with d/dt, so that this comes to an end
+    for _ in range(index + 1):  # N is nilpotent, also together with d/dt, so the iteration terminates
         count = len(K) - 1
         L = rate(K) + product(C, K)[:count]
         K = G[:count] + product(L, N[:count])

@@ -1,4 +1,4 @@
-"""Linear systems with coefficients that depend on time."""
+"""Linear systems with time-dependent coefficients."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from daedal.index.linear.strangeness import (
     strangeness_passes,
 )
 
-_LARGEST_ARRAY = 800  # unknowns of a derivative array: beyond it ranks take long
-_FIRST_COUNT = 8  # Taylor coefficients with which the strangeness index is looked for at first
-_INEXACT = 1e-7  # tolerance for ranks where derivatives of coefficients come from interpolation
+_LARGEST_ARRAY = 800  # unknowns of a derivative array beyond which ranks are expensive
+_FIRST_COUNT = 8  # initial number of Taylor coefficients in the search for the strangeness index
+_INEXACT = 1e-7  # tolerance for ranks if derivatives of coefficients are interpolated
 
 
 class LocalSeries(NamedTuple):
-    """Taylor coefficients at one time, of a system with equations, unknowns and time in units of its own."""
+    """Taylor coefficients at one time, in balanced units of equations, unknowns and time."""
 
     A: np.ndarray
     B: np.ndarray
@@ -53,9 +53,9 @@ class LocalSeries(NamedTuple):
 class TimeVarying:
     r"""The system :math:`A(t) x' + B(t) x = f(t)`.
 
-    Nothing is decided when it is made; each question is answered at a time, or at several. Derivatives of the
-    coefficients are found by calling the functions with Taylor series, which works for all that is written with
-    NumPy's functions and operators; if it does not, they are interpolated. They can be given as well.
+    Nothing is computed at construction; each query is evaluated at one or several times. Derivatives of the
+    coefficients are computed by calling the functions with Taylor series, which works for functions composed of NumPy
+    functions and operators; otherwise they are interpolated. They can also be given.
 
     Parameters
     ----------
@@ -64,18 +64,18 @@ class TimeVarying:
     f : QuasiPolynomial, array_like or callable, optional
         The right-hand side; 0 by default.
     n : int or (int, int), optional
-        The number of unknowns, or of equations and unknowns; needed if A and B are functions.
+        The number of unknowns, or the numbers of equations and unknowns; needed if A and B are functions.
     names : sequence of str, optional
         Names of the unknowns.
     A_derivatives, B_derivatives, f_derivatives : sequence of callables, or callable, optional
-        The derivatives: one function of t for each order, or one function of t and the order.
+        The derivatives: one function of t for each order, or a single function of t and the order.
     tolerance : float
         See :func:`daedal.linear.rank_decision`.
 
     Examples
     --------
-    A system whose pencil is singular at all times, and which has exactly one solution all the same (Brenan, Campbell
-    and Petzold, example 2.4.1):
+    A system whose pencil is singular at all times, but which has exactly one solution (Brenan, Campbell and Petzold,
+    example 2.4.1):
 
     >>> import numpy as np
     >>> from daedal.index import linear
@@ -110,7 +110,7 @@ class TimeVarying:
         return self.shape[1]
 
     def tolerance(self, t: float) -> float:
-        """The tolerance for ranks at t; larger if derivatives of coefficients have to be interpolated."""
+        """The tolerance for ranks at t; larger if derivatives of coefficients are interpolated."""
         exact = self.A.exact(t) and self.B.exact(t)
         return self.given_tolerance if exact else max(self.given_tolerance, _INEXACT)
 
@@ -119,7 +119,7 @@ class TimeVarying:
         return Pencil(self.A(t), self.B(t), names=self.names, tolerance=self.given_tolerance)
 
     def series(self, t: float, count: int, *, with_f: bool = False) -> LocalSeries:
-        """Taylor coefficients in units in which they are near 1 or below."""
+        """Taylor coefficients in units in which they are at most about 1."""
         A, B = self.A.taylor(t, count), self.B.taylor(t, count)
         scaled = scale_pencil(A[0], B[0])
         unit = min(1.0 / scaled.time, _variation(A), _variation(B))
@@ -130,7 +130,7 @@ class TimeVarying:
         return LocalSeries(A * factors / unit * powers, B * factors * powers, f, rows, columns, unit)
 
     def array(self, t: float, j: int) -> DerivativeArray:
-        """The equations and their first j - 1 derivatives at t, in units in which the numbers are near 1.
+        """The equations and their first j - 1 derivatives at t, in units in which the entries are near 1.
 
         Examples
         --------
@@ -141,17 +141,18 @@ class TimeVarying:
         """
         if j * max(self.shape) > _LARGEST_ARRAY:
             raise InvalidProblemError(
-                f"the derivative array of {j} has {j * self.n} unknowns, more than {_LARGEST_ARRAY}, and smaller ones "
-                f"do not determine x' at t = {t:g}; `strangeness` does without it, and says whether there is a solution"
+                f"the derivative array of {j} has {j * self.n} unknowns, more than {_LARGEST_ARRAY}, and smaller "
+                f"ones do not determine x' at t = {t:g}; `strangeness` does not need it, and determines whether "
+                "there is a solution"
             )
         local = self.series(t, j, with_f=True)
         return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance(t))
 
     def index(self, t: float | Sequence[float] | np.ndarray) -> int | None:
-        """The index: the smallest number such that the array of one more is 1-full with a constant rank.
+        """The index: the smallest number such that the next array is 1-full with a constant rank.
 
-        Brenan, Campbell and Petzold, proposition 2.4.2. Whether the rank is constant is seen only if several times are
-        given. None if no array of up to n + 1 is, in which case the system is not solvable.
+        Brenan, Campbell and Petzold, proposition 2.4.2. A varying rank is detected only if several times are given.
+        None if no array of up to n + 1 is 1-full, in which case the system is not solvable.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class TimeVarying:
         Raises
         ------
         UnclearRankError
-            If the numbers do not decide the rank of an array.
+            If the rank of an array cannot be decided numerically.
         """
         times = np.atleast_1d(np.asarray(t, dtype=float))
         for j in range(1, self.n + 2):
@@ -171,10 +172,10 @@ class TimeVarying:
         return None
 
     def solvability(self, times: Sequence[float] | np.ndarray) -> Solvability:
-        """Test at some times whether the system has exactly one solution for each right-hand side and consistent start.
+        """Test at given times whether each right-hand side and consistent initial value have exactly one solution.
 
         The conditions of theorems 2.4.6 and 2.4.7 of Brenan, Campbell and Petzold, which are necessary and, for smooth
-        coefficients, sufficient. Local index and index are given beside each other.
+        coefficients, sufficient. Both the local index and the index are returned.
 
         Examples
         --------
@@ -190,7 +191,7 @@ class TimeVarying:
         """The smallest array at t that determines x'."""
         for j in range(1, self.n + 2):
             array = self.array(t, j)
-            require_clear((array.rank, array.tail), "what the equations say of x and x'")
+            require_clear((array.rank, array.tail), "conditions on x and x'")
             if array.one_full:
                 return array
         raise InvalidProblemError(
@@ -256,13 +257,13 @@ class TimeVarying:
     def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
         """The ordinary differential equation x' = G x + g that follows from the derivative array at t.
 
-        All solutions of the system solve it; it has others. Off the solutions of the system it depends on how the array
-        is solved: here by least squares, with the operator d/dt + `stabilisation` for d/dt.
+        All solutions of the system solve it; it has additional ones. Away from solutions of the system it depends on
+        how the array is solved: here by least squares, with the operator d/dt + `stabilisation` for d/dt.
         """
         return completion(self, t, stabilisation)
 
     def consistent(self, x0: Any, t: float, *, tolerance: float = 1e-8) -> Consistency:
-        """Test initial values at t, and project them on consistent ones (theorem 2.4.8).
+        """Test initial values at t, and project them onto consistent ones (theorem 2.4.8).
 
         Examples
         --------
@@ -279,14 +280,14 @@ class TimeVarying:
     ) -> InitialValues:
         """x and x' at t from some of their entries.
 
-        The derivative array is solved together with them by least squares (B. Leimkuhler, L. R. Petzold, C. W. Gear,
-        SIAM J. Numer. Anal. 28, 1991).
+        The derivative array is solved with them by least squares (B. Leimkuhler, L. R. Petzold, C. W. Gear, SIAM J.
+        Numer. Anal. 28, 1991).
 
         Parameters
         ----------
         t : float
         x, rates : dict, optional
-            Entries of x and of x' that are given: {number of the unknown: value}.
+            Given entries of x and of x': {number of the unknown: value}.
         """
         return initial_values(self, t, x or {}, rates or {})
 
@@ -311,7 +312,7 @@ def _shape(A: Any, B: Any, n: Any) -> tuple[int, int]:
 
 
 def _variation(X: np.ndarray) -> float:
-    """A time in which a coefficient changes by its size, from its Taylor coefficients."""
+    """The time in which a coefficient changes by its size, from its Taylor coefficients."""
     sizes = [float(np.max(np.abs(x))) for x in X]
     times = [(sizes[0] / size) ** (1.0 / k) for k, size in enumerate(sizes) if k and size > 0.0 and sizes[0] > 0.0]
     return min(times, default=np.inf)

@@ -1,4 +1,4 @@
-"""Problems of any index, rewritten as problems of index 1 or 2 with the same solutions."""
+"""Reformulation of problems of any index as problems of index 1 or 2 with the same solutions."""
 
 WAYS = (
     "dummy_derivatives",
@@ -8,4 +8,4 @@ WAYS = (
     "projection",
     "strangeness_free",
 )
-"""The ways to reduce the index, by name."""
+"""The index reduction methods, by name."""

@@ -1,4 +1,4 @@
-"""Ways to reduce the index besides dummy derivatives and the strangeness-free form."""
+"""Index reduction methods other than dummy derivatives and the strangeness-free form."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ from daedal.index.structure.system_equations import SystemEquations
 class CoordinatePartitioning(ReducedProblem):
     r"""All equations with :math:`S\,(u' - \dot u) = 0`, the rows of S an orthonormal basis of the tangent space.
 
-    Dummy derivatives are the special case in which the rows of S are unit vectors: there some of the unknowns
-    themselves are integrated, here combinations of them, those along which the equations allow motion at the point
-    where S was computed. There dependent directions do not change with integrated ones to first order, whatever the
-    coordinates; whether S is then exchanged less often depends on the problem. The price are matrices that are less
-    sparse (R. A. Wehage and E. J. Haug, J. Mech. Design 104, 1982, 247-255, for mechanisms, with
-    the tangent space by singular values as in N. K. Mani, E. J. Haug and K. E. Atkinson, J. Mech. Transm. 107, 1985;
-    F. A. Potra and W. C. Rheinboldt, Mech. Struct. Mach. 19, 1991). The dependent unknowns follow from all equations
-    implicitly, within the nonlinear systems of the method.
+    Dummy derivatives are the special case of unit vectors as rows of S: there some of the unknowns are integrated, here
+    combinations of them, along which the equations allow motion at the point where S was computed. There, to first
+    order, dependent directions do not change with integrated ones in any coordinates; whether S is then exchanged less
+    often depends on the problem. The cost is less sparse matrices (R. A. Wehage and E. J. Haug, J. Mech. Design 104,
+    1982, 247-255, for mechanisms, with the tangent space by singular values as in N. K. Mani, E. J. Haug and K. E.
+    Atkinson, J. Mech. Transm. 107, 1985; F. A. Potra and W. C. Rheinboldt, Mech. Struct. Mach. 19, 1991). The dependent
+    unknowns are determined implicitly by all equations, within the nonlinear systems of the method.
     """
 
     by = "coordinate partitioning"
     choice = staticmethod(tangents)
 
 
-# --- Minimal extension: derivatives that hidden constraints determine become unknowns of their own, and no others ----
+# --- Minimal extension: only derivatives determined by hidden constraints become additional unknowns -----------------
 
 
 class MinimalExtensionProblem(ReducedProblem):
-    r"""All equations, hidden ones included, in as few unknowns as possible.
+    r"""All equations, including hidden ones, in as few unknowns as possible.
 
-    With the selection S of what is integrated and the rows D of what is not, unit vectors both, the highest
-    derivatives stand in the equations as
+    With the selection S of integrated unknowns and the rows D of the others, both unit vectors, the highest derivatives
+    are
 
     .. math::
 
         \dot u = S^T S\,u' + D^T w:
 
-    derivatives of what is integrated as such, the others as new unknowns w, one for each equation that ties them (P.
-    Kunkel and V. Mehrmann, Math. Control Signals Systems 16, 2004; for mechanisms (7.13) in L. Wunderlich's thesis on
-    second-order DAEs). Dummy derivatives have unknowns for all of them, and equations :math:`S (u' - \dot u) = 0`. The
-    unknowns w mean something else where another selection is taken; the method then begins anew.
+    derivatives of integrated unknowns directly, the others as new unknowns w, one for each equation that relates them
+    (P. Kunkel and V. Mehrmann, Math. Control Signals Systems 16, 2004; for mechanisms (7.13) in L. Wunderlich's thesis
+    on second-order DAEs). Dummy derivatives have unknowns for all of them, and equations :math:`S (u' - \dot u) = 0`.
+    The meaning of w depends on the selection; the method restarts when the selection changes.
     """
 
     by = "minimal extension"
@@ -59,7 +58,7 @@ class MinimalExtensionProblem(ReducedProblem):
 
     @cached_property
     def _extended(self) -> list[Block]:
-        """The blocks whose derivatives are partly replaced."""
+        """The blocks with partly replaced derivatives."""
         return [block for block in self.blocks if block.rows and block.free and all(map(self._is_new, block.targets))]
 
     def _without(self) -> Collection[int]:
@@ -100,7 +99,7 @@ class MinimalExtensionProblem(ReducedProblem):
         return [part.ravel() for _, s, d in self._splits() for part in (s, d)] + others
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
+        """u at points given by the unknowns of `problem` and their derivatives, one point per row."""
         u, first = super().all_unknowns(y, yp), self._inside.size
         for block, s, d in self._splits():
             w = y[:, first : first + len(d)]
@@ -112,33 +111,33 @@ class MinimalExtensionProblem(ReducedProblem):
         return np.concatenate([u[self._inside], *(d @ u[block.next_places] for block, _, d in self._splits())])
 
 
-# --- All hidden constraints kept by further multipliers, in the manner of Gear, Gupta and Leimkuhler -----------------
+# --- All hidden constraints enforced by additional multipliers (Gear, Gupta and Leimkuhler) ---------------------------
 
 
 class Stabilised(ReducedProblem):
-    r"""A problem of any index as one of index 2 that keeps all its constraints.
+    r"""A problem of any index as an index-2 problem that enforces all its constraints.
 
-    Of the equations :math:`f_i^{(r)} = 0` of the prolonged system those that determine the highest derivatives,
-    :math:`r = c_i > 0`, are left out: their work is done by unknowns of the problem whose derivatives do not occur,
-    such as the multipliers of mechanics. What is left are constraints between unknowns that are integrated; the lower
-    ones, :math:`r < c_i - 1`, would be redundant and get multipliers of their own,
+    Of the equations :math:`f_i^{(r)} = 0` of the prolonged system, those that determine the highest derivatives,
+    :math:`r = c_i > 0`, are omitted: they are replaced by unknowns whose derivatives do not occur, such as the
+    multipliers of mechanics. The remaining equations are constraints between integrated unknowns; the lower ones,
+    :math:`r < c_i - 1`, would be redundant and get additional multipliers,
 
     .. math::
 
         u' = \dot u + A^T \mu,   \qquad   A = \partial f^{(r)} / \partial u,
 
-    level by level, so that differentiation of these constraints leaves :math:`A A^T \mu = 0`: :math:`\mu` is zero on
-    solutions, and where it is not it tells of the errors of a run (C. W. Gear, G. K. Gupta and B. Leimkuhler, J.
-    Comput. Appl. Math. 12, 1985; Brenan, Campbell and Petzold, (2.5.10), theorems 2.5.1 and 2.5.2). For mechanisms it
-    is the GGL formulation. A problem of index 2 is left as it is.
+    level by level, so that differentiating these constraints gives :math:`A A^T \mu = 0`: :math:`\mu` is zero on
+    solutions, and otherwise measures the errors of a run (C. W. Gear, G. K. Gupta and B. Leimkuhler, J. Comput. Appl.
+    Math. 12, 1985; Brenan, Campbell and Petzold, (2.5.10), theorems 2.5.1 and 2.5.2). For mechanisms it is the GGL
+    formulation. A problem of index 2 is unchanged.
     """
 
-    by = "stabilisation with further multipliers"
+    by = "stabilisation with additional multipliers"
     result_index = 2
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` among those given and their derivatives."""
+        """The equations of `problem` that are given equations or their derivatives."""
         return [
             (i, r) for i, r in self.prolongation.kept if r < self.prolongation.c[i] or r == 0 == self.prolongation.c[i]
         ]
@@ -153,7 +152,7 @@ class Stabilised(ReducedProblem):
         return [(f"mu[{k}]", column) for k, column in enumerate(likes)]
 
     def _is_lower(self, block: Block) -> bool:
-        """Whether the constraints of a block are such that the highest of their derivatives is a constraint as well."""
+        """Whether the highest derivatives of the constraints of a block are constraints as well."""
         return bool(block.rows) and block.equations[0][1] < self.prolongation.c[block.equations[0][0]] - 1
 
     def _untested(self) -> np.ndarray:
@@ -177,18 +176,18 @@ class Stabilised(ReducedProblem):
         return np.concatenate([u[self._inside], np.zeros(self._like.size - self._inside.size)])
 
 
-# --- The differentiated equations integrated, and every accepted step projected onto all constraints -----------------
+# --- Integrating the differentiated equations, with projection of every accepted step onto all constraints -----------
 
 
 class Projection(ReducedProblem):
-    r"""The overdetermined system of all equations: some are integrated, the others hold by projection.
+    r"""The overdetermined system of all equations: some are integrated, the others enforced by projection.
 
-    Integrated are the equations as often differentiated as possible, :math:`f_i^{(c_i)} = 0`, together with
-    :math:`u' = \dot u` for all unknowns that have derivatives: index 1, but of solutions of these equations alone the
-    constraints drift off. After every accepted step u is brought back to all equations, lower derivatives included,
-    along the directions across the tangent space, of which a basis S is kept and exchanged as by coordinate
-    partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993, 1467-1482, on multistep methods with projection; L. F.
-    Shampine, Comput. Math. Appl. 12B, 1986, on one-step methods).
+    The equations of highest order, :math:`f_i^{(c_i)} = 0`, are integrated with :math:`u' = \dot u` for all unknowns
+    with derivatives: index 1, but solutions of these equations alone drift off the constraints. After every accepted
+    step u is projected onto all equations, including lower derivatives, along directions transverse to the tangent
+    space, whose basis S is kept and exchanged as in coordinate partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993,
+    1467-1482, on multistep methods with projection; L. F. Shampine, Comput. Math. Appl. 12B, 1986, on one-step
+    methods).
     """
 
     by = "projection after every step"
@@ -198,18 +197,18 @@ class Projection(ReducedProblem):
     def checked(
         cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
     ) -> ReducedProblem:
-        """The problem reduced; refused where it is too large for dense matrices."""
+        """The reduced problem; an error if it is too large for dense matrices."""
         made = super().checked(original, equations, signature, *leading)
         if made.prolongation.n > LARGEST_DENSE:
             raise InvalidProblemError(
-                f"projection after every step works with dense matrices of at most {LARGEST_DENSE} unknowns, and the "
-                f"prolonged problem has {made.prolongation.n}. Remedy: take by='dummy_derivatives'."
+                f"projection after every step uses dense matrices of at most {LARGEST_DENSE} unknowns, and the "
+                f"prolonged problem has {made.prolongation.n}. Remedy: use by='dummy_derivatives'."
             )
         return made
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` among those given and their derivatives."""
+        """The equations of `problem` that are given equations or their derivatives."""
         return [(i, r) for i, r in self.prolongation.kept if r == self.prolongation.c[i]]
 
     def _slopes_taken(self) -> dict[int, int]:
@@ -224,21 +223,21 @@ class Projection(ReducedProblem):
 
     @property
     def fixed(self) -> np.ndarray:
-        """The rows S of all blocks, which stay as they are when u is projected."""
+        """The rows S of all blocks, whose values the projection preserves."""
         return self._fixed[0]
 
     def watch(self) -> Any:
-        """What is called after every accepted step of a run, with memory of its own."""
+        """The hook called after every accepted step of a run, with its own memory."""
         return ProjectingWatch(self)
 
 
 class ProjectingWatch:
-    """Projection after every accepted step of a run, and the watch over the selection.
+    """Project every accepted step of a run, and monitor the selection.
 
     Parameters
     ----------
     reduced : Projection
-        Its selection may change from segment to segment; its blocks do not.
+        Its selection may change between segments; its blocks do not.
     """
 
     def __init__(self, reduced: Projection):
@@ -259,11 +258,11 @@ class ProjectingWatch:
             watch=0 if hook is None else hook.address,
             watch_record=0 if record is None else record.address,
         )
-        self._reduced = reduced  # whose machine code is called
+        self._reduced = reduced  # owner of the machine code
         self.hook: tuple[Any, Any] = projecting_hook, self._record
 
     def begin(self, reduced: Projection, scale: np.ndarray, limit: float) -> None:
-        """Project with a selection; `scale` are the sizes that the unknowns have had."""
+        """Project with a selection; `scale` are the sizes of the unknowns so far."""
         self._fixed[:] = reduced.fixed
         reduced.constraints.give_numbers(self._equations)
         self.scale[:] = scale

@@ -1,4 +1,4 @@
-"""Values of a problem as a point on all equations of a prolonged system."""
+"""Lift values of a problem to a point on all equations of a prolonged system."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.initial.jet import consistent_jet
 
-_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13  # of the search for derivatives at given values, and what is left of equations
+# in the search for derivatives at given values, and relative residual of satisfied equations
+_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13
 
 
 def lift(reduced: ReducedProblem, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
-    """u on all equations near values of the original problem, with its second part where it is known.
+    """u on all equations near values of the original problem, including its derivatives if known.
 
-    Values y that satisfy all equations stay as they are; NaN stands for what is not known.
+    Values y that satisfy all equations are unchanged; NaN stands for unknown values.
     """
     known = np.isfinite(y)
     around = reduced.around(np.where(known, y, 0.0), np.zeros(reduced.n) if yp is None else yp)
@@ -33,7 +34,7 @@ def lift(reduced: ReducedProblem, t: float, y: np.ndarray, yp: np.ndarray | None
 
 
 def _completed(reduced: ReducedProblem, t: float, u: np.ndarray) -> np.ndarray | None:
-    """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
+    """u with y fixed, by Gauss-Newton iteration for the derivatives; None if residuals exceed round-off."""
     for _ in range(_MOST_ITERATIONS):
         if _is_satisfied(reduced, t, u):
             return u
@@ -46,9 +47,9 @@ def _completed(reduced: ReducedProblem, t: float, u: np.ndarray) -> np.ndarray |
 
 
 def _with_others(reduced: ReducedProblem, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
-    """u with other highest derivatives and whatever is unknown, found by Newton; None if more has to change."""
+    """u with modified highest derivatives and unknown values, by Newton's method; None if more must change."""
     start = u[: reduced.n].copy()
-    for _ in range(2):  # what is zero has no size that is known before
+    for _ in range(2):  # the size of zero values is not known in advance
         sizes = np.where(u == 0.0, np.inf, np.abs(u))
         try:
             selected = reduced.selected(t, u, np.where(u == 0.0, 1.0, sizes))

@@ -18,14 +18,14 @@ from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.operations import OPERATIONS
 from daedal.symbolic.tracing.parameters import NAME
 
-_POINTS = 4  # in general position
+_POINTS = 4  # points in general position
 _VARIATION = 0.3  # largest relative change of parameters
-_MOST_ATTEMPTS = 40  # to find them, where functions are defined only somewhere
+_MOST_ATTEMPTS = 40  # to find points where the functions are defined
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
 
 class MechanismGraph:
-    """The equations with positions, velocities and the like for the unknowns, on a graph of their own."""
+    """The equations with positions, velocities etc. as unknowns, on a separate graph."""
 
     def __init__(self, equations: SystemEquations, roles: Roles):
         self.equations, self.roles, self.graph = equations, roles, Graph(equations.graph.most_nodes)
@@ -52,7 +52,7 @@ class MechanismGraph:
         self.is_complete = len(self.position) + len(self.velocity) == len(still) == sizes["lam"] + sizes["mu"]
 
     def _arguments(self) -> dict[tuple[str, int], int]:
-        """What stands for the arguments of the equations."""
+        """Nodes of the arguments of the equations."""
         graph, roles, nodes = self.graph, self.roles, self.nodes
         known = {("t", 0): self.t}
         if self.equations.params is not None:
@@ -70,7 +70,7 @@ class MechanismGraph:
     # --- structure --------------------------------------------------------------------------------------------------
 
     def is_mechanical(self) -> bool:
-        """Whether all equations have the form of mechanics, as far as the graph tells."""
+        """Whether all equations have the form of mechanics, as far as the graph shows."""
         n, n_r = self.sizes["q"], self.sizes["r"]
         if not self.is_complete or len(self.dynamics) != n or len(self.state_rows) != n_r:
             return False
@@ -90,16 +90,16 @@ class MechanismGraph:
         return jacobian(self.graph, nodes, [node for name in names for node in self.nodes[name]])
 
     def _reads(self, nodes: Sequence[int], names: Iterable[str]) -> bool:
-        """Whether nodes depend on any of these arguments, in their conditions too."""
+        """Whether nodes or their conditions depend on any of these arguments."""
         return any(sparsity(self.graph, nodes, [node for name in names for node in self.nodes[name]]))
 
     def _switches(self, rows: Sequence[Row]) -> bool:
-        """Whether there are kinks or jumps in matrices, which points on one side do not show."""
+        """Whether matrices have kinks or jumps, which points on one side do not reveal."""
         needed = self.graph.needed([node for row in rows for node in row.values()])
         return any(self.graph.operations[i] in _KINKS for i in needed)
 
     def is_affine(self, nodes: Sequence[int], names: tuple[str, ...], allowed: set[str]) -> bool:
-        """Whether nodes are affine in some arguments, with coefficients that depend on others only where allowed."""
+        """Whether nodes are affine in some arguments, with coefficients that depend on others only if allowed."""
         coefficients = [entry for row in self.by(nodes, names) for entry in row.values()]
         if self._reads(coefficients, [name for name in self.sizes if name not in allowed]):
             return False
@@ -109,16 +109,16 @@ class MechanismGraph:
     # --- numbers ----------------------------------------------------------------------------------------------------
 
     def matrices(self, *, vary: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """A, B and the Jacobian K of the constraints at some points; None if they are defined at too few.
+        """A, B and the Jacobian K of the constraints at some points; None if they are defined at too few points.
 
-        Parameters are as they are given, or `vary` from point to point.
+        Parameters are fixed, or `vary` from point to point.
         """
         n = self.sizes["q"]
         every = self.sampled([*self._motion_rows, *self._constraint_rows], n + self.sizes["lam"], vary=vary)
         return None if every is None else (every[:, :n, :n], every[:, :n, n:], every[:, n:, :n])
 
     def sampled(self, rows: Sequence[Row], width: int, *, vary: bool = False) -> np.ndarray | None:
-        """A matrix of functions of time and positions at some points; None if it is defined at too few."""
+        """A matrix of functions of time and positions at some points; None if it is defined at too few points."""
         places = [(i, j, node) for i, row in enumerate(rows) for j, node in row.items()]
         found: list[np.ndarray] = []
         generator = np.random.default_rng(0)
@@ -138,7 +138,7 @@ class MechanismGraph:
         return None
 
     def _varied(self, generator: np.random.Generator) -> np.ndarray:
-        """Numbers of parameters near the given ones, but for those that decide on the structure."""
+        """Values of parameters near the given ones, except for those that affect the structure."""
         given = np.asarray(self.equations.params, dtype=float)
         varied = given + np.where(given == 0.0, 1.0, given) * generator.uniform(0.05, _VARIATION, given.size)
         for node, number in self.graph.fixed.items():
@@ -158,10 +158,11 @@ class MechanismGraph:
         position, velocity = ([i for i, _ in rows] for rows in (self.position, self.velocity))
         return [*self.by(position, ("q",)), *self.by(velocity, ("v",))]
 
-    # --- the parts of the mechanism -----------------------------------------------------------------------------------
+    # --- terms of the equations of motion
+    # ------------------------------------------------------------------------------
 
     def mass(self, balance: Balance) -> np.ndarray:
-        """The nodes of M; what is below the diagonal is taken from above."""
+        """The nodes of M; entries below the diagonal are copied from above."""
         graph, n = self.graph, self.sizes["q"]
         result = np.full((n, n), graph.zero)
         for i, (row, factor) in enumerate(zip(balance.order, balance.factors, strict=True)):
@@ -187,7 +188,7 @@ class MechanismGraph:
     # --- accelerations, multipliers and their rates -----------------------------------------------------------------
 
     def accelerations(self) -> list[int]:
-        """The matrix [A, B; K, 0], row by row, and the right side of its equation for (a, lam), of the state.
+        """The matrix [A, B; K, 0], row by row, and the right-hand side of the equation for (a, lam) at a state.
 
         The second block row is the second derivative of position constraints and the first one of velocity constraints.
         """
@@ -206,12 +207,12 @@ class MechanismGraph:
         return [row.get(k, self.graph.zero) for row in rows for k in range(size)]
 
     def _hidden(self) -> list[int]:
-        """The constraints on the level of accelerations."""
+        """The constraints at acceleration level."""
         position = self.along([i for i, _ in self.position])
         return self.along([*position, *(i for i, _ in self.velocity)])
 
     def along(self, nodes: Sequence[int]) -> list[int]:
-        """Derivatives along a motion, with a and lam as they are."""
+        """Derivatives along a motion, with a and lam constant."""
         direction = {self.t: self.graph.one}
         for of, rate in (("q", "v"), ("v", "a"), ("r", "s")):
             direction |= dict(zip(self.nodes[of], self.nodes[rate], strict=True))
@@ -221,7 +222,7 @@ class MechanismGraph:
         return self.graph.multiply(self.graph.constant(factor), node)
 
     def without(self, nodes: Sequence[int], names: Iterable[str]) -> list[int]:
-        """Nodes with zeros for some arguments."""
+        """Nodes with some arguments set to zero."""
         graph = self.graph
         zeros = {node for name in names for node in self.nodes[name]}
         arguments = {
@@ -232,32 +233,32 @@ class MechanismGraph:
         return inlined(graph, nodes, graph, arguments)
 
 
-# --- Equations of motion A(t, q) v' + B(t, q) \lambda = f brought to the form of mechanics by multiples of their rows
+# --- Symmetrising equations of motion A(t, q) v' + B(t, q) \lambda = f by scaling their rows -------------------------
 
-# Numbers d > 0 and an order of the rows are looked for with which M = d A is symmetric and the columns of d B span the
-# same space as the rows of the constraints' Jacobian K, so that forces of the constraints do no work on motions that
-# these allow: d B = K^T S with a regular S (Lagrange's equations of the first kind). Matrices are known at a few points
-# in general position; what holds at all of them is taken to hold everywhere.
+# Find numbers d > 0 and an order of the rows such that M = d A is symmetric and the columns of d B span the same space
+# as the rows of the constraints' Jacobian K, so that constraint forces do no work on admissible motions: d B = K^T S
+# with a regular S (Lagrange's equations of the first kind). Matrices are evaluated at a few points in general position;
+# properties shared by all of them are assumed to hold everywhere.
 
-_SAME = 1e-9  # relative difference of what is equal but for round-off
-_EXACT = 1e-13  # of factors that are 1, but for round-off
-_FULL = 1e-10  # ratio of singular values below which a matrix has not full rank
-_MISSING = 1e6  # the price of an entry that is zero, against logarithms of the others
+_SAME = 1e-9  # relative difference of equal values due to round-off
+_EXACT = 1e-13  # tolerance for factors equal to 1 up to round-off
+_FULL = 1e-10  # ratio of singular values below which a matrix is rank deficient
+_MISSING = 1e6  # cost of a zero entry, compared with logarithms of the others
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Which row belongs to which velocity, and by what it is multiplied.
+    """The row for each velocity, and its factor.
 
     Attributes
     ----------
     order : numpy.ndarray
-        For each velocity its row.
+        The row of each velocity.
     factors : numpy.ndarray
         The multiples of these rows, in the same order.
     shares : numpy.ndarray or None
-        The inverse of S, by which the multipliers of a :class:`MechanicalSystem` give those of the equations; None if
-        it is another one at every point.
+        The inverse of S, which maps the multipliers of a :class:`MechanicalSystem` to those of the equations; None if
+        it varies.
     """
 
     order: np.ndarray
@@ -265,7 +266,7 @@ class Balance:
     shares: np.ndarray | None
 
     def agrees_with(self, other: Balance) -> bool:
-        """Whether the rows are balanced in the same way."""
+        """Whether the rows are scaled in the same way."""
         if not np.array_equal(self.order, other.order) or (self.shares is None) != (other.shares is None):
             return False
         pairs = [(self.factors, other.factors)]
@@ -275,7 +276,7 @@ class Balance:
 
 
 def find_balance(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> Balance | None:
-    """Order and multiples of the rows of A and B, (points, n, n) and (points, n, m), for constraints K (points, m, n).
+    """Order and factors of the rows of A and B, (points, n, n) and (points, n, m), for constraints K (points, m, n).
 
     Examples
     --------
@@ -317,13 +318,14 @@ def _shares(b: np.ndarray, k: np.ndarray) -> np.ndarray | None:
 def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
     """The row of each velocity: in a positive definite matrix the diagonal has the largest product of all transversals.
 
-    That follows from m_ij^2 < m_ii m_jj, and multiples of rows leave it so.
+    This follows from m_ij^2 < m_ii m_jj, and is invariant under row scaling.
     """
     from scipy.optimize import linear_sum_assignment
 
     with np.errstate(divide="ignore"):
         price = -np.mean(np.log(np.abs(a)), axis=0)
-    price = np.where(np.isfinite(price), price, _MISSING) - _SAME * np.eye(a.shape[1])  # if in doubt, as they stand
+    # keep the original order in case of doubt
+    price = np.where(np.isfinite(price), price, _MISSING) - _SAME * np.eye(a.shape[1])
     rows, columns = linear_sum_assignment(price)
     if np.any(price[rows, columns] > 0.5 * _MISSING):
         return None
@@ -331,7 +333,7 @@ def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
 
 
 def _parts(pattern: np.ndarray) -> np.ndarray:
-    """For each row the number of its block, of those into which a matrix falls apart."""
+    """For each row the number of its connected block."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -339,7 +341,7 @@ def _parts(pattern: np.ndarray) -> np.ndarray:
 
 
 def _symmetric(a: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
-    """Multiples d with d_i a_ij = d_j a_ji and d_i a_ii > 0, free by a factor for each part; None if there are none."""
+    """Factors d with d_i a_ij = d_j a_ji and d_i a_ii > 0, up to a factor for each part; None if there are none."""
     n = a.shape[1]
     factors = np.zeros(n)
     for part in range(parts.max(initial=-1) + 1):
@@ -364,9 +366,9 @@ def _symmetric(a: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
 
 
 def _without_work(b: np.ndarray, free: list[np.ndarray], factors: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
-    """The same with a further positive factor for each part, such that d B does no work on free motions."""
+    """The same with an additional positive factor for each part, such that d B does no work on free motions."""
     forces = factors[:, None] * b
-    forces = forces / np.max(np.abs(forces), axis=(0, 1))  # the size of multipliers does not matter
+    forces = forces / np.max(np.abs(forces), axis=(0, 1))  # the size of multipliers is irrelevant
     touched = np.array([np.any(b[:, parts == part] != 0.0, axis=(0, 1)) for part in range(parts.max() + 1)])
     groups = _parts(touched @ touched.T)
     shares = np.ones(touched.shape[0])
@@ -384,7 +386,7 @@ def _without_work(b: np.ndarray, free: list[np.ndarray], factors: np.ndarray, pa
 
 
 def _null_vector(matrix: np.ndarray) -> np.ndarray | None:
-    """The only positive vector that a matrix maps to zero, with the first entry 1; None if it is not the only one."""
+    """The unique positive null vector of a matrix, with first entry 1; None if it is not unique."""
     size = np.linalg.norm(matrix, axis=0)
     if matrix.shape[1] < 2 or not np.all(size > 0.0):
         return None
@@ -398,13 +400,13 @@ def _null_vector(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Values with those next to 1 and -1 made exactly so."""
+    """Round values close to 1 and -1 to exactly these."""
     unit = np.sign(values)
     return np.where(np.abs(values - unit) <= _EXACT, unit, values)
 
 
 def _is_definite(m: np.ndarray, free: list[np.ndarray]) -> bool:
-    """Whether M is positive definite on the motions that the constraints allow."""
+    """Whether M is positive definite on the motions allowed by the constraints."""
     for matrix, z in zip(m, free, strict=True):
         if z.shape[1]:
             scaled = np.sqrt(np.diag(matrix))[:, None] * z

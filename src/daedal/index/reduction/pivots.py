@@ -1,9 +1,9 @@
-"""A watch over the selection during a run, in compiled code after every accepted step.
+"""Monitoring of the selection during a run, in compiled code after every accepted step.
 
-For each block of derivatives the matrix B of its equations and the rows S of what is integrated give the tangents X
-with B X = 0, S X = 1: how the dependent derivatives change with those that are integrated. In units of the sizes that
-the variables have had, X is of the order of 1 for a good choice, and grows without bound where the choice becomes
-impossible; then the run stops, and goes on with another one.
+For each block of derivatives the matrix B of its equations and the rows S of integrated unknowns give the tangents X
+with B X = 0, S X = 1: the dependence of the other derivatives on the integrated ones. In units of the sizes of the
+variables, X is of order 1 for a good choice and grows without bound as the choice becomes singular; then the run stops
+and continues with another one.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ BLOCK = Struct(
     [
         ("columns", INTEGER),
         ("equations", INTEGER),
-        ("places", i64["columns"]),  # of the columns in y
-        ("values", f64["equations", "columns"]),  # B, by rows
+        ("places", i64["columns"]),  # indices of the columns in y
+        ("values", f64["equations", "columns"]),  # B, row by row
         ("rows", f64["columns - equations", "columns"]),  # S
         ("matrix", LU),
         ("work", f64["columns"]),
@@ -36,7 +36,7 @@ WATCH = Struct(
         ("block", f64["n"]),
         ("blocks", INTEGER),
         ("addresses", i64["blocks"]),
-        ("scale", f64["n"]),  # the largest sizes that y has had
+        ("scale", f64["n"]),  # the largest sizes of y so far
         ("limit", FLOAT),
     ],
 )
@@ -46,7 +46,7 @@ _call = caller(NATIVE)
 
 @entry(HOOK)
 def watch_hook(record, t, h, y):
-    """Stop where dependent derivatives change too much with those that are integrated."""
+    """Stop if dependent derivatives change too much with the integrated ones."""
     watch = record_at(record, WATCH)
     n = watch.n
     point, scale, given = floats(y, n), watch.scale, watch.block
@@ -64,7 +64,7 @@ def watch_hook(record, t, h, y):
 
 @part
 def _amplification(block, scale):
-    """The largest entry of X, in units of `scale`; infinite where it is not determined."""
+    """The largest entry of X, in units of `scale`; infinite if undetermined."""
     n, m = block.columns, block.equations
     places, work = block.places, block.work
     values, rows = block.values, block.rows
@@ -75,7 +75,7 @@ def _amplification(block, scale):
             by_columns[j, i] = values[i, j] * size
         for i in range(n - m):
             by_columns[j, m + i] = rows[i, j] * size
-    for i in range(n):  # rows of equal size, for the pivots
+    for i in range(n):  # rows of equal size, for pivoting
         largest = 0.0
         for j in range(n):
             largest = max(largest, abs(by_columns[j, i]))

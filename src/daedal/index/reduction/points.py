@@ -1,4 +1,4 @@
-"""Points brought back to all equations of a prolonged system, in compiled code."""
+"""Projection of points onto all equations of a prolonged system, in compiled code."""
 
 import numpy as np
 
@@ -13,32 +13,32 @@ EQUATIONS = Struct(
     "EQUATIONS",
     [
         ("n", INTEGER),
-        ("m", INTEGER),  # equations
+        ("m", INTEGER),  # number of equations
         ("code", ADDRESS),
-        ("block", f64["n"]),  # u, and behind it what follows, at these addresses
+        ("block", f64["n"]),  # u, followed by the values below, at these addresses
         ("f", f64["m"]),
         ("entries", f64["count"]),  # of df/du
-        ("rate", f64["m"]),  # of f by time
+        ("rate", f64["m"]),  # partial derivative of f with respect to time
         ("count", INTEGER),
         ("entry_rows", i64["count"]),
         ("entry_columns", i64["count"]),
         ("matrix", LU),
         ("work", f64["n"]),
         ("held", f64["n - m"]),
-        ("before", f64["n"]),  # the point as it was given
+        ("before", f64["n"]),  # the point as given
     ],
 )
 
 _MOST_ITERATIONS = 8
 _ROUNDOFF = 4.0 * np.finfo(float).eps
-_SMALL, _SLOW = 1e-9, 0.3  # corrections that no longer become smaller are round-off, if they are so small
+_SMALL, _SLOW = 1e-9, 0.3  # stagnating corrections below this count as round-off
 
 _call = caller(NATIVE)
 
 
 @part
 def _factor(equations, t, u, fixed):
-    """Evaluate at u and factor [df/du; fixed]; whether that went well."""
+    """Evaluate at u and factor [df/du; fixed]; returns whether this succeeded."""
     n, m, count = equations.n, equations.m, equations.count
     copy(equations.block, u)
     if _call(equations.code, t, data_of(equations.block)) != 0:
@@ -56,7 +56,7 @@ def _factor(equations, t, u, fixed):
 
 @part
 def project_point(equations, t, u, fixed, scale):
-    """Newton's method to f = 0 with `fixed` u as it is; whether it has converged."""
+    """Newton's method for f = 0 with fixed values `fixed` u; returns whether it converged."""
     n, m = equations.n, equations.m
     work, held = equations.work, equations.held
     for i in range(n - m):
@@ -84,7 +84,7 @@ def project_point(equations, t, u, fixed, scale):
 
 @entry(void(i64, f64[:], f64[:, :], f64[:, :], f64[:, :], f64[:], f64[:, :], boolean[:]))
 def project_points(system, times, points, fixed, following, scale, slopes, found):
-    """Bring points to f = 0, with `fixed` u as it is, and find u' there: f_t + f_u u' = 0, fixed u' = following u."""
+    """Project points onto f = 0, keeping `fixed` u, and find u' there: f_t + f_u u' = 0, fixed u' = following u."""
     equations = record_at(system, EQUATIONS)
     n, m = equations.n, equations.m
     before, work = equations.before, equations.work

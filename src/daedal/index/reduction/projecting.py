@@ -1,4 +1,4 @@
-"""Accepted steps brought back to all equations of a prolonged system, in compiled code."""
+"""Projection of accepted steps onto all equations of a prolonged system, in compiled code."""
 
 from daedal.index.reduction.points import EQUATIONS, project_point
 from daedal.kernels.compilation import entry
@@ -10,10 +10,10 @@ PROJECTING = Struct(
     "PROJECTING",
     [
         ("equations", at(EQUATIONS)),
-        ("fixed", f64["equations.n - equations.m", "equations.n"]),  # combinations of unknowns that stay as they are
+        ("fixed", f64["equations.n - equations.m", "equations.n"]),  # combinations of unknowns that are fixed
         ("scale", f64["equations.n"]),
         ("before", f64["equations.n"]),
-        ("watch", ADDRESS),  # over the selection, 0 for none
+        ("watch", ADDRESS),  # for the selection, 0 for none
         ("watch_record", ADDRESS),
     ],
 )
@@ -21,7 +21,7 @@ PROJECTING = Struct(
 
 @entry(HOOK)
 def projecting_hook(record, t, h, y):
-    """Project an accepted step; where the watch stops the run, it is left to the next selection."""
+    """Project an accepted step, unless the watch stops the run and leaves it to the next selection."""
     projecting = record_at(record, PROJECTING)
     if projecting.watch != 0:
         signal = call_hook(projecting.watch, projecting.watch_record, t, h, y)

@@ -1,14 +1,14 @@
-"""Equations together with as many of their derivatives as the structure asks for, in unknowns of their own.
+"""The equations with as many of their derivatives as the structure requires, with derivatives as separate unknowns.
 
-Pryce's offsets c, d say that equation f_i is differentiated c_i times, and that this determines x_j^(d_j). All these
-equations f_i^(r), r <= c_i, are relations between the unknowns u = (x_j^(k), k <= d_j), taken as independent of each
-other. Distance s below the highest level the linearised equations are those of the system Jacobian J again,
+Pryce's offsets c, d mean that equation f_i is differentiated c_i times, and that this determines x_j^(d_j). All these
+equations f_i^(r), r <= c_i, are relations between the unknowns u = (x_j^(k), k <= d_j), treated as independent. At
+distance s below the highest level the linearised equations are again those of the system Jacobian J,
 
     d f_i^(c_i - s) / d x_j^(d_j - s) = J_ij    for c_i >= s, d_j >= s
 
 (A. Griewank's lemma; Mattsson and Soederlind, SIAM J. Sci. Comput. 14, 1993, section 3), so that mu_s equations with
-full row rank leave nu_s - mu_s of the nu_s derivatives there to choose from. Derivatives that the equations call by
-another name, as in x' = v, are one unknown.
+full row rank leave nu_s - mu_s of the nu_s derivatives there to choose from. Derivatives with a second name in the
+equations, as in x' = v, are one unknown.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ Derivative = tuple[int, int]
 
 @dataclass(frozen=True)
 class Block:
-    """Derivatives on one level that equations tie together, and which of these equations.
+    """Derivatives on one level that are coupled by equations, and these equations.
 
     Attributes
     ----------
     columns : list of int
-        The unknowns u that they are.
+        The columns of u that contain them.
     targets : list of int
-        The unknowns u that are their derivatives with respect to time.
+        The columns of u that contain their time derivatives.
     rows : list of dict
-        What the equations say of their changes: {column: node of the partial derivative}, not more than columns.
+        The linear relations between their changes: {column: node of the partial derivative}, at most as many as
+        columns.
     equations : list of (i, r)
-        Which equations these are: equation i, differentiated r times.
+        The corresponding equations: equation i, differentiated r times.
     """
 
     columns: list[int]
@@ -68,7 +69,7 @@ class Block:
 
     @property
     def free(self) -> int:
-        """How many of the derivatives are left to choose."""
+        """The number of derivatives left to choose."""
         return len(self.columns) - len(self.rows)
 
 
@@ -78,15 +79,15 @@ class Prolongation:
     Attributes
     ----------
     leading : list of (j, k)
-        What stands first in u: the unknowns of the problem, or of its form of first order.
+        The leading unknowns in u: those of the problem, or of its first-order form.
     column : dict
-        Where x_j^(k) stands in u: {(j, k): column}.
+        The position of x_j^(k) in u: {(j, k): column}.
     names : list of str
         Names of u.
     kept : list of (i, r)
-        The equations that are left: equation i, differentiated r times.
+        The remaining equations: equation i, differentiated r times.
     blocks : list of Block
-        What is to be chosen, level by level.
+        The choices to be made, level by level.
     differentiated : list of (int, int)
         (i, c_i) of the equations that were differentiated.
 
@@ -128,22 +129,22 @@ class Prolongation:
             found[column] = derivative_name(self.equations.names[j], k)
         seen: set[str] = set()
         for column in range(self.n):
-            while found[column] in seen:  # a velocity may bear the name x' of a derivative
+            while found[column] in seen:  # a velocity may have the name x' of a derivative
                 found[column] = f"({found[column]})"
             seen.add(found[column])
         return found
 
     def is_highest(self) -> np.ndarray:
-        """Which of u are derivatives x_j^(d_j), of which the equations know no derivative."""
+        """Which of u are derivatives x_j^(d_j), whose derivatives do not occur in the equations."""
         highest = np.ones(self.n, dtype=bool)
         for (j, k), column in self.column.items():
             highest[column] &= k == self.d[j]
         return highest
 
-    # --- one unknown by two names -------------------------------------------------------------------------------------
+    # --- one unknown with two names -----------------------------------------------------------------------------------
 
     def _aliases(self) -> tuple[dict[Derivative, Derivative], set[int]]:
-        """Derivatives that are others, {(j, k): (l, m)}, and the equations that say nothing else, such as x' = v."""
+        """Derivatives equal to others, {(j, k): (l, m)}, and the equations that only state this, such as x' = v."""
         same: dict[Derivative, Derivative] = {}
 
         def root(place: Derivative) -> Derivative:
@@ -159,7 +160,7 @@ class Prolongation:
             (j, k), (l, m) = pair
             pairs = [(root((j, k + r)), root((l, m + r))) for r in range(c + 1)]
             if any(a == b or (a in first and b in first) for a, b in pairs):
-                continue  # two unknowns of the problem stay two
+                continue  # two unknowns of the problem remain separate
             for a, b in pairs:
                 low = min(a, b, key=lambda place: (place not in first, place[1]))
                 same[a if low == b else b] = low
@@ -167,7 +168,7 @@ class Prolongation:
         return {place: root(place) for place in same}, found
 
     def _alias(self, i: int) -> tuple[Derivative, Derivative] | None:
-        """The two derivatives of different unknowns whose difference is equation i, the higher first; else None."""
+        """The two derivatives of different unknowns whose difference is equation i, the higher one first; or None."""
         graph, node = self.equations.graph, self.equations.nodes[i]
         if graph.operations[node] != "subtract":
             return None
@@ -191,10 +192,10 @@ class Prolongation:
                 column[place] = column[other]
         return column
 
-    # --- what is to be chosen -----------------------------------------------------------------------------------------
+    # --- choices ------------------------------------------------------------------------------------------------------
 
     def _blocks(self, s: int, aliases: set[int]) -> list[Block]:
-        """The derivatives at distance s below the highest, in parts that the equations there tie together."""
+        """The derivatives at distance s below the highest, in parts coupled by the equations there."""
         targets = {
             self.column[j, d - s]: self.column[j, d - s + 1]
             for j, d in enumerate(self.d)
@@ -216,7 +217,7 @@ class Prolongation:
 
 
 def _connected(columns: list[int], rows: list[dict[int, int]]) -> list[tuple[list[int], list[int]]]:
-    """Columns and rows that have nothing to do with each other, as parts."""
+    """Connected components of columns and rows."""
     place = {column: k for k, column in enumerate(columns)}
     i = [k for k, row in enumerate(rows) for _ in row]
     j = [len(rows) + place[column] for row in rows for column in row]

@@ -1,4 +1,4 @@
-"""All equations of a prolonged system, hidden ones included, and what its blocks say of changes, as machine code."""
+"""Compiled equations of a prolonged system, including hidden ones, and matrices of its blocks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.symbolic.tracing.parameters import NAME
 
 UNKNOWNS = "u"
-"""What the unknowns of a prolonged system are called in a graph."""
+"""Name of the unknowns of a prolonged system in a graph."""
 LARGEST_DENSE = 400
-"""Unknowns up to which matrices are dense."""
+"""Largest number of unknowns with dense matrices."""
 _MOST_ITERATIONS, _SMALL = 8, 1e-9
 
 
@@ -33,7 +33,7 @@ class Constraints:
     numbers : numpy.ndarray
         The parameters.
     full : bool
-        Whether the code computes all entries of the Jacobian, row by row; else those that are not zero everywhere.
+        Whether the code computes all entries of the Jacobian, row by row; otherwise only those not identically zero.
     """
 
     def __init__(self, prolongation: Prolongation, numbers: np.ndarray, full: bool = False):
@@ -60,7 +60,7 @@ class Constraints:
         return other
 
     def values(self, t: float, u: np.ndarray) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
-        """f, df/du and the partial derivative of f by time at a point."""
+        """f, df/du and the partial derivative of f with respect to time at a point."""
         found = self.code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
         matrix = sp.csr_array((found["entries"], (self._rows, self._columns)), shape=(self.m, self.n))
         return found["f"], matrix, found["rate"]
@@ -73,13 +73,13 @@ class Constraints:
         return found["f"], matrix, found["rate"]
 
     def containing(self, unknowns: np.ndarray) -> np.ndarray:
-        """Which equations contain one of these unknowns, given as a mask."""
+        """The equations that contain one of these unknowns, given as a mask."""
         found = np.zeros(self.m, dtype=bool)
         found[self._rows[unknowns[self._columns]]] = True
         return found
 
     def record(self) -> Any:
-        """What compiled code needs, with memory of its own."""
+        """The data for compiled code, with its own memory."""
         from daedal.index.reduction.points import EQUATIONS
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
@@ -103,16 +103,16 @@ class Constraints:
         return record
 
     def give_numbers(self, record: Any) -> None:
-        """Write the parameters into such a record."""
+        """Store the parameters in such a record."""
         record.array("block")[self.code.slices[NAME]] = self.numbers
 
     def projector(self) -> Projector:
-        """What brings points back to f = 0, for one thread."""
+        """A projector onto f = 0, for one thread."""
         return Projector(self)
 
 
 class Projector:
-    """Brings points back to f = 0 with some combinations of the unknowns as they are.
+    """Project points onto f = 0 with some combinations of the unknowns fixed.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Projector:
         self._system = constraints.record() if self.n <= LARGEST_DENSE else None
 
     def project(self, t: np.ndarray, u: np.ndarray, fixed: Any, following: Any, scale: np.ndarray):
-        """Points with f = 0 to round-off and `fixed` u as it is, their slopes, and which were found.
+        """Points with f = 0 to round-off and `fixed` u unchanged, their slopes, and whether each was found.
 
         The slopes satisfy f_t + f_u u' = 0 and `fixed` u' = `following` u. `scale` are the sizes of u.
         """
@@ -156,7 +156,7 @@ class Projector:
 
 
 def arguments(prolongation: Prolongation, graph: Graph, places, nodes) -> dict[tuple[str, int], int]:
-    """What stands in another graph for the arguments of the equations: unknowns by their columns, time, parameters."""
+    """Nodes for the arguments of the equations in another graph: unknowns by their columns, time, parameters."""
     source = prolongation.equations.graph
     known: dict[tuple[str, int], int] = {}
     for i in source.needed(nodes):
@@ -165,13 +165,13 @@ def arguments(prolongation: Prolongation, graph: Graph, places, nodes) -> dict[t
         name, j = source.data[i]
         if name in ("t", NAME):
             known[name, j] = graph.argument(name, j)
-        else:  # derivatives beyond the highest are written and drop out
+        else:  # derivatives beyond the highest occur but cancel
             column = prolongation.column.get((j, int(name[1:])))
             known[name, j] = graph.zero if column is None else places[column]
     return known
 
 
-# --- What the equations of the blocks of a prolongation say of the changes of their derivatives, as machine code -----
+# --- Compiled matrices of the blocks of a prolongation ---------------------------------------------------------------
 
 
 class BlockMatrices:
@@ -189,7 +189,7 @@ class BlockMatrices:
 
     @cached_property
     def _code(self) -> MachineFunction:
-        """Machine code for their entries, of (t, u)."""
+        """Machine code for their entries, as functions of (t, u)."""
         prolongation, graph = self._prolongation, Graph()
         nodes = [node for block in prolongation.blocks for row in block.rows for node in row.values()]
         places = {column: graph.argument(UNKNOWNS, column) for column in range(prolongation.n)}
@@ -209,7 +209,7 @@ class BlockMatrices:
         return found
 
     def of_unknowns(self, blocks: Sequence[Block], place: dict[int, int], n: int) -> MachineFunction:
-        """Machine code for the matrices of some blocks, row by row, of t and n unknowns y with u[c] = y[place[c]]."""
+        """Machine code for matrices of blocks, row by row, as functions of t and n unknowns y, u[c] = y[place[c]]."""
         graph, source = Graph(), self._prolongation.equations.graph
         places = {column: graph.argument("y", k) for column, k in place.items()}
         results = {}

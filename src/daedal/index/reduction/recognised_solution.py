@@ -1,4 +1,4 @@
-"""The solution of a mechanism in the unknowns of the problem that it was found in, and what a file holds of it."""
+"""Solution of a recognised mechanism in the unknowns of the original problem, and its storage in files."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class RecognisedSolution(Solution):
     """The solution of a problem that was solved as a mechanism.
 
     Positions, velocities and states are those of the mechanism, on the constraints; multipliers and all derivatives
-    are those of the equations there. They are computed when they are asked for.
+    follow from the original equations. They are computed on demand.
 
     Attributes
     ----------
     mechanical : MechanicalSolution
-        The solution as that of a mechanism, with constraint forces and the drift before projection.
+        The solution of the mechanism, with constraint forces and the drift before projection.
     """
 
     formulation: str
-    _stored: Pieces | None = None  # the unknowns and their derivatives, where the mechanism was left behind
+    _stored: Pieces | None = None  # the unknowns and their derivatives, if the mechanism was not stored
 
     def __init__(self, found: RecognisedMechanism, mechanical: MechanicalSolution, n_differential: int | None = None):
         self._found, self.mechanical = found, mechanical
@@ -51,11 +51,11 @@ class RecognisedSolution(Solution):
         return self._moving(self.t, self.mechanical.y)
 
     def _moving(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The same in given states of the mechanism, (n, nt)."""
+        """The same for given states of the mechanism, (n, nt)."""
         n = self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
-            if lam.shape[1] < self._found.system.n_lambda:  # where constraints depend on each other
+            if lam.shape[1] < self._found.system.n_lambda:  # if constraints are linearly dependent
                 lam = augmented(assembly, t, state)[1].T
         q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
         return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
@@ -84,14 +84,14 @@ class RecognisedSolution(Solution):
         return self._slopes(self.t, self._motion)
 
     def slope(self, i: int) -> np.ndarray:
-        """The derivatives at output point i that the equations contain; zero for multipliers."""
+        """The derivatives at output point i that occur in the equations; zero for multipliers."""
         _, v, _, a, rate, lam = (part[:, i] for part in self._motion)
         return self._found.unknowns(v, a, rate, np.zeros_like(lam))
 
     def sampled(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Times spread over the run, at most so many, with the unknowns and the derivatives that the equations contain.
+        """At most `count` times spread over the run, with the unknowns and the derivatives that occur in the equations.
 
-        From dense output half of them are evenly spaced, the others are as close as the steps.
+        With dense output half of them are evenly spaced, the others follow the steps.
         """
         if self.dense is None:
             places = np.unique(np.linspace(0, self.t.size - 1, min(count, self.t.size)).astype(int))
@@ -110,9 +110,9 @@ class RecognisedSolution(Solution):
         return self._found.is_balanced(times, y)
 
     def passes_a_pole(self, times: np.ndarray, y: np.ndarray) -> bool:
-        """Whether multipliers go through infinity between two of these points, since the forces they belong to vanish.
+        """Whether multipliers pass through infinity between two of these points, because their forces vanish.
 
-        Forces are K^T S lam, and det S then changes its sign.
+        Forces are K^T S lam, and det S changes sign there.
         """
         if self._found.shares is not None:
             return False
@@ -121,19 +121,19 @@ class RecognisedSolution(Solution):
 
     @cached_property
     def message(self) -> str:  # type: ignore[override]
-        """How it ended, in words, and what was found in the equations."""
+        """The message of the run, and the mechanism found in the equations."""
         return f"{self.mechanical.message} The equations are those of {self._found.words}, and were solved as such."
 
     @cached_property
     def drift(self) -> dict[str, float]:  # type: ignore[override]
-        """Largest residuals of the constraints as a mechanism has them; ``"constraint"``, the largest of all."""
+        """Largest residuals of the mechanism's constraints; ``"constraint"`` is the largest of all."""
         drift = self.mechanical.drift
         largest = max((value for level, value in drift.items() if level in ("position", "velocity")), default=0.0)
         return {"constraint": largest, **drift}
 
     @cached_property
     def events(self) -> EventTable:
-        """What fired, when, with the unknowns there."""
+        """The events, with their times and the unknowns there."""
         n = self._found.system.n_q
         told = []
         for event in self.mechanical.events:
@@ -159,7 +159,7 @@ class RecognisedSolution(Solution):
         return result[:, 0].copy() if times.ndim == 0 else result
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """Variables, derivatives, and what the mechanism has beside them: drift."""
+        """Variables, derivatives, and additional quantities of the mechanism: drift."""
         found = super().quantities(t)
         return found if t is not None else [*found, *self.mechanical.drift_quantities()]
 
@@ -176,7 +176,7 @@ class RecognisedSolution(Solution):
         return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything computed, and what evaluates the mechanism: unlike the user's functions it can be stored."""
+        """Everything computed, and the evaluation of the mechanism, which unlike the user's functions can be stored."""
         for name in _LAZY:
             getattr(self, name)
         evaluator = self.mechanical.evaluator
@@ -193,7 +193,7 @@ def _column(i: int, *arrays: np.ndarray) -> list[np.ndarray]:
     return [np.ascontiguousarray(array[:, i]) for array in arrays]
 
 
-# --- What a file holds of a solution that was computed as that of a mechanism ----------------------------------------
+# --- Contents of a file for the solution of a recognised mechanism ---------------------------------------------------
 
 
 _FIELDS = {name: kind for name, kind in COMMON.items() if name != "dense"} | {
@@ -213,9 +213,9 @@ def _taken(solution: RecognisedSolution) -> dict[str, Any]:
 def _wrong(given: dict[str, Any]) -> str | None:
     stored, n = given["stored"], len(given["names"])
     if (stored is None) != (given["mechanical"].dense is None):
-        return "has dense output in part only"
+        return "has only partial dense output"
     if stored is not None and stored.sizes.tolist() != [n, n]:
-        return "has dense output of other sizes"
+        return "has dense output of different sizes"
     return wrong_sizes(given | {"dense": None})
 
 

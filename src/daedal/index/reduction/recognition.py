@@ -1,4 +1,4 @@
-r"""Mechanisms inside equations that were stated as F(t, x, x') = 0."""
+r"""Recognition of mechanisms in equations given as F(t, x, x') = 0."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.tracing.parameters import NAME
 
-_SAME = 1e-9  # relative size of what vanishes but for round-off
+_SAME = 1e-9  # relative size of values that vanish up to round-off
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """The same motion without the velocity constraints that are derivatives; None if its form is another one."""
+    """The same motion without the velocity constraints that are derivatives; None if it has a different form."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -46,14 +46,14 @@ def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
 
 
 def _with_constant(motion: MechanismGraph, nodes: list[int]) -> list[Row]:
-    """The coefficients of velocities, and what is left without them."""
+    """The coefficients of velocities, and the remaining terms."""
     rest = motion.without(nodes, ("v",))
     rows = motion.by(nodes, ("v",))
     return [{**row, motion.sizes["q"]: node} for row, node in zip(rows, rest, strict=True)]
 
 
 def _slope_factors(motion: MechanismGraph) -> np.ndarray:
-    """The numbers by which q' is multiplied in the kinematic equations."""
+    """The factors of q' in the kinematic equations."""
     equations, roles = motion.equations, motion.roles
     found = []
     for row, j in zip(roles.kinematic, roles.positions, strict=True):
@@ -63,7 +63,7 @@ def _slope_factors(motion: MechanismGraph) -> np.ndarray:
 
 
 def _is_regular(gradients: np.ndarray, forces: np.ndarray) -> bool:
-    """Whether G E is regular at all points, whatever the sizes of the rows of G and of the columns of E."""
+    """Whether G E is regular at all points, for any sizes of the rows of G and the columns of E."""
     size = np.linalg.norm(forces, axis=1, keepdims=True)
     if not np.all(size > 0.0):
         return False
@@ -80,25 +80,25 @@ def _span_the_same(first: np.ndarray, second: np.ndarray) -> bool:
     return True
 
 
-# --- Mechanisms inside equations that were stated as F(t, x, x') = 0 -------------------------------------------------
+# --- Recognition of mechanisms ----------------------------------------------------------------------------------------
 
-# What is looked for are Lagrange's equations of the first kind, in any order and with any multiples of their rows,
+# The recognised form is Lagrange's equations of the first kind, in any order and with any scaling of rows,
 #
 # .. math::
 #
 #     \dot q = v, \qquad M(t, q)\, \dot v = f(t, q, v, r) - B(t, q)\, \lambda, \qquad \dot r = f_d(t, q, v, r), \qquad
 #     0 = g(t, q) \quad\text{or}\quad 0 = \hat G(t, q)\, v + \hat g(t, q),
 #
-# with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then are other ones than those of a
+# with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then differ from those of a
 # :class:`MechanicalSystem`, but the motion is the same. Structure is decided on the graph of the equations, symmetry
-# and B at points in general position; what switches could be something else elsewhere, and matrices with switches are
-# left alone. Everything else is no mechanism.
+# and B at points in general position; switched functions could differ elsewhere, so that matrices with switches are not
+# recognised. All other equations are not treated as mechanisms.
 
-_MOST_COORDINATES = 500  # of a mechanism whose functions become machine code
+_MOST_COORDINATES = 500  # of a mechanism whose functions are compiled
 
 
 def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | None:
-    """The mechanism that equations describe; None if they are not exactly those of one with constraints.
+    """The mechanism described by the equations; None if they are not exactly those of one with constraints.
 
     Examples
     --------
@@ -131,22 +131,22 @@ def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | Non
 
 @dataclass(frozen=True, eq=False)
 class RecognisedMechanism:
-    """A mechanism and where its variables stand among the unknowns of the problem that it was found in.
+    """A mechanism and the positions of its variables among the unknowns of the original problem.
 
     Attributes
     ----------
     system : MechanicalSystem
         With functions on the graph.
     roles : Roles
-        Which unknown is what.
+        The roles of the unknowns.
     constraint_rows : tuple of int
-        The equations of the problem that are the constraints.
+        The equations of the problem that are constraints.
     balance : Balance
-        The multiples of the rows, and the matrix by which the multipliers of `system` give those of the problem.
+        The row factors, and the matrix that maps the multipliers of `system` to those of the problem.
     accelerations, rates : GraphFunction
-        Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right side.
+        Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right-hand side.
     is_plain : bool
-        Whether it holds for all parameters; not if rows are multiplied by numbers that depend on them, say.
+        Whether it holds for all parameters; false, for example, if row factors depend on them.
     """
 
     system: MechanicalSystem
@@ -160,12 +160,12 @@ class RecognisedMechanism:
 
     @property
     def shares(self) -> np.ndarray | None:
-        """The matrix by which the multipliers of `system` give those of the problem; None if it varies."""
+        """The matrix that maps the multipliers of `system` to those of the problem; None if it varies."""
         return self.balance.shares
 
     @property
     def words(self) -> str:
-        """What was found."""
+        """A description of the mechanism."""
         system = self.system
         shown = ", ".join(system.label(i) for i in range(min(system.n_q, 8))) + ", ..." * (system.n_q > 8)
         found = [f"{system.n_q} coordinate{'s' * (system.n_q != 1)} ({shown})"]
@@ -175,7 +175,7 @@ class RecognisedMechanism:
         return f"a mechanism with {', '.join(found[:-1])} and {found[-1]}"
 
     def with_params(self, numbers: np.ndarray | None) -> RecognisedMechanism:
-        """The same with other numbers for the parameters, if it is plain."""
+        """The same with other parameter values, if it is plain."""
         return replace(self, system=self.system.with_params(numbers))
 
     def initial(self, values: Any) -> tuple[np.ndarray, ...]:
@@ -193,11 +193,11 @@ class RecognisedMechanism:
         return x
 
     def at(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The unknowns of the problem and their derivatives in one state of the mechanism."""
+        """The unknowns of the problem and their derivatives at one state of the mechanism."""
         matrix, right = self._system(t, q, v, r)
         try:
             solution = np.linalg.solve(matrix, right)
-        except np.linalg.LinAlgError:  # a singular position: the run says so
+        except np.linalg.LinAlgError:  # a singular configuration: reported by the run
             solution = np.full(right.size, np.nan)
         a, lam = np.split(solution, [q.size])
         last = () if self.system.params is None else (self.system.params,)
@@ -212,14 +212,14 @@ class RecognisedMechanism:
         return np.linalg.lstsq(matrix[:n, n:], right[:n] - matrix[:n, :n] @ a, rcond=None)[0]
 
     def is_balanced(self, times: np.ndarray, y: np.ndarray) -> bool:
-        """Whether A and B have the form of mechanics, with the same multiples of rows, at points of the problem too."""
+        """Whether A and B have the form of mechanics, with the same row factors, at points of the problem too."""
         n = self.system.n_q
         matrices = np.array([self._matrix_at(t, y[:, k]) for k, t in enumerate(times.tolist())])
         found = find_balance(matrices[:, :n, :n], matrices[:, :n, n:], matrices[:, n:, :n])
         return found is not None and found.agrees_with(self.balance)
 
     def orientation(self, t: float, values: np.ndarray) -> float:
-        """The sign of det S at a point of the problem, that of det(K d B) = det(K K^T) det S."""
+        """The sign of det S at a point of the problem, which is that of det(K d B) = det(K K^T) det S."""
         n, matrix = self.system.n_q, self._matrix_at(t, values)
         forces = self.balance.factors[:, None] * matrix[self.balance.order, n:]
         return float(np.linalg.slogdet(matrix[n:, :n] @ forces)[0])
@@ -230,7 +230,7 @@ class RecognisedMechanism:
         return self._system(t, q, v, r[0] if r else np.empty(0))[0]
 
     def multiplier_rates(self, t, q, v, r, a, rate, lam) -> np.ndarray:
-        """The derivatives of the problem's multipliers: dynamics and hidden constraints, differentiated once more."""
+        """The derivatives of the problem's multipliers, from differentiated dynamics and hidden constraints."""
         states = (r, rate) if self.system.n_r else ()
         last = () if self.system.params is None else (self.system.params,)
         matrix, right = _split(self.rates(t, q, v, a, lam, *states, *last), q.size + lam.size)
@@ -246,7 +246,7 @@ class RecognisedMechanism:
 
 
 def _split(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix and right side."""
+    """Matrix and right-hand side."""
     return values[:-size].reshape(size, size), values[-size:]
 
 
@@ -255,16 +255,16 @@ def _counted(count: int, what: str) -> str:
 
 
 def is_silent(equations: SystemEquations) -> bool:
-    """Whether the functions raise no exceptions of their own: machine code of their parts would not.
+    """Whether the functions raise no exceptions: machine code of their parts would not raise them.
 
-    What Python's floats and its math raise does not count where NumPy's infinity or NaN would make the result infinite
-    or NaN too, since steps end there anyway: 1 / x does not, exp(-1 / x) does.
+    Exceptions of Python floats and the math module do not count where NumPy's infinity or NaN would make the result
+    infinite or NaN too, since steps end there anyway: 1 / x is silent, exp(-1 / x) is not.
     """
     return all(_is_seen(equations.graph, trace.nodes, trace.raises) for trace in equations.traces)
 
 
 def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
-    """Whether results are infinite or NaN wherever a condition holds under which Python raises."""
+    """Whether results are infinite or NaN whenever a condition for an exception in Python holds."""
     values = _hazards(graph, condition)
     if not values:
         return values is not None
@@ -281,11 +281,11 @@ def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
 
 
 _SPREADS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "cbrt", "sin", "cos", "tan"}
-"""Operations without a finite result where an operand, the numerator of a quotient, is infinite or NaN."""
+"""Operations without a finite result if an operand (for a quotient, the numerator) is infinite or NaN."""
 
 
 def _hazards(graph: Graph, condition: int) -> set[int] | None:
-    """The values of which one is infinite or NaN where the condition holds; None if it is of another kind."""
+    """The values of which one is infinite or NaN if the condition holds; None if it is of another kind."""
     if condition == graph.false:
         return set()
     operation, operands = graph.operations[condition], graph.operands[condition]
@@ -300,7 +300,7 @@ def _hazards(graph: Graph, condition: int) -> set[int] | None:
 
 
 def _recognised(motion: MechanismGraph, balance: Balance) -> RecognisedMechanism:
-    """The mechanism with the balanced rows."""
+    """The mechanism with the scaled rows."""
     equations, roles, graph = motion.equations, motion.roles, motion.graph
     numbers = equations.params
     params = None if numbers is None else (NAME, numbers.size)
@@ -340,7 +340,7 @@ def _recognised(motion: MechanismGraph, balance: Balance) -> RecognisedMechanism
 
 
 def _holds_for_all_parameters(motion: MechanismGraph, balance: Balance) -> bool:
-    """Whether the rows are balanced in the same way with other parameters."""
+    """Whether the rows are scaled in the same way with other parameters."""
     if motion.equations.params is None:
         return True
     matrices = motion.matrices(vary=True)

@@ -22,36 +22,37 @@ _KINDS = (
     StrangenessFreeProblem,
 )
 REDUCTIONS: dict[str, type[ReducedProblem]] = dict(zip(WAYS, _KINDS, strict=True))
-"""What each way makes of a problem."""
+"""The reduced problem class of each method."""
 
 
 def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     """A problem of any index as one of index 1 or 2 with the same solutions.
 
-    :func:`daedal.solve` does it by itself where it is needed, and takes the names of the ways as `formulation`; this is
-    for looking at what it does. The guide on index reduction compares the ways.
+    :func:`daedal.solve` applies it automatically if needed, and accepts the names below as `formulation`; use this
+    function to inspect the reduced problem. The guide on index reduction compares the methods.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE or SecondOrderDAE
-        Its functions must be such that Daedal can trace them.
+        Its functions must be traceable.
     by : str
-        The way:
+        The method:
 
         * "dummy_derivatives", also "auto": all equations and their derivatives, some unknowns integrated, the others
           determined by the equations.
         * "coordinate_partitioning": the same with combinations of the unknowns integrated, coordinates in the tangent
           space of the constraints.
-        * "minimal_extension": the same in fewer unknowns; methods begin anew where the selection is exchanged.
-        * "stabilised": constraints kept by further multipliers as by Gear, Gupta and Leimkuhler; index 2.
-        * "projection": the highest derivatives of the equations integrated, every step projected onto all constraints.
-        * "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
-          whose structure misleads; it needs the most unknowns.
+        "minimal_extension": the same in fewer unknowns; methods restart when the selection changes.
+        "stabilised": constraints enforced by additional multipliers as by Gear, Gupta and Leimkuhler; index 2.
+        "projection": the highest derivatives of the equations are integrated, and every step is projected onto all
+          constraints.
+        "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
+          with misleading structure; it needs the most unknowns.
 
     Returns
     -------
     ReducedProblem
-        With ``problem``, the reduced problem, and ``words``, what was done.
+        With ``problem``, the reduced problem, and ``words``, a description of the reduction.
 
     Examples
     --------
@@ -70,14 +71,14 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
 
 
 def analysed(problem: Any) -> tuple[SystemEquations, StructuralSignature]:
-    """The equations of a problem on a graph and their signature; refused where they cannot be traced."""
-    refusal = "the index is found and reduced by differentiating the equations, and a function"
+    """The equations of a problem on a graph and their signature; an error if they cannot be traced."""
+    refusal = "the index is determined and reduced by differentiating the equations, and a function"
     equations = required_equations(problem, refusal)
     return equations, StructuralSignature.of(equations)
 
 
 def named_reduction(by: Any) -> type[ReducedProblem]:
-    """The way with this name."""
+    """The method with this name."""
     if by == "auto":
         return ReducedProblem
     if not isinstance(by, str) or by not in REDUCTIONS:

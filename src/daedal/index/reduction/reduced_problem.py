@@ -1,4 +1,4 @@
-"""A problem of any index as one of index 1 in more unknowns, with the way there and back."""
+"""A problem of any index as an index-1 problem in more unknowns, with conversions in both directions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from daedal.symbolic.tracing.parameters import NAME
 
 
 class Sheet:
-    """The graph of one problem F(t, y, y') = 0 in unknowns that are those of a prolongation, or derivatives of such.
+    """Builder of one problem F(t, y, y') = 0 whose unknowns are those of a prolongation, or derivatives of them.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Sheet:
     place : dict
         {column of u: position in y}.
     slopes : dict
-        {column of u: column of which it is the derivative}, for those that stand in y' alone.
+        {column of u: column of its antiderivative}, for columns that occur only in y'.
     count : int
-        Parameters of the original problem; data come behind them.
+        Number of parameters of the original problem; data follow them.
     """
 
     def __init__(self, prolongation: Prolongation, place: dict[int, int], slopes: dict[int, int], count: int):
@@ -52,7 +52,7 @@ class Sheet:
         return self.graph.argument("y", k)
 
     def further(self) -> int:
-        """The node of the next unknown of the problem that is none of u; they stand behind the others."""
+        """The node of the next unknown of the problem that is not in u; these follow the others."""
         self._further += 1
         return self.y(self._further - 1)
 
@@ -65,79 +65,79 @@ class Sheet:
         return self.graph.subtract(self.rate(low), self.nodes[high])
 
     def data(self, count: int) -> list[int]:
-        """Numbers that are given when a point is known."""
+        """Placeholders for data assigned once a point is known."""
         self._count += count
         return [self.graph.argument(NAME, k) for k in range(self._count - count, self._count)]
 
     def combination(self, terms: Sequence[int], factors: Sequence[int] | None = None) -> int:
-        """The sum of terms, each times a factor: by default data."""
+        """The sum of terms times factors, which are data by default."""
         total = self.graph.zero
         for factor, term in zip(self.data(len(terms)) if factors is None else factors, terms, strict=True):
             total = self.graph.add(total, self.graph.multiply(factor, term))
         return total
 
     def written(self, nodes: Sequence[int], others: dict[int, int] | None = None) -> list[int]:
-        """Nodes of the equations of the original problem, in the unknowns of this one; `others` stand for some u."""
+        """Nodes of the original equations, in the unknowns of this problem; `others` replace some of u."""
         known = arguments(self._prolongation, self.graph, self.nodes | (others or {}), nodes)
         return inlined(self._prolongation.equations.graph, list(nodes), self.graph, known)
 
     def problem(self, residual: list[int], names: list[str], numbers: np.ndarray) -> ImplicitDAE:
-        """The problem, its data not yet given."""
+        """The problem, with its data still unset."""
         n, count = len(names), self._count
         function = GraphFunction("residual", self.graph, residual, {"y": n, "yp": n}, (NAME, count) if count else None)
         values = np.concatenate([numbers, np.zeros(count - numbers.size)])
         return ImplicitDAE(function, n, params=values if count else None, names=names)
 
 
-# --- A problem of any index as one of index 1 in more unknowns, with the way there and back --------------------------
+# --- The reduced problem ---------------------------------------------------------------------------------------------
 
 
 _MOST_NAMED = 12
 
 
 class ReducedProblem:
-    r"""All equations of a problem and as many of their derivatives as its structure asks for, in index 1.
+    r"""All equations of a problem and as many of their derivatives as its structure requires, with index 1.
 
-    The unknowns :math:`u` are those of the problem and derivatives of them, taken as independent. Beside the equations
-    :math:`f_i^{(r)} = 0`, hidden ones included, stand
+    The unknowns :math:`u` are those of the problem and derivatives of them, treated as independent. In addition to the
+    equations :math:`f_i^{(r)} = 0`, including hidden ones, it contains
 
     .. math::
 
         S\,(u' - \dot u) = 0,
 
-    where :math:`\dot u` are the unknowns that are the derivatives of others, and the rows of S select as many of them
-    as there are degrees of freedom. For unit vectors these are dummy derivatives (S. E. Mattsson and G. Soederlind,
-    Index reduction in differential-algebraic equations using dummy derivatives, SIAM J. Sci. Comput. 14, 1993,
-    677-692): all others are not integrated, but follow from the equations. S is data: another selection is the
-    same problem with other parameters.
+    where :math:`\dot u` are the unknowns that represent the derivatives of others, and the rows of S select as many of
+    them as there are degrees of freedom. For unit vectors these are dummy derivatives (S. E. Mattsson and G.
+    Soederlind, Index reduction in differential-algebraic equations using dummy derivatives, SIAM J. Sci. Comput. 14,
+    1993, 677-692): all others are not integrated, but follow from the equations. S is data: another selection is the
+    same problem with different parameters.
 
-    It is made by :func:`daedal.reduce_index`.
+    Created by :func:`daedal.reduce_index`.
 
     Attributes
     ----------
     original : ImplicitDAE, SemiExplicitDAE or SecondOrderDAE
-        What was reduced.
+        The original problem.
     problem : ImplicitDAE
-        The problem of index 1. Its first unknowns are those of `original`; its functions are graphs, of which tracing
-        makes machine code with exact derivatives.
+        The index-1 problem. Its first unknowns are those of `original`; its functions are graphs, which tracing
+        compiles with exact derivatives.
     constraints : Constraints
-        All equations f(t, u) = 0 with their Jacobian, for bringing points back to them.
+        All equations f(t, u) = 0 with their Jacobian, for projecting points onto them.
     signature : Signature
         Pryce's offsets, the structural index and the number of degrees of freedom.
     words : list of str
-        What was done, in words.
+        A description of the reduction.
 
     Examples
     --------
     >>> import daedal, numpy as np
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
     >>> reduced = daedal.reduce_index(problem)
-    >>> isinstance(reduced, daedal.ReducedProblem), reduced.index, reduced.problem.n
+    >>> isinstance(reduced, daedal.formulations.ReducedProblem), reduced.index, reduced.problem.n
     (True, 2, 2)
     """
 
     by = "dummy derivatives"
-    unknowns_stay = True  # where another selection is taken
+    unknowns_stay = True  # when the selection changes
     result_index = 1  # of `problem`
     choice = staticmethod(unit_vectors)  # of the rows S of a block
 
@@ -166,10 +166,10 @@ class ReducedProblem:
         self._chosen: list[np.ndarray] | None = None
         self.problem = self._made([prolongation.names[column] for column in inside] + [name for name, _ in further])
 
-    # --- what a way is made of ----------------------------------------------------------------------------------------
+    # --- definition of the reduction ----------------------------------------------------------------------------------
 
     def _slopes_taken(self) -> dict[int, int]:
-        """Unknowns u that are y' of another one, {high: low}: the highest derivatives of what nothing ties down."""
+        """Unknowns u that represent y' of another, {high: low}: the highest derivatives of unconstrained unknowns."""
         return {
             block.targets[0]: block.columns[0]
             for block in self.blocks
@@ -177,24 +177,24 @@ class ReducedProblem:
         }
 
     def _is_new(self, column: int) -> bool:
-        """Whether it is a highest derivative that the original problem has no unknown for."""
+        """Whether it is a highest derivative that is not an unknown of the original problem."""
         return column >= self.n and bool(self.is_highest[column])
 
     def _without(self) -> Collection[int]:
-        """Unknowns u that are none of `problem`."""
+        """Unknowns u that do not occur in `problem`."""
         return self._slope_of
 
     def _further_unknowns(self) -> list[tuple[str, int]]:
-        """Names of the unknowns of `problem` that are none of u, with those of u that are as large as they are."""
+        """Names of the unknowns of `problem` that are not in u, with those of u that have the same size."""
         return []
 
     def _untested(self) -> np.ndarray:
-        """Which unknowns of `problem` the error test leaves out: new ones whose derivative does not occur."""
+        """Unknowns of `problem` excluded from the error test: new ones whose derivative does not occur."""
         return self.is_highest[self._like] & (np.arange(self._like.size) >= self.n)
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` among those given and their derivatives: equation i, differentiated r times."""
+        """Equations of `problem` that are given equations or their derivatives: equation i, differentiated r times."""
         return self.prolongation.kept
 
     def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
@@ -210,7 +210,7 @@ class ReducedProblem:
         return f"({self.prolongation.names[low]})' = {self.prolongation.names[high]}"
 
     def _made(self, names: list[str]) -> ImplicitDAE:
-        """The problem, and which equation is which in `equation_words`."""
+        """The problem, and a description of each equation in `equation_words`."""
         sheet = Sheet(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
         self._write_unknowns(sheet)
         residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
@@ -220,7 +220,7 @@ class ReducedProblem:
         return sheet.problem([*residual, *(node for node, _ in relations)], names, self.constraints.numbers)
 
     def _write_unknowns(self, sheet: Sheet) -> None:
-        """Write what stands for unknowns u that are neither unknowns of `problem` nor their derivatives."""
+        """Write expressions for unknowns u that are neither unknowns of `problem` nor their derivatives."""
 
     @classmethod
     def checked(
@@ -230,15 +230,16 @@ class ReducedProblem:
         signature: StructuralSignature,
         leading: list[Derivative] | None = None,
     ) -> ReducedProblem:
-        """The problem reduced; refused where the signature method fails, its Jacobian singular everywhere."""
+        """The reduced problem; an error if the signature method fails because its Jacobian is singular everywhere."""
         generic = SystemJacobian(equations, signature).generic
         if generic.verdict == "singular":
             raise InvalidProblemError(
-                f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
-                "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not "
-                f"determine {unknowns_named(generic.unknowns, equations.names)}. Remedy: take the way "
-                "'strangeness_free', or replace one of these equations by a combination of them from which the "
-                "highest derivatives drop out."
+                "the index cannot be determined from the structure of the equations: "
+                f"{equations_named(generic.equations)} (counted from 0), differentiated as often as the orders of "
+                "their derivatives suggest, do not determine "
+                f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: use the method 'strangeness_free', "
+                "or replace one of these equations by a combination of them in which the highest derivatives "
+                "cancel."
             )
         return cls(original, equations, signature, leading)
 
@@ -249,7 +250,7 @@ class ReducedProblem:
 
     @cached_property
     def words(self) -> list[str]:
-        """What was found and done, in sentences."""
+        """A description of the reduction, in sentences."""
         groups: dict[int, list[int]] = {}
         for i, c in self.prolongation.differentiated:
             groups.setdefault(c, []).append(i)
@@ -271,20 +272,21 @@ class ReducedProblem:
 
     @cached_property
     def tied(self) -> list[Block]:
-        """The blocks in which there is something to select."""
+        """The blocks that require a selection."""
         return [block for block in self.blocks if block.rows and block.free]
 
     @cached_property
     def block_code(self) -> MachineFunction:
-        """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
+        """Machine code for the matrices of these blocks, row by row, as functions of t and the unknowns of
+        `problem`."""
         return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
 
     def block_values(self, number: int) -> slice:
-        """Where the matrix of one of these blocks stands in the memory of the code."""
+        """The address of one of these matrices in the memory of the code."""
         return self.block_code.slices[str(number)]
 
     def places(self, columns: Sequence[int]) -> np.ndarray:
-        """Where columns of u stand among the unknowns of `problem`."""
+        """The positions of columns of u among the unknowns of `problem`."""
         return np.array([self._place[column] for column in columns], dtype=np.int64)
 
     @cached_property
@@ -292,28 +294,28 @@ class ReducedProblem:
         return BlockMatrices(self.prolongation, self.constraints.numbers.size)
 
     def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
-        """For each block what its equations say of the changes of its derivatives, row by row."""
+        """For each block the matrix of its equations with respect to its derivatives, row by row."""
         return self._block_matrices.values(t, u, self.constraints.numbers)
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
-        """The same problem with the selection that suits a point best; `scale` are the sizes of u.
+        """The same problem with the best selection for a point; `scale` are the sizes of u.
 
-        Raises :class:`daedal.index.reduction.selection.SingularBlock` where there is none.
+        Raises :class:`daedal.index.reduction.selection.SingularBlock` if there is none.
         """
         return self._with(choose(self.blocks, self.matrices(t, u), scale, self.choice))
 
     def inside(self, values: np.ndarray) -> np.ndarray:
-        """Sizes, tolerances or the like of the unknowns of `problem`, from those of u."""
+        """Convert sizes or tolerances of u to those of the unknowns of `problem`."""
         return values[..., self._like]
 
     def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Sizes of u, not smaller than those that were found for the unknowns of `problem`."""
+        """Sizes of u that are at least those found for the unknowns of `problem`."""
         result = sizes.copy()
         result[self._inside] = np.maximum(sizes[self._inside], found[: self._inside.size])
         return result
 
     def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
-        """The same for the original problem with other parameters, whose numbers these are."""
+        """The same for the original problem with the given parameter values."""
         other = copy(self)
         other.original, other.constraints = original, self.constraints.with_numbers(numbers)
         return other
@@ -328,11 +330,11 @@ class ReducedProblem:
         return other
 
     def _data(self) -> list[np.ndarray]:
-        """The numbers in `problem` that say what is selected, in the order of `_made`."""
+        """The data in `problem` that define the selection, in the order of `_made`."""
         return [rows.ravel() for block, rows in zip(self.blocks, self.chosen, strict=True) if block.rows]
 
     def selects_like(self, other: ReducedProblem) -> bool:
-        """Whether the selection is the same as that of another one."""
+        """Whether the selection equals that of another problem."""
         if self._chosen is None or other._chosen is None:
             return False
         return all(np.array_equal(a, b) for a, b in zip(self._chosen, other._chosen, strict=True))
@@ -340,11 +342,11 @@ class ReducedProblem:
     @property
     def chosen(self) -> list[np.ndarray]:
         """For each block the rows S of the selection."""
-        assert self._chosen is not None, "nothing is selected yet"
+        assert self._chosen is not None, "no selection has been made yet"
         return self._chosen
 
     def amplification(self, t: float, u: np.ndarray, scale: np.ndarray) -> float:
-        """How much dependent derivatives change with those that are integrated, in units of `scale`."""
+        """The change of dependent derivatives with the integrated ones, in units of `scale`."""
         return amplification(self.blocks, self.matrices(t, u), self.chosen, scale)
 
     @cached_property
@@ -352,16 +354,22 @@ class ReducedProblem:
         n = self.prolongation.n
         return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
+    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows S of all blocks on u, in the order of the columns, and the same rows on the derivatives."""
+        fixed, following = (m.toarray() if hasattr(m, "toarray") else m for m in self._fixed)
+        order = np.argsort(np.argmax(np.abs(fixed), axis=1), kind="stable")
+        return fixed[order], following[order]
+
     def watch(self) -> Any:
-        """What is called after every accepted step of a run, with memory of its own; None if nothing is."""
+        """The hook called after every accepted step of a run, with its own memory; None if there is none."""
         from daedal.index.reduction.watch import PivotWatch
 
         return PivotWatch(self) if self.tied else None
 
-    # --- there and back -----------------------------------------------------------------------------------------------
+    # --- conversions --------------------------------------------------------------------------------------------------
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
+        """u at points given by the unknowns of `problem` and their derivatives, one point per row."""
         u = np.empty((y.shape[0], self.prolongation.n))
         u[:, self._inside] = y[:, : self._inside.size]
         u[:, self._slopes] = yp[:, self._of_slopes]
@@ -369,21 +377,21 @@ class ReducedProblem:
 
     @cached_property
     def slope_columns(self) -> np.ndarray:
-        """Which of u are y' of the original problem; -1 for those that do not occur."""
+        """Columns of u that are y' of the original problem; -1 if they do not occur."""
         column = self.prolongation.column
         return np.array([column.get((j, k + 1), -1) for j, k in self.prolongation.leading], dtype=np.int64)
 
     def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """u as far as y and y' of the original problem tell it, 0 beyond."""
+        """u as far as it follows from y and y' of the original problem, otherwise 0."""
         u, occurs = np.zeros(self.prolongation.n), self.slope_columns >= 0
         u[self.slope_columns[occurs]] = yp[occurs]
         u[: self.n] = y
         return u
 
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
-        """Points on all equations with what is integrated as it is, their slopes u', and which were found.
+        """Points on all equations with integrated values fixed, their slopes u', and whether each was found.
 
-        `scale` are the sizes of u, by which round-off is judged.
+        `scale` are the sizes of u, used to judge round-off.
         """
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
@@ -396,16 +404,16 @@ class ReducedProblem:
         return equations
 
     def regularity(self, t: float, u: np.ndarray) -> Regularity | None:
-        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns that make it so.
+        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns concerned.
 
-        None where that says nothing about the run.
+        None if this is irrelevant to the run.
         """
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of the equations that were differentiated, and of their derivatives below the highest.
+        """The largest residual of the differentiated equations, and of their derivatives below the highest.
 
-        Of the latter those count that contain no derivative beyond the first, as :meth:`around` leaves them.
+        Only derivatives without unknowns beyond the first derivative count, as :meth:`around` provides them.
         """
         f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
         beyond = self.constraints.containing(self._beyond_first)
@@ -427,11 +435,11 @@ class ReducedProblem:
         return self._own(point[0]), self._own(slope[0])
 
     def _own(self, u: np.ndarray) -> np.ndarray:
-        """The values of the unknowns of `problem` where u has these values."""
+        """The values of the unknowns of `problem` for given u."""
         return u[self._like]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
-        """x, x', ... in rows, as far as u has them; NaN where it does not."""
+        """x, x', ... in rows, as far as contained in u; otherwise NaN."""
         found = np.full((max(self.prolongation.d) + 1, self.equations.n), np.nan)
         for (j, k), column in self.prolongation.column.items():
             found[k, j] = u[column]
@@ -445,7 +453,7 @@ class ReducedProblem:
         return u
 
     def tolerance(self, given: np.ndarray) -> np.ndarray:
-        """rtol or atol of u: derivatives have that of the unknown that they belong to."""
+        """rtol or atol of u: derivatives have that of their unknown."""
         values, of = np.empty(self.prolongation.n), dict(zip(self.prolongation.leading, given, strict=True))
         for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
             values[column] = of[max(place for place in of if place[0] == j and place[1] <= k)]

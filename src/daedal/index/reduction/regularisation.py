@@ -1,4 +1,4 @@
-"""Regularisation: a small parameter makes the index smaller, and the solution another one by as much.
+"""Regularisation: a small parameter lowers the index and perturbs the solution correspondingly.
 
 Brenan, Campbell, Petzold, section 3.3; D. Cobb, On the solution of linear differential equations with singular
 coefficients, J. Differential Equations 46 (1982), pp. 310-323.
@@ -19,35 +19,36 @@ _WAYS = ("pencil", "penalty")
 
 
 def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) -> Any:
-    r"""A problem with a small parameter in it, of lower index, whose solution differs by :math:`O(\varepsilon)`.
+    r"""Introduce a small parameter that lowers the index and changes the solution by :math:`O(\varepsilon)`.
 
     .. math::
 
         \text{"pencil":}\quad & F(t,\ y + \varepsilon y',\ y') = 0 \\
         \text{"penalty":}\quad & y' = f(t, y, z), \qquad \pm\varepsilon z = g(t, y, z)
 
-    The first is Cobb's: of :math:`A y' + B y = f` it makes :math:`(A + \varepsilon B) y' + B y = f`, an ordinary
-    differential equation if the pencil is regular, which for constant coefficients tends to the solution of the DAE of
-    any index, behind a layer of width :math:`\varepsilon`. The second makes index 2 index 1; the constraint is violated
-    by :math:`\varepsilon z`.
+    The first is Cobb's: it turns :math:`A y' + B y = f` into :math:`(A + \varepsilon B) y' + B y = f`, an ordinary
+    differential equation if the pencil is regular, whose solution for constant coefficients tends to that of the DAE of
+    any index, after a layer of width :math:`\varepsilon`. The second turns index 2 into index 1; the constraint is
+    violated by :math:`\varepsilon z`.
 
     Parameters
     ----------
     problem : ImplicitDAE or SemiExplicitDAE
-        The problem; "penalty" is for semi-explicit ones. Mechanisms have formulations of this kind:
-        :class:`daedal.Loetstedt`, :class:`daedal.Knorrenschild`, :class:`daedal.Hanke`.
+        The problem; "penalty" requires a semi-explicit one. Mechanisms have similar formulations:
+        :class:`daedal.formulations.Loetstedt`, :class:`daedal.formulations.Knorrenschild`,
+        :class:`daedal.formulations.Hanke`.
     epsilon : float
         The small parameter, a time for "pencil".
     by : {"pencil", "penalty"}
-        The way.
+        The form of the regularisation.
     sign : {1, -1}
-        For "penalty": 1 if :math:`g_y f_z` is negative definite, -1 if it is positive definite. With the wrong one
+        For "penalty": 1 if :math:`g_y f_z` is negative definite, -1 if it is positive definite. With the wrong sign
         errors grow like :math:`e^{t/\varepsilon}`.
 
     Returns
     -------
     ImplicitDAE or SemiExplicitDAE
-        To be solved like any other. Where :func:`daedal.reduce_index` works, it is the better choice: it is exact.
+        To be solved like any other. If :func:`daedal.reduce_index` works, prefer it: it is exact.
 
     Examples
     --------
@@ -57,7 +58,7 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     >>> import daedal
     >>> chain = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] - y[2], y[0] - np.sin(t)], 3)
     >>> for epsilon in (1e-2, 1e-3):
-    ...     near = daedal.regularise(chain, epsilon)
+    ...     near = daedal.formulations.regularise(chain, epsilon)
     ...     sol = daedal.solve(near, (0.0, 1.0), ([0.0, 1.0, 0.0], None), rtol=1e-8, atol=1e-10)
     ...     print(f"{abs(sol.y[2, -1] + np.sin(1.0)):.1e}")
     1.7e-02
@@ -65,19 +66,19 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     """
     epsilon = check_finite(check_positive(epsilon, "epsilon"), "epsilon")
     if by not in _WAYS:
-        raise InvalidProblemError(f"by={by!r} is not known; choose one of {', '.join(map(repr, _WAYS))}")
+        raise InvalidProblemError(f"by={by!r} is unknown; choose one of {', '.join(map(repr, _WAYS))}")
     if sign not in (1, -1):
         raise InvalidProblemError(f"sign must be 1 or -1, got {sign!r}")
     if by == "penalty":
         if not isinstance(problem, SemiExplicitDAE):
             raise InvalidProblemError(
-                f"by='penalty' is for a SemiExplicitDAE, not for a {type(problem).__name__}; take by='pencil'"
+                f"by='penalty' needs a SemiExplicitDAE, not a {type(problem).__name__}; use by='pencil'"
             )
         return _penalised(problem, sign * epsilon)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            f"regularise is for an ImplicitDAE or a SemiExplicitDAE, not for a {type(problem).__name__}; "
-            "mechanisms have the formulations Loetstedt, Knorrenschild and Hanke"
+            f"regularise needs an ImplicitDAE or a SemiExplicitDAE, not a {type(problem).__name__}; for "
+            "mechanisms use the formulations Loetstedt, Knorrenschild and Hanke"
         )
     return _shifted(problem.implicit(), epsilon)
 

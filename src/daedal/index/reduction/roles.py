@@ -1,4 +1,4 @@
-"""Which unknowns of a problem look like positions, velocities, states and multipliers, by structure alone."""
+"""Detect which unknowns of a problem resemble positions, velocities, states and multipliers, from structure alone."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import inlined
 
 Places = set[tuple[int, int]]
-"""What an equation depends on: pairs of an unknown and the order of its derivative."""
+"""The dependence of an equation: pairs of an unknown and the order of its derivative."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The parts that unknowns would play in a mechanism.
+    """The roles of the unknowns in a mechanism.
 
     Attributes
     ----------
     positions : tuple of int
         Unknowns q.
     velocities : tuple of int
-        For each of them the unknown u with q' = c u.
+        For each position the unknown u with q' = c u.
     factors : tuple of float
         The constants c.
     states : tuple of int
-        Unknowns with a first derivative that are neither.
+        Unknowns with a first derivative that are neither positions nor velocities.
     multipliers : tuple of int
         Unknowns without any derivative.
     stabilisers : tuple of int
-        Those of them that the equations q' = c u contain.
+        Those of them that occur in the equations q' = c u.
     kinematic : tuple of int
         The equations q' = c u, which may contain stabilisers as well.
     others : tuple of int
@@ -50,9 +50,9 @@ class Roles:
 
 
 def find_roles(equations: SystemEquations) -> Roles | None:
-    """The roles of the unknowns; None if the equations do not look like those of a mechanism with constraints.
+    """The roles of the unknowns; None if the equations do not resemble those of a mechanism with constraints.
 
-    Equations with second derivatives are left alone: methods solve them as they stand.
+    Equations with second derivatives are excluded: methods solve them directly.
     """
     if equations.order > 1:
         return None
@@ -72,7 +72,7 @@ def find_roles(equations: SystemEquations) -> Roles | None:
 
 
 def _is_constraint(row: Places, roles: Roles) -> bool:
-    """Whether an equation is one for positions and velocities, whichever way these are written."""
+    """Whether an equation is a constraint on positions or velocities, in whichever variables they are written."""
     positions, velocities = set(roles.positions), set(roles.velocities)
     known = {(j, 0) for j in positions | velocities} | {(j, 1) for j in positions}
     return row <= known
@@ -104,7 +104,7 @@ def _assigned(equations: SystemEquations, rows: list[Places], moving: set[int], 
 def _kinematic(equations: SystemEquations, rows: list[Places], moving: set[int]) -> dict[int, tuple[int, int, float]]:
     """All equations a x_i' + b x_j = 0 with numbers a and b: {i: (equation, j, -b/a)}.
 
-    They may contain unknowns without derivatives if they become such equations without them.
+    They may contain unknowns without derivatives if they take this form without them.
     """
     found: dict[int, tuple[int, int, float]] = {}
     for row, places in sorted(enumerate(rows), key=lambda item: len(item[1])):
@@ -118,7 +118,7 @@ def _kinematic(equations: SystemEquations, rows: list[Places], moving: set[int])
 
 
 def _relation(equations: SystemEquations, equation: int, i: int, moving: set[int]) -> tuple[int, float] | None:
-    """j and c if an equation reads x_i' = c x_j once the unknowns without derivatives are zero."""
+    """j and c if an equation reads x_i' = c x_j with the unknowns without derivatives set to zero."""
     source, graph = equations.graph, _Bounded()
     read = [source.data[k] for k in source.needed([equation]) if source.operations[k] == "argument"]
     known = {datum: graph.argument(*datum) for datum in read}
@@ -140,7 +140,7 @@ def _relation(equations: SystemEquations, equation: int, i: int, moving: set[int
 
 
 class _Bounded(Graph):
-    """A graph in which products with zero vanish, whatever the other factor is: for a look at the structure."""
+    """A graph in which products with zero vanish even if the other factor is unbounded, for structural checks."""
 
     def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
         made = super()._append(key, operation, operands, datum)
@@ -151,7 +151,7 @@ class _Bounded(Graph):
 def _pairs(following: Mapping[int, int], constrained: set[int]) -> list[tuple[int, int]]:
     """Pairs (position, velocity) along the chains x_i' = x_j, x_j' = x_k, ...
 
-    A pair begins with the first unknown of a chain that the constraints contain, or with the first of all.
+    A pair starts with the first unknown of a chain that occurs in the constraints, or with the first of all.
     """
     starts = [i for i in following if i not in set(following.values())]
     pairs: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Which derivatives are integrated: pivots of the system Jacobian, block by block."""
+"""Selection of the integrated derivatives: pivots of the system Jacobian, block by block."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scipy.linalg import qr
 
 from daedal.index.reduction.prolongation import Block
 
-_SINGULAR = 1e-11  # ratio of pivots below which equations no longer determine as many derivatives as there are of them
+_SINGULAR = 1e-11  # ratio of pivots below which the equations of a block are rank deficient
 
 
 class SingularBlock(Exception):
-    """The equations of a block do not determine as many derivatives as there are of them at this point."""
+    """The equations of a block are rank deficient at this point."""
 
     def __init__(self, block: Block):
         super().__init__("singular")
@@ -29,7 +29,7 @@ Choice = Callable[[np.ndarray], np.ndarray | None]
 def choose(
     blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.ndarray, choice: Choice
 ) -> list[np.ndarray]:
-    """For each block the rows S that say what is integrated, S u' = S (next derivatives); `scale`: the sizes of u."""
+    """For each block the rows S that define S u' = S (next derivatives); `scale`: the sizes of u."""
     return [_rows(block, matrix, scale[block.places], choice) for block, matrix in zip(blocks, matrices, strict=True)]
 
 
@@ -48,7 +48,7 @@ def _rows(block: Block, matrix: np.ndarray, scale: np.ndarray, choice: Choice) -
 
 
 def unit_vectors(matrix: np.ndarray) -> np.ndarray | None:
-    """Derivatives themselves: all but those, the dummy derivatives, that QR with column pivoting takes first.
+    """Select derivatives: all except the dummy derivatives, which QR with column pivoting takes first.
 
     Mattsson and Soederlind, section 3, with numerical pivots.
     """
@@ -70,7 +70,7 @@ def kernel(matrix: np.ndarray, rank: int) -> np.ndarray | None:
 
 
 def row_space(matrix: np.ndarray, rank: int) -> np.ndarray | None:
-    """Orthonormal rows that span those of a matrix of this rank; None if its rank is smaller."""
+    """Orthonormal rows that span the row space of a matrix of this rank; None if its rank is smaller."""
     found = _decomposed(matrix, rank)
     return None if found is None else found[:rank]
 
@@ -85,9 +85,9 @@ def _decomposed(matrix: np.ndarray, rank: int) -> np.ndarray | None:
 def amplification(
     blocks: Sequence[Block], matrices: Sequence[np.ndarray], chosen: Sequence[np.ndarray], scale: np.ndarray
 ) -> float:
-    """The largest change of a dependent derivative by a change of an integrated one, both in units of their sizes.
+    """The largest change of a dependent derivative with an integrated one, both in units of their sizes.
 
-    It is at most of the order of 1 for the best choice, and infinite where the choice is no longer possible.
+    It is of order 1 at most for the best choice, and infinite if the choice is singular.
     """
     largest = 0.0
     for block, matrix, rows in zip(blocks, matrices, chosen, strict=True):
@@ -103,7 +103,7 @@ def amplification(
 
 
 def stacked(blocks: Sequence[Block], chosen: Sequence[np.ndarray], n: int, dense: bool) -> tuple[Any, Any]:
-    """The rows S of all blocks as one matrix on u, and the same rows on the derivatives of what they select."""
+    """The rows S of all blocks as one matrix on u, and the same rows on the derivatives of the selected unknowns."""
     count, first = sum(map(len, chosen)), 0
     kind = np.zeros if dense else sp.lil_array
     fixed, following = kind((count, n)), kind((count, n))

@@ -23,18 +23,18 @@ from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers
 from daedal.symbolic.machine import MachineFunction
 
-_POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
-_CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
+_POINTS = 3  # random starting points in the search for a consistent one, if the structure does not give the index
+_CORRECTIONS = 2  # Newton corrections of x', starting from the method's result
 
 
 class Inflation(Prolongation):
-    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and as many derivatives of it as occur.
+    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and all derivatives that occur.
 
     Parameters
     ----------
     equations : Equations
     mu : int
-        How often all equations are differentiated.
+        Number of differentiations of all equations.
     """
 
     def __init__(self, equations: SystemEquations, mu: int):
@@ -49,25 +49,25 @@ class Inflation(Prolongation):
 
 
 class UndeterminedError(InvalidProblemError):
-    """Equations that do not determine the solution, however often they are differentiated."""
+    """The equations do not determine the solution, however often they are differentiated."""
 
 
 class StrangenessFreeProblem(ReducedProblem):
-    r"""A problem of any index in strangeness-free form, with the derivatives in it as further unknowns.
+    r"""A problem of any index in strangeness-free form, with the derivatives in it as additional unknowns.
 
-    With the derivative array :math:`F_\mu(t, x, w) = 0` of the strangeness index :math:`\mu`, in which
-    :math:`w = (x', \ldots, x^{(\mu + 1)})` are unknowns of their own, it is
+    With the derivative array :math:`F_\mu(t, x, w) = 0` of the strangeness index :math:`\mu`, in which :math:`w = (x',
+    \ldots, x^{(\mu + 1)})` are independent unknowns, it is
 
     .. math::
 
         F_\mu(t, x, w) = 0,   \qquad   Z_1^T F(t, x, x') = 0,   \qquad   N\,(w - w_0) = 0:
 
-    the array contains the a constraints between t and x, hidden ones included; :math:`Z_1` selects d = n - a
+    the array contains the a constraints between t and x, including hidden ones; :math:`Z_1` selects d = n - a
     differential equations from those given, such that they determine how x moves along the constraints; derivatives
-    that the array leaves open, the directions N, stay as they are. :math:`Z_1, N, w_0` are data, computed by singular
-    value decompositions at a point and exchanged along the run (P. Kunkel and V. Mehrmann, Differential-Algebraic
-    Equations, EMS 2006, hypothesis 4.2 and section 6.2; P. Kunkel, V. Mehrmann, W. Rath and J. Weickert, GELDA, SIAM J.
-    Sci. Comput. 18, 1997). It asks nothing of the structure of the equations.
+    that the array does not determine, in the directions N, are kept constant. :math:`Z_1, N, w_0` are data, computed by
+    singular value decompositions at a point and updated along the run (P. Kunkel and V. Mehrmann,
+    Differential-Algebraic Equations, EMS 2006, hypothesis 4.2 and section 6.2; P. Kunkel, V. Mehrmann, W. Rath and J.
+    Weickert, GELDA, SIAM J. Sci. Comput. 18, 1997). It makes no assumption on the structure of the equations.
     """
 
     by = "the strangeness-free form"
@@ -102,11 +102,11 @@ class StrangenessFreeProblem(ReducedProblem):
     def checked(
         cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
     ) -> StrangenessFreeProblem:
-        """The problem reduced; of second order it is refused."""
+        """The reduced problem; an error for second-order problems."""
         if equations.order != 1:
             raise InvalidProblemError(
-                "the strangeness-free form is made of problems of first order. Remedy: state the velocities as "
-                "unknowns of an ImplicitDAE, or take by='dummy_derivatives'."
+                "the strangeness-free form is for first-order problems. Remedy: introduce the velocities as "
+                "unknowns of an ImplicitDAE, or use by='dummy_derivatives'."
             )
         return cls(original, equations, signature)
 
@@ -117,7 +117,7 @@ class StrangenessFreeProblem(ReducedProblem):
 
     @cached_property
     def words(self) -> list[str]:
-        """What was found and done, in sentences."""
+        """A description of the reduction, in sentences."""
         often = times(self.mu) if self.mu else "not"
         return [
             f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",
@@ -126,18 +126,18 @@ class StrangenessFreeProblem(ReducedProblem):
         ]
 
     def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
-        """The selected differential equations, and what holds the derivatives that are open."""
+        """The selected differential equations, and the equations that keep undetermined derivatives constant."""
         n, equations = self.n, self.prolongation.equations
         rates = {column: sheet.rate(j) for j, column in self._rates}
         given = sheet.written(equations.nodes, rates)
         found = [(sheet.combination(given), "of differential equations") for _ in range(self.d)]
         held = [*(sheet.y(k) for k in range(n, self.prolongation.n)), sheet.graph.constant(-1.0)]
-        return found + [(sheet.combination(held), "of derivatives that are held") for _ in range(self._open)]
+        return found + [(sheet.combination(held), "of fixed derivatives") for _ in range(self._open)]
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFreeProblem:
-        """The same problem with Z1 and N of a point; `scale` are the sizes of u."""
+        """The same problem with Z1 and N from a point; `scale` are the sizes of u."""
         n, (matrix,) = self.n, self.matrices(t, u)
         scaled, block = matrix * scale, self.blocks[0]
         if not np.isfinite(scaled).all():
@@ -171,7 +171,7 @@ class StrangenessFreeProblem(ReducedProblem):
         return self.constraints.code
 
     def block_values(self, number: int) -> slice:
-        """Where the Jacobian stands in the memory of the code."""
+        """The address of the Jacobian in the memory of the code."""
         return self.constraints.code.slices["entries"]
 
     def _leading(self, matrix: np.ndarray) -> np.ndarray:
@@ -182,21 +182,21 @@ class StrangenessFreeProblem(ReducedProblem):
         return found
 
     def _rows(self, matrix: np.ndarray) -> np.ndarray:
-        """What moves by itself: Z1^T F_x' on x, N on w."""
+        """Integrated combinations: Z1^T F_x' on x, N on w."""
         rows = np.zeros((self.d + self._open, self.prolongation.n))
         rows[: self.d, : self.n] = self._selecting @ self._leading(matrix)
         rows[self.d :, self.n :] = self._held
         return rows
 
     def regularity(self, t: float, u: np.ndarray) -> None:
-        """The system Jacobian decides nothing here."""
+        """The system Jacobian is irrelevant here."""
 
-    # --- there and back -----------------------------------------------------------------------------------------------
+    # --- conversions --------------------------------------------------------------------------------------------------
 
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
-        """Points on the array with what is integrated as it is, their slopes u', and which were found.
+        """Points on the array with integrated values fixed, their slopes u', and whether each was found.
 
-        x' solves the selected differential equations and the constraints differentiated once.
+        x' solves the selected differential equations and the differentiated constraints.
         """
         projector = projector or self.constraints.projector()
         points, slopes, found = u.copy(), np.full(u.shape, np.nan), np.zeros(t.size, dtype=bool)
@@ -227,7 +227,7 @@ class StrangenessFreeProblem(ReducedProblem):
         return slope
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of the equations without derivatives, and how far the array is from being satisfied."""
+        """The largest residual of the equations without derivatives, and of the array."""
         u = u.copy()
         f, matrix, _ = self.constraints.dense_values(t, u)
         given = np.flatnonzero(~np.any(self._leading(matrix) != 0.0, axis=1))
@@ -244,9 +244,9 @@ def index_of(mu: int, a: int) -> int:
 
 
 def characteristic_values(equations: SystemEquations, signature: StructuralSignature) -> tuple[int, int]:
-    """The number of differentiations that show all constraints, and the number of constraints.
+    """The number of differentiations that reveal all constraints, and the number of constraints.
 
-    From the structure where it tells them, else from ranks at a consistent point somewhere.
+    From the structure if possible, otherwise from ranks at some consistent point.
     """
     if SystemJacobian(equations, signature).generic.verdict != "singular":
         return max(signature.index - 1, 0), equations.n - signature.degrees_of_freedom
@@ -275,7 +275,7 @@ def characteristic_values_near(equations: SystemEquations, t: float, x0: Any) ->
     if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
         raise UndeterminedError(
             "the equations do not determine the solution, however often they are differentiated. Remedy: "
-            "daedal.analyse(problem) names those that follow from others, and what they leave open."
+            "daedal.analyse(problem) names the redundant ones and the undetermined unknowns."
         )
     if not all(decision.clear for decision in settled.decisions):
         raise InvalidProblemError("the ranks of the derivative array are not clear")

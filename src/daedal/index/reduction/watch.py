@@ -1,4 +1,4 @@
-"""The watch over a selection, made ready for one run."""
+"""Monitoring of a selection during one run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from daedal.symbolic.tracing.parameters import NAME
 
 
 class PivotWatch:
-    """What is called after every accepted step of a run, with memory of its own.
+    """The hook called after every accepted step of a run, with its own memory.
 
     Parameters
     ----------
     reduced : ReducedProblem
-        Its selection may change from segment to segment; its blocks do not.
+        Its selection may change between segments; its blocks do not.
     """
 
     def __init__(self, reduced: ReducedProblem):
@@ -53,7 +53,7 @@ class PivotWatch:
         self.hook: tuple[Any, Any] = watch_hook, self._record
 
     def begin(self, reduced: ReducedProblem, scale: np.ndarray, limit: float) -> None:
-        """Watch a selection; `scale` are the sizes that the unknowns have had."""
+        """Monitor a selection; `scale` are the sizes of the unknowns so far."""
         self._numbers[:] = reduced.constraints.numbers
         self.scale[:] = scale
         self._record["limit"] = limit

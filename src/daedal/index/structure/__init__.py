@@ -1,4 +1,4 @@
-"""What the equations of a problem are made of: their total derivatives, which unknowns occur in them, the index.
+"""Structure of the equations of a problem: total derivatives, incidence of unknowns, index.
 
-Begin with `system_equations.py` and `structural_analysis.py`.
+Start with `system_equations.py` and `structural_analysis.py`.
 """

@@ -1,7 +1,7 @@
 """Ranks of a derivative array at a point: the differentiation index, the strangeness index, characteristic values.
 
-Columns of the array are split into the unknowns x of the problem as one of first order (for one of second order x' as
-well, where x'' occurs), their derivatives, and what lies above. With Z the left kernel of the columns above x,
+Columns of the array are split into the unknowns x of the problem in first-order form (including x' if x'' occurs),
+their derivatives, and higher derivatives. With Z the left kernel of the columns above x,
 
     a = rank Z^T F_x     equations between t and x that the array contains: the constraints, hidden ones included,
     corank               combinations of all equations in which nothing is left: they follow from others, or contradict,
@@ -11,8 +11,8 @@ well, where x'' occurs), their derivatives, and what lies above. With Z the left
 Differentiation index: the smallest number of differentiations for which the array determines x', that is, is 1-full
 (Brenan, Campbell and Petzold, definition 2.5.1 and proposition 2.5.1; S. L. Campbell and C. W. Gear, Numer. Math. 72,
 1995). Strangeness index: the smallest one for which d = n - a - v, where v is the growth of the corank (P. Kunkel and
-V. Mehrmann, Differential-Algebraic Equations, EMS 2006, hypothesis 4.2). Both are meant at points that satisfy the
-array, and presuppose that ranks do not change in a neighbourhood.
+V. Mehrmann, Differential-Algebraic Equations, EMS 2006, hypothesis 4.2). Both are defined at points that satisfy the
+array, and assume constant ranks in a neighbourhood.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from daedal.index.structure.equilibration import equilibrate
 from daedal.index.structure.system_equations import SystemEquations
 
 TOLERANCE = 1e-9
-"""Singular values below this part of the largest count as zero, after rows and columns have been scaled."""
-_DOMINANT = 0.3  # part of the largest entry of a vector
-_OPEN = 1e-6  # share of a derivative in what the array leaves open
+"""Singular values below this fraction of the largest count as zero, after scaling rows and columns."""
+_DOMINANT = 0.3  # fraction of the largest entry of a vector
+_OPEN = 1e-6  # share of a derivative in the undetermined directions of the array
 
 
 class Weakest(NamedTuple):
-    """What a rank would lose first: dominant equations and unknowns, numbered from 0."""
+    """The most doubtful contribution to a rank: dominant equations and unknowns, numbered from 0."""
 
     equations: tuple[int, ...]
     unknowns: tuple[int, ...]
@@ -43,25 +43,25 @@ class Weakest(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrayRanks:
-    """What the ranks of the array of one order say at a point."""
+    """Ranks of the array of one order at a point."""
 
-    times: int  # how often the equations are differentiated
-    open_rates: tuple[int, ...]  # unknowns whose derivatives the array leaves open; none if it is 1-full
+    times: int  # number of differentiations of the equations
+    open_rates: tuple[int, ...]  # unknowns with derivatives not determined by the array; none if it is 1-full
     # Constraints, differential equations, and equations that follow from the others or contradict them
     a: int
     d: int
     v: int
-    missing: int  # how many equations are neither of these yet: 0 if the array contains all constraints
+    missing: int  # number of equations that are neither of these yet: 0 if the array contains all constraints
     corank: int  # of the whole array
     # Shape (a, rows): combinations of the rows of the array that contain x only
     constraints: np.ndarray = field(repr=False)
-    redundant: np.ndarray = field(repr=False)  # shape (corank, rows): combinations of the rows in which nothing is left
+    redundant: np.ndarray = field(repr=False)  # shape (corank, rows): combinations of the rows that vanish identically
     columns: np.ndarray = field(repr=False)  # the columns of x
-    # Shape (columns of x, degrees of freedom): directions in which x may move, orthonormal in units of `sizes`
+    # Shape (columns of x, degrees of freedom): directions of free motion of x, orthonormal in units of `sizes`
     tangent: np.ndarray = field(repr=False)
     sizes: np.ndarray = field(repr=False)  # sizes of x that balance the equations
     decisions: tuple[RankDecision, ...] = field(repr=False)  # the ranks, each with its gap
-    # For each of them which equations and unknowns its smallest singular value that counts belongs to
+    # For each of them the equations and unknowns of its smallest nonzero singular value
     weakest: tuple[Weakest, ...] = field(repr=False)
 
     @property
@@ -95,11 +95,11 @@ class Characteristics:
         return cls(index, mu, settled.d, settled.a, settled.v, settled.degrees_of_freedom)
 
     def settled(self, ranks: Sequence[ArrayRanks]) -> ArrayRanks:
-        """Those of the first array that contains all constraints; of the last one if there is none."""
+        """The ranks of the first array that contains all constraints; of the last one if there is none."""
         return ranks[-1 if self.strangeness_index is None else self.strangeness_index]
 
     def used(self, ranks: Sequence[ArrayRanks]) -> Sequence[ArrayRanks]:
-        """Those on which the integers rest: up to the first array that determines x', or all."""
+        """The ranks that determine the integers: up to the first array that determines x', or all."""
         return ranks if self.index is None else ranks[: self.index + 1]
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ def array_ranks(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> l
 
 
 def open_rates(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
-    """Unknowns whose derivatives the array leaves open at a point; none if it is 1-full."""
+    """Unknowns with derivatives that the array does not determine at a point; none if it is 1-full."""
     above = np.flatnonzero(array.excess >= 0)
     jacobian = array.jacobian(t, jet)
     (rows, columns), matrix = array.units(jacobian), jacobian.toarray()[:, above]
@@ -150,7 +150,7 @@ def _ranks(
     left, kernel, upper, last = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
     numbers = np.array([i for i, _ in array.rows])
     weakest = [Weakest(dominant(last[0], numbers), dominant(last[1], above % array.n))]
-    # combinations of equations in which only x is left, compared with what they are combined of
+    # combinations of equations in which only x remains, relative to their terms
     terms = further[:, None] * scaled[:, base]
     left = left / _nonzero(np.abs(left) @ np.linalg.norm(terms, axis=1))[:, None]
     combining, s, tt = np.linalg.svd(left @ terms)
@@ -161,13 +161,13 @@ def _ranks(
     else:
         weakest.append(Weakest((), ()))
     left, a, tangent, sizes = combining.T @ left, lower.rank, tt[lower.rank :].T, columns[base]
-    left[:a] -= left[:a] @ np.linalg.pinv(left[a:]) @ left[a:]  # nothing that follows from the rest takes part
+    left[:a] -= left[:a] @ np.linalg.pinv(left[a:]) @ left[a:]  # remove components that follow from the rest
     left = left * further * rows
-    # the differential equations in the directions that the constraints leave
+    # the differential equations in the directions left by the constraints
     leading = _leading(matrix[: array.n], excess, base) * sizes
     dynamics = (leading @ tangent) / _nonzero(np.linalg.norm(leading, axis=1))[:, None]
     w, s, _ = np.linalg.svd(dynamics)
-    moving = rank_decision(s, scale=1.0, tolerance=TOLERANCE, what=f"the dynamics beside {_array(k)}")
+    moving = rank_decision(s, scale=1.0, tolerance=TOLERANCE, what=f"the dynamics with {_array(k)}")
     last = w[:, max(moving.rank - 1, 0)] if w.size else np.zeros(0)
     weakest.append(Weakest(dominant(last[: array.n], np.arange(array.n)), dominant(last @ leading, base % array.n)))
     corank = len(left) - a
@@ -191,7 +191,7 @@ def _ranks(
 
 
 def _kernels(matrix: np.ndarray, factors: tuple[np.ndarray, np.ndarray], what: str = ""):
-    """Left and right kernel of a matrix, scaled by factors of rows and columns, and the decision about its rank."""
+    """Left and right kernel of a matrix, scaled by row and column factors, and the decision about its rank."""
     u, s, vt = np.linalg.svd(factors[0][:, None] * matrix * factors[1])
     decision = rank_decision(s, tolerance=TOLERANCE, what=what)
     last = max(decision.rank - 1, 0)
@@ -199,7 +199,7 @@ def _kernels(matrix: np.ndarray, factors: tuple[np.ndarray, np.ndarray], what: s
 
 
 def _open(kernel: np.ndarray, above: np.ndarray, excess: np.ndarray, n: int) -> np.ndarray:
-    """Unknowns whose derivatives take part in a right kernel of the columns `above` x."""
+    """Unknowns with derivatives in the right kernel of the columns `above` x."""
     moving = np.linalg.norm(kernel, axis=0) > _OPEN
     return np.sort(above[moving & (excess[above] == 0)] % n)
 
@@ -213,7 +213,7 @@ def dominant(vector: np.ndarray, numbers: np.ndarray) -> tuple[int, ...]:
 
 
 def _leading(matrix: np.ndarray, excess: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """The leading matrix of the problem as one of first order: equations, and x' = w where x'' occurs."""
+    """The leading matrix of the problem in first-order form: equations, and x' = w where x'' occurs."""
     n = len(matrix)
     below = base[excess[base] < -1]
     found = np.zeros((n + below.size, base.size))
@@ -240,12 +240,12 @@ def _nonzero(sizes: np.ndarray) -> np.ndarray:
 #     G_0 = A,   G_1 = A + B Q_0,   G_2 = G_1 + B P_0 Q_1,
 #
 # the index is the first i for which G_i is nonsingular (R. März, Numerical methods for differential algebraic
-# equations, Acta Numerica 1, 1992). The derivative of a projector that varies adds to B a matrix in the range of G_1,
-# which does not change whether G_2 is nonsingular. It is defined here where the kernel of A does not change: the
-# unknowns whose derivatives occur have independent columns in A.
+# equations, Acta Numerica 1, 1992). The derivative of a varying projector adds to B a matrix in the range of G_1, which
+# does not affect the nonsingularity of G_2. It is defined here if the kernel of A is constant: the unknowns whose
+# derivatives occur have independent columns in A.
 
 LARGEST = 400
-"""Unknowns beyond which dense matrices are not made."""
+"""Number of unknowns beyond which dense matrices are not formed."""
 _TOLERANCE = 1e-10
 
 
@@ -254,11 +254,11 @@ class Tractability:
     """The tractability index at a point."""
 
     index: int | None  # 0, 1 or 2; None if it is higher
-    decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, as far as they were needed
+    decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, as far as needed
 
 
 def tractability(equations: SystemEquations, t: float, derivatives: np.ndarray) -> Tractability | None:
-    """The index at a point; None where it does not apply: order 2, a kernel that may turn, too many unknowns.
+    """The index at a point; None if not applicable: order 2, a possibly rotating kernel, too many unknowns.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def tractability(equations: SystemEquations, t: float, derivatives: np.ndarray) 
 def linearisation(
     equations: SystemEquations, t: float, derivatives: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """F_x' and F_x at a point; None for order 2, too many unknowns, or values that are not finite."""
+    """F_x' and F_x at a point; None for order 2, too many unknowns, or nonfinite values."""
     n = equations.n
     if equations.order > 1 or n > LARGEST:
         return None

@@ -42,15 +42,15 @@ class NonlinearDerivativeArray:
     ----------
     equations : Equations
     times : int or sequence of int
-        How often all equations, or each of them, are differentiated.
+        Number of differentiations of all equations, or of each of them.
 
     Attributes
     ----------
     rows : list of (i, r)
-        Equation i differentiated r times, in the order of the rows: the equations as given, all that are differentiated
-        once, ...
+        Equation i differentiated r times, in the order of the rows: the given equations, then their first derivatives,
+        ...
     highest : int
-        The highest derivative of the unknowns that the array provides for.
+        The highest derivative of the unknowns provided for in the array.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class NonlinearDerivativeArray:
         self._source, self._factor, self._place = self._assembly()
 
     def extended(self) -> NonlinearDerivativeArray:
-        """The array of all equations, differentiated once more."""
+        """The array with one more derivative of all equations."""
         return NonlinearDerivativeArray(self.equations, int(self.times.max()) + 1)
 
     @property
@@ -86,7 +86,7 @@ class NonlinearDerivativeArray:
         return len(self.rows), self.n * (self.highest + 1)
 
     def residual(self, t: float, jet, params: np.ndarray | None = None) -> np.ndarray:
-        """All equations at t for the derivatives in the rows of `jet`, with other parameters where they are given."""
+        """All equations at t for the derivatives in the rows of `jet`, optionally with other parameters."""
         numbers = self.equations.params if params is None else params
         return np.concatenate([level.residual(t, jet, numbers) for level in self._levels])
 
@@ -95,7 +95,8 @@ class NonlinearDerivativeArray:
         numbers = self.equations.params if params is None else params
         values = np.concatenate([level.entries(t, jet, numbers) for level in self._levels])
         entries = self._factor * values[self._source]
-        return sp.csr_array(sp.coo_array((entries, self._place), shape=self.shape))  # entries of one place are added
+        # entries at the same position are added
+        return sp.csr_array(sp.coo_array((entries, self._place), shape=self.shape))
 
     @property
     def order(self) -> np.ndarray:
@@ -104,9 +105,9 @@ class NonlinearDerivativeArray:
 
     @property
     def excess(self) -> np.ndarray:
-        """For each column x_j^(l) how far l is above the highest derivative of x_j in the problem, at least the first.
+        """For each column x_j^(l) the excess of l over the highest derivative of x_j in the problem (at least 1).
 
-        Below 0 stand the unknowns of the problem as one of first order, at 0 their derivatives: x' of x.
+        Negative for the unknowns of the problem in first-order form, 0 for their derivatives: x' of x.
         """
         return self.order - np.tile(np.maximum(self.equations.orders, 1), self.highest + 1)
 
@@ -114,7 +115,7 @@ class NonlinearDerivativeArray:
         """Factors of rows and columns that measure unknowns, equations and time in units of the problem.
 
         With t = T s and x_j = D_j y_j, x_j^(k) is measured in units of D_j T^(-k), and equation i differentiated r
-        times in T^(-r) / R_i. These are such that all coefficients of the equations are of one size
+        times in T^(-r) / R_i. They make all coefficients of the equations similar in size
         (:func:`~daedal.index.structure.equilibration.natural_units`).
         """
         entries = sp.coo_array(jacobian)
@@ -134,9 +135,9 @@ class NonlinearDerivativeArray:
     def time_units(self, jacobian) -> tuple[np.ndarray, np.ndarray]:
         """Factors of rows and columns that measure time in a unit of the problem.
 
-        With t = T s, x^(k) is measured in units of T^(-k) and equations differentiated r times in T^(-r). T is such
-        that the terms with x and x' of each equation are of one size, in the mean of logarithms. Unknowns keep
-        their units, in which changes are compared.
+        With t = T s, x^(k) is measured in units of T^(-k) and equations differentiated r times in T^(-r). T balances
+        the terms with x and x' of each equation, in the mean of logarithms. Unknowns keep their units, in which changes
+        are compared.
         """
         entries = sp.coo_array(jacobian)
         (rows, columns), sizes = entries.coords, np.abs(entries.data)
@@ -150,29 +151,29 @@ class NonlinearDerivativeArray:
         return np.exp(unit * levels), np.exp(-unit * self.order)
 
     def words(self, row: int) -> str:
-        """Which equation a row is: ``equation 2``, ``equation 2 differentiated twice``."""
+        """The equation of a row: ``equation 2``, ``equation 2 differentiated twice``."""
         i, r = self.rows[row]
         return equation_in_words(i, r)
 
     def node(self, column: int) -> int:
-        """The node of the derivative that a column belongs to."""
+        """The node of the derivative of a column."""
         order, j = divmod(column, self.n)
         return self.equations.unknown(j, order)
 
     def label(self, column: int) -> str:
-        """Which derivative of which unknown a column belongs to: ``x''``."""
+        """The derivative of a column: ``x''``."""
         order, j = divmod(int(column), self.n)
         return derivative_name(self.equations.names[j], order)
 
     def _assembly(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """Which entry of which level, times which factor, goes where."""
+        """Index arrays that assemble the entries of all levels with their factors."""
         starts = np.cumsum([0, *(level.row.size for level in self._levels)])
         first_rows = np.cumsum([0, *(level.rows.size for level in self._levels)])
         parts = []
         for r, target in enumerate(self._levels):
             position = np.full(self.n, -1)
             position[target.rows] = np.arange(target.rows.size)
-            for k in range(r + 1):  # entries differentiated k times stand before x^(s + r - k)
+            for k in range(r + 1):  # entries differentiated k times multiply x^(s + r - k)
                 level = self._levels[k]
                 used = np.flatnonzero(position[level.row] >= 0)
                 rows = first_rows[r] + position[level.row[used]]

@@ -1,10 +1,10 @@
-"""The Dulmage-Mendelsohn decomposition: what is over-, under- and well determined in a pattern, and in which order.
+"""The Dulmage-Mendelsohn decomposition: over-, under- and well-determined parts of a pattern, in solution order.
 
-A maximum matching of rows and columns leaves some of both out. Whatever alternating paths reach from a row that is left
-out has more rows than columns (overdetermined), from a column that is left out more columns than rows
-(underdetermined); the rest is square with a full matching, and the strongly connected components of its graph are the
-diagonal blocks of its block-triangular form (A. L. Dulmage and N. S. Mendelsohn, Canad. J. Math. 10, 1958, 517-534;
-A. Pothen and C.-J. Fan, ACM Trans. Math. Softw. 16, 1990, 303-324).
+A maximum matching leaves some rows and columns unmatched. The part reached by alternating paths from an unmatched row
+has more rows than columns (overdetermined), from an unmatched column more columns than rows (underdetermined); the rest
+is square with a full matching, and the strongly connected components of its graph are the diagonal blocks of its
+block-triangular form (A. L. Dulmage and N. S. Mendelsohn, Canad. J. Math. 10, 1958, 517-534; A. Pothen and C.-J. Fan,
+ACM Trans. Math. Softw. 16, 1990, 303-324).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from daedal.errors import StructurallySingularError
 
 @dataclass(frozen=True)
 class SystemPart:
-    """Rows and columns that belong together."""
+    """Rows and columns of one part."""
 
     rows: list[int]
     columns: list[int]
@@ -43,11 +43,11 @@ class DulmageMendelsohn:
     SystemPart(rows=[0, 1], columns=[0])
     """
 
-    matching: np.ndarray  # the column matched with each row, -1 for a row that is left out
-    over: SystemPart  # the rows and columns of the overdetermined part: more rows than columns, or none at all
+    matching: np.ndarray  # the column matched with each row, -1 for unmatched rows
+    over: SystemPart  # the rows and columns of the overdetermined part: more rows than columns, or empty
     under: SystemPart  # the rows and columns of the underdetermined part
     # The diagonal blocks of the well-determined part, each as small as possible. A row of a block contains columns of
-    # this block and of blocks (and overdetermined columns) before it: they can be solved one after the other.
+    # this block and of previous blocks (and overdetermined columns): they can be solved in sequence.
     blocks: list[SystemPart]
 
     @classmethod
@@ -75,7 +75,7 @@ class DulmageMendelsohn:
 
 
 def _reached(start: list[int], neighbours: Sequence[Iterable[int]], partner: dict[int, int]) -> SystemPart:
-    """What alternating paths reach from nodes that are left out: the other side over any edge, back over matched."""
+    """Nodes reached by alternating paths from unmatched nodes: forward on any edge, back on matched edges."""
     rows, columns, waiting = set(start), set[int](), list(start)
     while waiting:
         for j in map(int, neighbours[waiting.pop()]):
@@ -88,7 +88,7 @@ def _reached(start: list[int], neighbours: Sequence[Iterable[int]], partner: dic
 
 
 def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partner: dict[int, int]) -> list[SystemPart]:
-    """The strongly connected components of the well-determined part, those that others need first."""
+    """The strongly connected components of the well-determined part, in the order of dependence."""
     if not rest:
         return []
     place = {i: k for k, i in enumerate(rest)}
@@ -105,7 +105,7 @@ def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partne
 
 
 def _needed_first(priority: list[int], needs: set[tuple[int, int]]) -> list[int]:
-    """An order in which b comes before a for each (a, b); of those that may come next the one of lowest priority."""
+    """A topological order, b before a for each (a, b), with ties broken by lowest priority."""
     needed_by: list[list[int]] = [[] for _ in priority]
     missing = [0] * len(priority)
     for a, b in needs:
@@ -123,7 +123,7 @@ def _needed_first(priority: list[int], needs: set[tuple[int, int]]) -> list[int]
     return order
 
 
-# --- what is wrong with a structure that is singular, in words: which equations are too many for which unknowns -------
+# --- messages for singular structures ---------------------------------------------------------------------------------
 
 _MOST_NAMED = 8
 
@@ -133,8 +133,8 @@ def refuse_singular(
 ) -> None:
     """Raise :class:`daedal.StructurallySingularError` if the equations are structurally singular.
 
-    Then some k of them contain fewer than k unknowns and their derivatives, so that they contradict each other or say
-    the same, and something else remains undetermined.
+    Then some k of them contain fewer than k unknowns and their derivatives, so that they are contradictory or
+    redundant, and other unknowns remain undetermined.
     """
     if parts.is_square:
         return
@@ -145,8 +145,8 @@ def refuse_singular(
     elif over.rows:
         only = f"only {unknowns_named(over.columns, names)}"
         sentences.append(
-            f"{equations_named(over.rows)} contain {only}: {len(over.rows)} equations for "
-            f"{len(over.columns)} unknown{'s' * (len(over.columns) != 1)}, so that they are redundant or contradictory"
+            f"{equations_named(over.rows)} contain {only}: {len(over.rows)} equations for {len(over.columns)} "
+            f"unknown{'s' * (len(over.columns) != 1)}, which are redundant or contradictory"
         )
     if under.columns:
         occur = f"{unknowns_named(under.columns, names)} occur{_s(under.columns)}"
@@ -154,8 +154,8 @@ def refuse_singular(
         sentences.append(f"{occur} {fewer if under.rows else 'in no equation'}")
     if vanished:
         lost = listing((f"{derivative_name(names[j], k)} from equation {i}" for i, j, k in vanished[:3]), len(vanished))
-        sentences.append(f"what is written but cancels: {lost}")
-    remedy = "Remedy: replace an equation that is too many by the one that is missing."
+        sentences.append(f"derivatives that occur but cancel: {lost}")
+    remedy = "Remedy: replace a superfluous equation by the missing one."
     message = f"{sentences[0]} (equations are numbered from 0): {'; '.join(sentences[1:])}. {remedy}"
     raise StructurallySingularError(message, over.rows, under.columns)
 

@@ -1,4 +1,4 @@
-"""Scaling of rows and columns, so that units do not decide about ranks."""
+"""Scaling of rows and columns, so that ranks do not depend on units."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import scipy.sparse as sp
 
 _SWEEPS = 30
 _ENOUGH = 0.1
-_ROUND_OFF = -25.0  # logarithm of what a coefficient is beside others if it is a round-off of zero
-_KEPT = 0.1  # weight of the units that unknowns have already, in which they may be compared with each other
-_LARGEST_DENSE = 150  # equations up to which least squares are solved with full matrices
+_ROUND_OFF = -25.0  # logarithm of the relative size of a coefficient that may be a round-off of zero
+_KEPT = 0.1  # weight of the original units of unknowns, in which they may be comparable
+_LARGEST_DENSE = 150  # number of equations up to which least squares are solved with dense matrices
 
 
 def equilibrate(matrix: Any, units: tuple[np.ndarray, np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Factors of rows and columns after which the largest entry of each is near 1 (D. Ruiz, report RAL-TR-2001-034).
 
-    Rows and columns of zeros get the factor 1. The matrix may be sparse. There are many such factors; those near
-    `units`, where they are given, are found.
+    Zero rows and columns get the factor 1. The matrix may be sparse. The factors are not unique; those near `units`, if
+    given, are chosen.
 
     Examples
     --------
@@ -41,17 +41,17 @@ def equilibrate(matrix: Any, units: tuple[np.ndarray, np.ndarray] | None = None)
 def natural_units(
     rows: np.ndarray, columns: np.ndarray, orders: np.ndarray, coefficients: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    r"""Logarithms of factors for n equations and unknowns and of a time T that make all coefficients of one size.
+    r"""Logarithms of factors for n equations and unknowns and of a time T that make all coefficients similar in size.
 
     The coefficient :math:`a` of :math:`x_j^{(l)}` in equation i becomes :math:`R_i\, a\, D_j T^{-l}`, and the sum of
-    the squares of their logarithms is as small as possible (A. R. Curtis, J. K. Reid, J. Inst. Math. Appl. 10, 1972,
-    with the time as one more unit). In other units of unknowns, equations and time nearly the same numbers come out:
-    a small weight of D = 1 keeps units from growing along a chain of a hundred equations. What is smaller by many
-    orders of magnitude than the rest does not count: it may be a round-off of zero.
+    squares of their logarithms is minimised (A. R. Curtis, J. K. Reid, J. Inst. Math. Appl. 10, 1972, with the time as
+    one more unit). The result is nearly independent of the units of unknowns, equations and time: a small weight of D =
+    1 prevents units from growing along a chain of a hundred equations. Coefficients smaller than the rest by many
+    orders of magnitude are ignored, since they may be round-off of zero.
 
     Examples
     --------
-    Here 3e-6 i' = v and 5e3 v = i, in units that nobody would choose:
+    Here 3e-6 i' = v and 5e3 v = i, in badly scaled units:
 
     >>> import numpy as np
     >>> from daedal.index.structure.equilibration import natural_units

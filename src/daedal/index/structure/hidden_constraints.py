@@ -1,9 +1,9 @@
-"""Constraints of a problem, those that it hides included, in the user's names.
+"""Constraints of a problem, including hidden ones, in the user's names.
 
-Which there are is decided by ranks of the derivative array (:mod:`daedal.index.structure.characteristics`). What they
-say is found on the graph as far as it goes: constraints are differentiated, and derivatives for which the equations can
-be solved are replaced. Where combinations are needed whose coefficients depend on the solution, they are given as
-numbers at the point, with the equations that take part.
+Their number is decided by ranks of the derivative array (:mod:`daedal.index.structure.characteristics`). Their formulas
+are found on the graph as far as possible: constraints are differentiated, and derivatives for which the equations can
+be solved are substituted. If combinations have coefficients that depend on the solution, these are given as numbers at
+the point, with the equations concerned.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from daedal.symbolic.formula import Formulas
 from daedal.symbolic.modes import replaced
 
 # An equation that is linear in the highest derivatives of the unknowns, with constant coefficients, can be combined
-# with others of its kind until each has a derivative of its own, x' = ..., or none, and then is a constraint. An
-# equation with one derivative left whose coefficient depends on x is divided by it.
+# with others of this kind until each has its own derivative, x' = ..., or none, and is then a constraint. An equation
+# with one remaining derivative whose coefficient depends on x is divided by it.
 
-_NO_RATE = 1e-12  # what is left of coefficients that cancel
-_ROUNDS = 8  # of substitution, for derivatives that are given by others
+_NO_RATE = 1e-12  # remainder of cancelling coefficients
+_ROUNDS = 8  # of substitution, for derivatives expressed by others
 
 
 @dataclass
@@ -38,17 +38,17 @@ class Combined:
 
 @dataclass
 class ExplicitRates:
-    """What the equations say of derivatives without being differentiated."""
+    """Expressions for derivatives that follow without differentiating the equations."""
 
     equations: SystemEquations
-    # From the node of a derivative to that of the expression for it
+    # From the node of a derivative to the node of its expression
     solved: dict[int, int] = field(default_factory=dict)
     # Equations, or combinations of them, without the highest derivatives
     constraints: list[Combined] = field(default_factory=list)
 
     @classmethod
     def of(cls, equations: SystemEquations, t: float, jet: np.ndarray) -> ExplicitRates:
-        """For the equations of a problem; coefficients that depend on x are judged at the point t, `jet`."""
+        """For the equations of a problem; coefficients that depend on x are evaluated at the point t, `jet`."""
         found = cls(equations)
         graph, orders = equations.graph, np.maximum(equations.orders, 1)
         tops = [equations.unknown(j, int(orders[j])) for j in range(equations.n)]
@@ -59,7 +59,7 @@ class ExplicitRates:
         return found
 
     def substituted(self, node: int) -> int:
-        """A node in which all derivatives that are known stand as what they are."""
+        """A node with all known derivatives replaced by their expressions."""
         for _ in range(_ROUNDS):
             (made,) = replaced(self.equations.graph, [node], self.solved)
             if made == node:
@@ -68,7 +68,7 @@ class ExplicitRates:
         return node
 
     def _reduce(self, numbers: list[int], rows: list[dict[int, float]], tops: list[int]):
-        """Gauss-Jordan elimination of equations whose coefficients are numbers; shortest rows first."""
+        """Gauss-Jordan elimination of equations with numeric coefficients; shortest rows first."""
         graph = self.equations.graph
         waiting = [(row, {i: 1.0}) for i, row in zip(numbers, rows, strict=True)]
         done: list[tuple[int, dict[int, float], dict[int, float]]] = []
@@ -83,12 +83,12 @@ class ExplicitRates:
             done = [_eliminated(pivot, row, members, entry) for entry in done]
             waiting = [_eliminated(pivot, row, members, (-1, *entry))[1:] for entry in waiting]
             done.append((pivot, row, members))
-        for pivot, row, members in done:  # row[pivot] x' + the rest = 0
+        for pivot, row, members in done:  # row[pivot] x' + remaining terms = 0
             (rest,) = replaced(graph, [self._combination(members)], {tops[pivot]: graph.zero})
             self.solved[tops[pivot]] = graph.divide(rest, graph.constant(-row[pivot]))
 
     def _divide(self, rows: dict[int, dict[int, int]], tops: list[int], t: float, jet: np.ndarray):
-        """Equations with one derivative that is not known yet, one after the other."""
+        """Solve equations with one unknown derivative, one after the other."""
         progress = True
         while progress and rows:
             progress = False
@@ -99,7 +99,7 @@ class ExplicitRates:
                     progress = True
 
     def solve_for(self, derivative: int, node: int, t: float, jet: np.ndarray) -> bool:
-        """Solve an equation, given as a node, for a derivative; False where it is not linear in it, or singular."""
+        """Solve an equation, given as a node, for a derivative; False if it is nonlinear in it, or singular."""
         graph, equations = self.equations.graph, self.equations
         (row,) = equations.jacobian([node], [derivative])
         coefficient = row.get(0, graph.zero)
@@ -120,7 +120,7 @@ class ExplicitRates:
 
 
 def _eliminated(pivot: int, row: dict[int, float], members: dict[int, float], entry):
-    """An equation from which the derivative `pivot` is removed by means of another."""
+    """An equation from which the derivative `pivot` is eliminated using another."""
     own, target, combined = entry
     if pivot not in target:
         return entry
@@ -139,14 +139,14 @@ def _less(target: dict[int, float], row: dict[int, float], factor: float) -> dic
     return found
 
 
-# --- constraints of a problem, those that it hides included, in the user's names --------------------------------------
+# --- finding constraints ----------------------------------------------------------------------------------------------
 
 LONGEST = 240
-"""Letters of a formula, beyond which it is named by what occurs in it."""
-_TAKES_PART = 1e-6  # part of the largest coefficient of a combination
-_INDEPENDENT = 1e-7  # part of a gradient that is not a combination of others
+"""Length of a formula beyond which it is described by the unknowns in it."""
+_TAKES_PART = 1e-6  # fraction of the largest coefficient of a combination
+_INDEPENDENT = 1e-7  # fraction of a gradient that is independent of others
 _MOST_NAMED = 8
-_SIMPLE = 12  # largest denominator of a factor that is taken for exact
+_SIMPLE = 12  # largest denominator of a factor that is treated as exact
 _ZERO = 1e-9
 
 _Rows = tuple[tuple[int, int, float], ...]
@@ -155,16 +155,16 @@ _Waiting = tuple[int, _Rows]
 
 @dataclass(frozen=True)
 class HiddenConstraint:
-    """An equation between t and the unknowns of a problem (for one of second order x' as well).
+    """An equation between t and the unknowns of a problem (including x' for second-order problems).
 
     Attributes
     ----------
     text : str
-        The formula, ``2*x*u + 2*y*v = 0``, or the combination of equations that it is.
+        The formula, ``2*x*u + 2*y*v = 0``, or the combination of equations.
     rows : tuple of (i, r, factor)
-        The equations it comes from: equation i, differentiated r times.
+        Its source equations: equation i, differentiated r times.
     node : int or None
-        Its node on the graph; None where coefficients are numbers at a point.
+        Its node on the graph; None if coefficients are numbers at a point.
     """
 
     text: str
@@ -173,12 +173,12 @@ class HiddenConstraint:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is none of the equations as they are given."""
+        """Whether it is not one of the given equations."""
         return len(self.rows) > 1 or any(r for _, r, _ in self.rows)
 
     @property
     def differentiations(self) -> int:
-        """How often equations must be differentiated to see it."""
+        """The number of differentiations needed to derive it."""
         return max(r for _, r, _ in self.rows)
 
     def __str__(self) -> str:
@@ -220,7 +220,7 @@ class _ConstraintSearch:
         self.sources: dict[int, _Rows] = {}
 
     def run(self) -> list[HiddenConstraint]:
-        """Differentiate constraints until there are as many as the ranks say, or the graph does not help any more."""
+        """Differentiate constraints until their number matches the ranks, or the graph makes no more progress."""
         waiting: list[_Waiting] = []
         for entry in self.explicit.constraints:
             rows = tuple((i, 0, factor) for i, factor in sorted(entry.members.items()))
@@ -249,7 +249,7 @@ class _ConstraintSearch:
         return self.found
 
     def _differentiated(self, rows: _Rows, node: int) -> _Rows:
-        """The rows of a constraint that is differentiated, and of those that say what derivatives in it are."""
+        """The rows of a differentiated constraint, and of those used to substitute derivatives in it."""
         rate = self.equations.rates([node])[0]
         used = [i for i in self._arguments([rate]) if i in self.sources]
         own = {(i, r + 1): factor for i, r, factor in rows}
@@ -258,7 +258,7 @@ class _ConstraintSearch:
         return tuple((i, r, factor) for (i, r), factor in own.items())
 
     def _take(self, node: int, rows: _Rows) -> bool:
-        """Keep a constraint if it contains no derivatives and says something new."""
+        """Keep a constraint if it contains no derivatives and is independent of the others."""
         if not set(self._arguments([node])) <= set(self.base):
             return False
         (row,) = self.equations.jacobian([node], self.base)
@@ -285,12 +285,12 @@ class _ConstraintSearch:
         return True
 
     def _take_numbers(self):
-        """Combinations with coefficients at the point, each with as few equations as elimination leaves."""
+        """Combinations with coefficients at the point, each with as few equations as elimination allows."""
         rows = self.ranks.constraints.shape[1]
         matrix = self.array.jacobian(self.t, self.jet).toarray()[:rows]
         scales = np.abs(matrix).max(axis=1)
         for combination in _echelon(self.ranks.constraints * scales):
-            combination = combination / np.where(scales > 0.0, scales, 1.0)  # rows of zeros take no part
+            combination = combination / np.where(scales > 0.0, scales, 1.0)  # zero rows do not contribute
             if len(self.found) == self.ranks.a:
                 break
             if not self._is_new(combination @ matrix[:, self.ranks.columns]):
@@ -348,7 +348,7 @@ class _ConstraintSearch:
 
 
 def _echelon(matrix: np.ndarray) -> np.ndarray:
-    """Combinations of rows with unit entries at pivots, chosen from the right: few equations, those differentiated."""
+    """Combinations of rows with unit entries at pivots, chosen from the right: few equations, differentiated ones."""
     matrix = matrix.copy()
     done: list[int] = []
     for column in range(matrix.shape[1] - 1, -1, -1):

@@ -1,7 +1,8 @@
-"""Which initial values may be chosen: sets of unknowns on which the solutions of a problem can be told apart.
+"""Possible choices of initial values: sets of unknowns that parametrise the solutions of a problem.
 
 Near a point the values of x that satisfy all constraints form a surface; a set of unknowns may be given values if and
-only if the rows of these unknowns in a basis of its tangents are independent, and as many as it has dimensions.
+only if the rows of these unknowns in a basis of its tangent space are linearly independent, and as many as its
+dimension.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from daedal.common.tabular import listing
 from daedal.index.structure.characteristics import ArrayRanks
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
 
-_DEPENDENT = 1e-7  # smallest singular value of rows of length 1
-_MOST_SETS = 3000  # that are looked at for sets which do not go together
+_DEPENDENT = 1e-7  # smallest singular value of rows of norm 1
+_MOST_SETS = 3000  # limit in the search for sets that cannot be chosen together
 _MOST_NAMED = 12
 _MOST_EXCLUDED = 4
 
 
 @dataclass(frozen=True)
 class FreeUnknowns:
-    """Unknowns of which so many may be chosen, independent of all others."""
+    """Unknowns of which a given number may be chosen, independently of all others."""
 
     names: tuple[str, ...]  # the unknowns
-    count: int  # how many of them may be chosen; 0 for unknowns that the equations determine
+    count: int  # number that may be chosen; 0 for unknowns that the equations determine
     example: tuple[str, ...]  # a set that may be chosen; differential variables before algebraic ones
     excluded: tuple[tuple[str, ...], ...] = ()  # sets that cannot be chosen together, the smallest ones
-    complete: bool = True  # whether these are all
+    complete: bool = True  # whether `excluded` is complete
 
     def __str__(self) -> str:
         if self.count == 0:
@@ -54,11 +55,11 @@ class FreeUnknowns:
 
 
 def initial_choices(array: NonlinearDerivativeArray, ranks: ArrayRanks) -> list[FreeUnknowns]:
-    """What may be chosen at a point, in groups that do not depend on each other.
+    """Possible choices at a point, in independent groups.
 
     Examples
     --------
-    A particle on a line: position and speed are tied to those of a second one.
+    A particle on a line whose position and speed are tied to those of a second one.
 
     >>> import daedal
     >>> from daedal.index.structure.characteristics import array_ranks
@@ -91,7 +92,7 @@ def initial_choices(array: NonlinearDerivativeArray, ranks: ArrayRanks) -> list[
 
 
 def _groups(rows: np.ndarray, moving: np.ndarray, differential: np.ndarray) -> list[tuple[list[int], list[int]]]:
-    """Groups of rows with a basis of each: two rows belong together if one needs the other to be expressed."""
+    """Groups of rows with a basis of each: two rows are in one group if one is needed to express the other."""
     basis: list[int] = []
     spanned = np.zeros((0, rows.shape[1]))
     for preferred in (True, False):
@@ -99,7 +100,7 @@ def _groups(rows: np.ndarray, moving: np.ndarray, differential: np.ndarray) -> l
         while candidates and len(basis) < rows.shape[1]:
             rest = rows[candidates] - rows[candidates] @ spanned.T @ spanned
             lengths = np.linalg.norm(rest, axis=1)
-            best = int(np.argmax(lengths > 0.5 * lengths.max()))  # the first of the good ones
+            best = int(np.argmax(lengths > 0.5 * lengths.max()))  # the first of the acceptable ones
             if lengths[best] <= _DEPENDENT:
                 break
             basis.append(candidates.pop(best))
@@ -128,7 +129,7 @@ def _groups(rows: np.ndarray, moving: np.ndarray, differential: np.ndarray) -> l
 
 
 def _excluded(rows: np.ndarray, count: int) -> tuple[list[tuple[int, ...]], bool]:
-    """The smallest sets of at most `count` rows that are dependent, and whether all sets were looked at."""
+    """The smallest dependent sets of at most `count` rows, and whether all sets were examined."""
     found: list[tuple[int, ...]] = []
     looked = 0
     for size in range(2, count + 1):

@@ -1,4 +1,4 @@
-"""Pryce's signature method, and derivatives that are written but vanish."""
+"""Pryce's signature method, and derivatives that occur but cancel."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from daedal.symbolic.tracing.parameters import NAME
 
 _POINTS = 6
 CANCELLATION = 1e-11
-"""What is left of a sum, relative to its terms, where they cancel: round-off of a few dozen operations."""
+"""Relative remainder of a sum whose terms cancel: round-off of a few dozen operations."""
 
 Probe = tuple[np.ndarray, np.ndarray]
-"""Values at the random points, and how large they would be if nothing cancelled."""
+"""Values at the random points, and their sizes if nothing cancelled."""
 
 
 def random_points(equations: SystemEquations, orders: int, count: int = _POINTS) -> dict[str, np.ndarray]:
@@ -42,10 +42,10 @@ def random_points(equations: SystemEquations, orders: int, count: int = _POINTS)
 
 
 def vanishing(equations: SystemEquations, nodes: Sequence[int]) -> set[int]:
-    """Those of the nodes that are zero at every random point at which they are defined.
+    """The nodes that are zero at every random point at which they are defined.
 
-    A node counts as zero if less than 1e-11 is left of the terms of which it is the sum. What contains a choice
-    (``np.where``, a maximum, a table) or is defined at no point is never among them: nothing is said of it.
+    A node counts as zero if its value is below 1e-11 of its terms. Nodes that contain a choice (``np.where``, a
+    maximum, a table) or are defined at no point are never included.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def vanishing(equations: SystemEquations, nodes: Sequence[int]) -> set[int]:
 
 
 def cancel(equations: SystemEquations, terms: Sequence[int]) -> bool:
-    """Whether the sum of terms is zero, compared with them, at every random point at which they are defined."""
+    """Whether the sum of terms is zero, relative to them, at every random point at which they are defined."""
     points = random_points(equations, max(equations.order, equations.highest(terms)))
     seen = False
     for k in range(_POINTS):
@@ -132,7 +132,7 @@ _SMOOTH = {name for name, operation in FUNCTIONS.items() if not operation.kink} 
 #
 #     d_j - c_i >= sigma_ij for all i, j,   with equality on the transversal,
 #
-# say that f_i is to be differentiated c_i times and that this determines x_j^(d_j). They are right if the system
+# mean that f_i is to be differentiated c_i times and that this determines x_j^(d_j). They are correct if the system
 # Jacobian
 #
 #     J_ij = d f_i / d x_j^(sigma_ij) where d_j - c_i = sigma_ij, otherwise 0,
@@ -147,11 +147,11 @@ Orders = list[dict[int, int]]
 
 @dataclass(frozen=True)
 class StructuralSignature:
-    """What the orders of derivatives say of a system of equations.
+    """The structure of a system of equations, from the orders of derivatives.
 
     Examples
     --------
-    The pendulum x'' = -x lam, y'' = -y lam - 1, x^2 + y^2 = 1 as equations of first order:
+    The pendulum x'' = -x lam, y'' = -y lam - 1, x^2 + y^2 = 1 as first-order equations:
 
     >>> import daedal
     >>> from daedal.index.structure.system_equations import SystemEquations
@@ -168,23 +168,23 @@ class StructuralSignature:
 
     sigma: Orders  # for each equation the unknowns in it, each with its highest derivative
     transversal: np.ndarray  # a transversal of the highest value: equation i determines unknown ``transversal[i]``
-    c: np.ndarray  # how often each equation is differentiated
-    d: np.ndarray  # the derivative of each unknown that the differentiated equations determine
-    # The structural index; the index itself if the system Jacobian is nonsingular and the problem is not one of the few
-    # whose structural index is too high
+    c: np.ndarray  # number of differentiations of each equation
+    d: np.ndarray  # the derivative of each unknown determined by the differentiated equations
+    # The structural index; the index itself if the system Jacobian is nonsingular, except for the few problems whose
+    # structural index is too high
     index: int
-    degrees_of_freedom: int  # how many initial values are free: the value of the transversal
-    # (i, j, order) of derivatives that are written in equation i and drop out of it
+    degrees_of_freedom: int  # number of free initial values: the value of the transversal
+    # (i, j, order) of derivatives that occur in equation i but cancel
     vanished: list[tuple[int, int, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, equations: SystemEquations) -> StructuralSignature:
-        """The signature of the equations of a problem, kept with them for the parameters of the last call.
+        """The signature of the equations of a problem, cached for the latest parameters.
 
         Raises
         ------
         StructurallySingularError
-            If some of the equations contain fewer unknowns than there are of them.
+            If a set of equations contains fewer unknowns than equations.
         """
         numbers = None if equations.params is None else equations.params.tobytes()
         known = equations.levels.get(cls)
@@ -198,14 +198,14 @@ class StructuralSignature:
 
     @classmethod
     def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> StructuralSignature:
-        """The signature of equations that are known by the orders of the derivatives in them alone."""
+        """The signature of equations given by the orders of the derivatives in them."""
         transversal = highest_value_transversal(sigma)
         c, d = canonical_offsets(sigma, transversal)
         index = int(c.max(initial=0)) + int(bool(np.any(d == 0)))
         return cls(sigma, transversal, c, d, index, int(d.sum() - c.sum()), list(vanished))
 
     def leading(self) -> Orders:
-        """The part of sigma with d_j - c_i = sigma_ij: the places of the system Jacobian."""
+        """The entries of sigma with d_j - c_i = sigma_ij: the pattern of the system Jacobian."""
         c, d = self.c.tolist(), self.d.tolist()
         return [{j: k for j, k in row.items() if d[j] - c[i] == k} for i, row in enumerate(self.sigma)]
 
@@ -213,8 +213,8 @@ class StructuralSignature:
 def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int, int]]]:
     """The highest derivative of each unknown on which each equation truly depends, and (i, j, order) of the others.
 
-    A derivative that is written but drops out, such as x' in (x' + y') - x', would make the orders too high: the graph
-    notices most of them, random points the rest.
+    A derivative that occurs but cancels, such as x' in (x' + y') - x', would make the orders too high: the graph
+    detects most of them, random points the rest.
     """
     partials, sigma = equations.partials, list[dict[int, int]]()
     zeros = vanishing(equations, [node for row in partials for node in row.values()])
@@ -230,26 +230,26 @@ def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int
 
 
 def highest_value_transversal(sigma: Orders) -> np.ndarray:
-    """For each equation an unknown, each unknown once, such that the orders add up to as much as possible.
+    """For each equation an unknown, each unknown once, maximising the sum of the orders.
 
-    There must be one: see :func:`daedal.index.structure.dulmage_mendelsohn.refuse_singular`.
+    It must exist: see :func:`daedal.index.structure.dulmage_mendelsohn.refuse_singular`.
     """
     return best_transversal(*triplets(sigma), len(sigma))
 
 
 def best_transversal(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """For each row a column, each column once, such that the values there (whole numbers) add up to as much as can be.
+    """For each row a column, each column once, maximising the sum of the values (integers).
 
     Raises ValueError if there is none.
     """
-    weights = 1.0 + values.max(initial=0) - values  # positive: a zero is no entry of a sparse matrix
+    weights = 1.0 + values.max(initial=0) - values  # positive: a zero is not an entry of a sparse matrix
     matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
     matched, transversal = min_weight_full_bipartite_matching(matrix)
     return transversal[np.argsort(matched)]
 
 
 def canonical_offsets(sigma: Orders, transversal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest c, d >= 0 of a highest-value transversal, by Pryce's fix-point iteration (algorithm 3.1)."""
+    """The smallest c, d >= 0 of a highest-value transversal, by Pryce's fixed-point iteration (algorithm 3.1)."""
     rows, columns, orders = triplets(sigma)
     return smallest_duals(rows, columns, orders, transversal)
 

@@ -1,4 +1,4 @@
-"""How the equations of each class of problem are written on a graph: unknowns, order, nodes."""
+"""Graph form of the equations of each problem class: unknowns, order, nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from daedal.symbolic.tracing.traced_first_order import constant_rows, quasilinea
 from daedal.symbolic.tracing.tracer import Tracer
 
 Written = tuple[list[Traced], list[int]]
-"""The functions that were traced, and the equations made of them."""
+"""The traced functions, and the equations made of them."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Statement:
 
     problem: Any  # whose functions are traced
     names: list[str]  # names of the unknowns
-    order: int  # the highest derivative that the class of the problem provides for
-    parts: list[tuple[int, str]]  # what the equations are, one group after the other: (number, in words)
+    order: int  # highest derivative provided for by the problem class
+    parts: list[tuple[int, str]]  # groups of equations, in order: (number, in words)
     # ``write(tracer, symbols)`` traces the functions on the symbols of x, x',
     write: Callable[[Tracer, Sequence[np.ndarray]], Written]
 
@@ -65,7 +65,7 @@ def statement(problem: Any) -> Statement:
 def _implicit(problem: Any) -> ImplicitDAE:
     if not hasattr(problem, "implicit"):
         raise InvalidProblemError(
-            f"a {type(problem).__name__} has no equations F(t, y, y') = 0; give an ImplicitDAE, SemiExplicitDAE, "
+            f"a {type(problem).__name__} has no equations F(t, y, y') = 0; use an ImplicitDAE, SemiExplicitDAE, "
             "LinearDAE, SecondOrderDAE, HessenbergDAE or MechanicalSystem"
         )
     return problem.implicit()
@@ -98,8 +98,8 @@ def _mechanical(system: MechanicalSystem) -> Statement:
     """M q'' - f + G^T lam + Ghat^T lamhat = 0, r' = f_d, 0 = algebraic, 0 = g, 0 = ghat in (q, r, w, lam)."""
     if system.n_s:
         raise InvalidProblemError(
-            "the equations of a system with contact coordinates s are not analysed. Remedy: state the points of "
-            "contact as coordinates with constraints."
+            "the equations of a system with contact coordinates s cannot be analysed. Remedy: model the points "
+            "of contact as coordinates with constraints."
         )
     names = [system.label(j) for j in range(system.n_q)]
     for letter, count in (("r", system.n_r), ("w", system.n_w), ("lam", system.n_lambda)):
@@ -147,7 +147,7 @@ def _mechanical_equations(system: MechanicalSystem, tracer: Tracer, symbols: Seq
     return traces, [*motion, *states, *algebraic, *constraints, *velocities]
 
 
-# --- linear problems by their coefficients ----------------------------------------------------------------------------
+# --- linear problems given by coefficients ----------------------------------------------------------------------------
 
 
 def _linear(problem: LinearDAE) -> Statement:
@@ -197,7 +197,7 @@ def _coefficients(problem: LinearDAE | HessenbergDAE, tracer: Tracer) -> tuple[l
 
 
 def _affine(tracer: Tracer, terms: Sequence[tuple[np.ndarray, Any]], constant: np.ndarray) -> list[int]:
-    """The sum of products of matrices with vectors, and of a vector."""
+    """The sum of matrix-vector products and a vector."""
     graph, sums = tracer.graph, constant.tolist()
     for matrix, vector in terms:
         for i, j in np.ndindex(matrix.shape):

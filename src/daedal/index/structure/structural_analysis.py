@@ -1,4 +1,4 @@
-"""The structural index of a problem, with the check on which it depends, and the remedy where the check fails."""
+"""The structural index of a problem, with the required check, and a remedy if the check fails."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ from daedal.symbolic.derivative import sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.modes import replaced as substituted
 
-# Where the system Jacobian J is singular identically, u^T J = 0 for some u(t, x, ...). With L = {i: u_i != 0} and c_min
-# = min c_i over L, the combination
+# If the system Jacobian J is identically singular, u^T J = 0 for some u(t, x, ...). With L = {i: u_i != 0} and c_min =
+# min c_i over L, the combination
 #
 #     f = sum over L of u_i f_i^(c_i - c_min)
 #
-# may take the place of an f_l with l in L and c_l = c_min: it contains lower derivatives than the structure of its
-# parts suggests, so that the value of the signature matrix goes down, provided that u contains derivatives of x_j of
-# orders below d_j - c_min alone (G. Tan, N. S. Nedialkov and J. D. Pryce, Conversion methods for improving structural
+# may replace an f_l with l in L and c_l = c_min: it contains lower derivatives than the structure of its parts
+# suggests, so that the value of the signature matrix goes down, provided that u contains only derivatives of x_j of
+# orders below d_j - c_min (G. Tan, N. S. Nedialkov and J. D. Pryce, Conversion methods for improving structural
 # analysis of differential-algebraic equation systems, BIT 57, 2017, 845-865: theorem 4.1).
 
 _MOST_ROWS = 1500
 _MOST_COMBINED = 6
-_DEPENDENT = 1e-10  # part of a row that is not a combination of others
-_TAKES_PART = 1e-7  # part of the largest coefficient of a combination
+_DEPENDENT = 1e-10  # fraction of a row that is independent of others
+_TAKES_PART = 1e-7  # fraction of the largest coefficient of a combination
 _COMMON = 1000
-"""Coefficients that are fractions of such denominators are taken for them."""
+"""Coefficients are rounded to fractions with denominators up to this."""
 
 
 @dataclass(frozen=True)
 class Combination:
     """One step of the method."""
 
-    replaced: int  # the equation in whose place the combination stands
+    replaced: int  # the equation replaced by the combination
     members: list[tuple[int, int]]  # (i, k) for the k-th derivative of equation i in it
     coefficients: list[int]  # the nodes of the factors u_i
-    terms: list[int]  # the nodes of their products with the equations, without what cancels
+    terms: list[int]  # the nodes of their products with the equations, without cancelling terms
     node: int  # the node of the combination
 
 
 def combinations(equations: SystemEquations, jacobian: SystemJacobian) -> list[Combination]:
-    """Combinations that lower the value of the signature matrix, each in place of another equation; there may be none.
+    """Combinations that lower the value of the signature matrix, each replacing another equation; there may be none.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def combinations(equations: SystemEquations, jacobian: SystemJacobian) -> list[C
 def _combination(
     equations: SystemEquations, jacobian: SystemJacobian, replaced: int, circuit: list[int]
 ) -> Combination | None:
-    """The combination of equations that are dependent, no fewer of which are, if it is allowed."""
+    """The combination of a minimal set of dependent equations, if allowed."""
     factors = _constant_factors(equations, jacobian, circuit) or _cofactors(equations, jacobian, circuit)
     if factors is None or not _cancel(equations, jacobian, circuit, factors):
         return None
@@ -99,9 +99,9 @@ def _combination(
 
 
 def _cancelling(equations: SystemEquations, parts: Sequence[int], factors: Sequence[int]) -> list[int]:
-    """The unknowns and derivatives that stand in parts of a combination with constant factors, which cancel.
+    """The unknowns and derivatives that cancel between parts of a combination with constant factors.
 
-    They are taken out of the parts, since of sums such as 0.1 + 0.2 - 0.3 round-off would be left.
+    They are removed from the parts, since sums such as 0.1 + 0.2 - 0.3 would leave round-off.
     """
     graph = equations.graph
     read = (graph.data[k] for k in graph.needed(parts) if graph.operations[k] == "argument")
@@ -123,7 +123,7 @@ def _cancelling(equations: SystemEquations, parts: Sequence[int], factors: Seque
 
 
 def _concerned(jacobian: SystemJacobian) -> list[int]:
-    """The rows of singular diagonal blocks and of all blocks whose columns they need, directly or not."""
+    """The rows of singular diagonal blocks and of all blocks whose columns they need, directly or indirectly."""
     row_of = {int(j): i for i, j in enumerate(jacobian.decomposition.matching)}
     waiting = [i for block in jacobian.generic.singular_blocks for i in block.rows]
     seen = set(waiting)
@@ -136,10 +136,10 @@ def _concerned(jacobian: SystemJacobian) -> list[int]:
 
 
 def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list[int]]]:
-    """Minimal sets of rows that are dependent at a random point, each with a row that is in no other of them.
+    """Minimal sets of rows that are dependent at a random point, each with a row contained in no other set.
 
-    Rows are taken into a basis in the order of decreasing c; one that depends on the basis, and on no smaller part of
-    it than the rows that are needed to combine it, has the lowest c of its set.
+    Rows are added to a basis in the order of decreasing c; a row that depends on the basis, together with the rows
+    needed to express it, is a minimal set in which it has the lowest c.
     """
     c = jacobian.signature.c
     order = sorted(rows, key=lambda i: (-c[i], i))
@@ -151,7 +151,7 @@ def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list
     basis, dependent = list[int](), list[int]()
     for k, row in enumerate(matrix):
         known, rest = directions[: len(basis)], row
-        for _ in range(2):  # Gram and Schmidt, twice is enough
+        for _ in range(2):  # Gram-Schmidt, twice is enough
             rest = rest - (known @ rest) @ known
         size = np.linalg.norm(rest)
         if size <= _DEPENDENT * np.linalg.norm(row) or len(basis) == len(directions):
@@ -170,7 +170,7 @@ def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list
 
 
 def _constant_factors(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
-    """The factors if they are the same at all random points."""
+    """The factors, if they are equal at all random points."""
     graph = equations.graph
     columns = sorted({j for i in rows for j in jacobian.rows[i]})
     constant = all(graph.is_constant(node) for i in rows for node in jacobian.rows[i].values())
@@ -235,26 +235,24 @@ def _cancel(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int
 
 
 def _lower_orders(equations: SystemEquations, factors: list[int], limit: np.ndarray) -> bool:
-    """Whether the factors contain derivatives of x_j of orders below limit_j alone."""
+    """Whether the factors contain only derivatives of x_j of orders below limit_j."""
     n, highest = equations.n, equations.highest(factors)
     found = sparsity(equations.graph, factors, equations.unknowns(range(highest + 1)))
     return all(place // n < limit[place % n] for places in found for place in places)
 
 
-# --- the structural index of a problem, with the check on which it depends, and the remedy where the check fails ------
+# --- the analysis -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class StructuralAnalysis:
-    """What the structure of a problem says, and whether it may be believed."""
+    """The structural analysis of a problem, and whether it is reliable."""
 
     given: SystemEquations  # the equations of the problem
-    equations: (
-        SystemEquations  # those that were analysed in the end: the given ones, some of them replaced by combinations
-    )
+    equations: SystemEquations  # the equations finally analysed: the given ones, some of them replaced by combinations
     signature: StructuralSignature  # their signature
     jacobian: SystemJacobian  # their system Jacobian
-    combinations: list[Combination]  # what was replaced, one after the other
+    combinations: list[Combination]  # the replacements, in order
     regularity: Regularity  # whether the system Jacobian is nonsingular: at the given point, otherwise at random points
     at_point: bool = False  # whether `regularity` is that of a given point
 
@@ -265,11 +263,11 @@ class StructuralAnalysis:
         Raises
         ------
         StructurallySingularError
-            If equations are too many for the unknowns in them, redundant or contradictory.
+            If a set of equations has too few unknowns, or is redundant or contradictory.
 
         Examples
         --------
-        The structure of these equations suggests two states; it is wrong, since the derivatives occur as a sum only:
+        The structure of these equations suggests two states; this is wrong, since the derivatives only occur as a sum:
 
         >>> import daedal
         >>> from daedal.index.structure.system_equations import SystemEquations
@@ -290,7 +288,7 @@ class StructuralAnalysis:
             signature = StructuralSignature.of_orders(sigma, vanished)
             jacobian = SystemJacobian(current, signature)
             if before is not None and signature.degrees_of_freedom >= before[2].degrees_of_freedom:
-                # The equations are dependent at the random points, but not everywhere: a true step lowers the value.
+                # The equations are dependent at the random points, but not everywhere: a proper step lowers the value.
                 current, jacobian, signature = before
                 break
             steps += last
@@ -302,9 +300,9 @@ class StructuralAnalysis:
         return cls(equations, current, signature, jacobian, steps, jacobian.generic)
 
     def at(self, t: float, derivatives: Any) -> StructuralAnalysis:
-        """The same, judged by the system Jacobian at a point: t and x, x', ... (one row for each derivative).
+        """The same, using the system Jacobian at a point: t and x, x', ... (one row for each derivative).
 
-        Where combinations contain higher derivatives than are given, nothing changes.
+        Nothing changes if combinations contain higher derivatives than given.
         """
         rows = np.atleast_2d(np.asarray(derivatives, dtype=float))
         if len(rows) <= self.equations.highest(self.jacobian.nodes):
@@ -313,12 +311,12 @@ class StructuralAnalysis:
 
     @property
     def succeeds(self) -> bool:
-        """Whether the system Jacobian is nonsingular, so that index and degrees of freedom may be believed."""
+        """Whether the system Jacobian is nonsingular, so that index and degrees of freedom are reliable."""
         return bool(self.regularity)
 
     @property
     def differentiations(self) -> np.ndarray:
-        """How often each of the given equations is differentiated, inside combinations as well."""
+        """The number of differentiations of each given equation, including those inside combinations."""
         times = self.signature.c.tolist()
         for step in reversed(self.combinations):
             outer, times[step.replaced] = times[step.replaced], 0
@@ -328,14 +326,14 @@ class StructuralAnalysis:
 
     @property
     def index(self) -> int | None:
-        """The structural index of the given equations; None where the method fails."""
+        """The structural index of the given equations; None if the method fails."""
         if not self.succeeds:
             return None
         return int(self.differentiations.max(initial=0)) + int(bool(np.any(self.signature.d == 0)))
 
     @property
     def degrees_of_freedom(self) -> int | None:
-        """The number of initial values that are free; None where the method fails."""
+        """The number of free initial values; None if the method fails."""
         return self.signature.degrees_of_freedom if self.succeeds else None
 
     @property
@@ -351,7 +349,7 @@ class StructuralAnalysis:
 
     @property
     def verdict(self) -> str:
-        """What the system Jacobian says, in words."""
+        """A description of the result for the system Jacobian."""
         regularity = self.regularity
         where = "at the point" if self.at_point else "at random points"
         measure = f"smallest singular value {regularity.smallest:.1e} of the largest, {where}"
@@ -359,13 +357,13 @@ class StructuralAnalysis:
             return f"The system Jacobian is nonsingular ({measure})"
         if regularity.verdict == "unclear":
             return (
-                f"Whether the system Jacobian is singular is unclear ({measure}): no index follows from the structure"
+                f"Whether the system Jacobian is singular is unclear ({measure}): the structure does not give the index"
             )
         identically = "" if self.at_point and self.jacobian.generic else "identically "
         parts = f"{equations_named(regularity.equations)}, {unknowns_named(regularity.unknowns, self.given.names)}"
         return (
-            f"The signature method fails: the system Jacobian is {identically}singular ({measure}), in {parts}. The "
-            f"index that the structure suggests, {self.signature.index}, says nothing"
+            f"The signature method fails: the system Jacobian is {identically}singular ({measure}), in {parts}. "
+            f"The index suggested by the structure, {self.signature.index}, is not reliable"
         )
 
 
@@ -380,14 +378,14 @@ def _combined(step: Combination) -> str:
 def _refuse_dependent(equations: SystemEquations, steps: Sequence[Combination], last: Combination) -> None:
     """The last combination contains no unknown: the equations in it are redundant or contradictory."""
     involved = {last.replaced}
-    for step in reversed(steps):  # what was itself a combination is traced back to what it was made of
+    for step in reversed(steps):  # trace combinations back to the original equations
         if step.replaced in involved:
             involved |= {i for i, _ in step.members}
     named = equations_named(sorted(involved))
     if cancel(equations, last.terms):
-        cause = f"{named} are dependent: a combination of them says 0 = 0. One of them is redundant"
+        cause = f"{named} are dependent: a combination of them is 0 = 0. One of them is redundant"
     else:
         cause = f"{named} contradict each other: a combination of them contains no unknown and does not vanish"
-    remedy = "Remedy: replace one of them by the equation that is missing."
+    remedy = "Remedy: replace one of them by the missing equation."
     message = f"the equations do not determine the unknowns (equations are numbered from 0): {cause}. {remedy}"
     raise StructurallySingularError(message, sorted(involved))

@@ -4,8 +4,8 @@ A problem F(t, x, x', ..., x^(m)) = 0 determines its solution together with its 
 
     F = 0,   dF/dt = F_t + F_x x' + ... + F_{x^(m)} x^(m+1) = 0,   d^2F/dt^2 = 0, ...
 
-in which x', x'', ... are unknowns of their own (Brenan, Campbell and Petzold, section 2.4.2; S. L. Campbell, SIAM J.
-Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only as often as somebody asks.
+in which x', x'', ... are independent unknowns (Brenan, Campbell and Petzold, section 2.4.2; S. L. Campbell, SIAM J.
+Sci. Stat. Comput. 6, 1985). Each equation is differentiated separately and only as often as needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 
 def argument_name(order: int) -> str:
-    """The name by which the derivatives of this order stand in the graph: x0 for x itself, x1 for x', ..."""
+    """Name of the derivatives of this order in the graph: x0 for x, x1 for x', ..."""
     return f"x{order}"
 
 
@@ -46,32 +46,32 @@ class SystemEquations:
     Parameters
     ----------
     problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
-        A mechanical system is taken as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
-        that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
+        A mechanical system is treated as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
+        that cannot be traced raise :class:`daedal.symbolic.Untraceable`.
 
     Attributes
     ----------
     n : int
         Number of equations and of unknowns.
     order : int
-        The highest derivative that the class of the problem provides for: 1, or 2 for a second-order DAE.
+        The highest derivative provided for by the problem class: 1, or 2 for a second-order DAE.
     parts : list of tuple
-        What the equations are, one group after the other: (number, in words).
+        Groups of equations, in order: (number, in words).
     names : list of str
         Names of the unknowns.
     graph : Graph
-        Where all nodes live.
+        The graph of all nodes.
     traces : list of Traced
-        The functions of the problem on it.
+        The traced functions of the problem.
     params : numpy.ndarray or None
-        The numbers of the parameters, in the order of the graph's argument ``p``.
+        The values of the parameters, in the order of the graph's argument ``p``.
     levels : dict
-        Machine code of derivative arrays that was made already, shared by copies with other parameters; see
+        Machine code of derivative arrays compiled so far, shared by copies with other parameters; see
         :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
     lock : threading.RLock
-        Held by whoever makes nodes or levels: a graph is for one thread at a time.
+        Held while nodes or levels are created: a graph is not thread-safe.
     is_constant : bool
-        Whether all functions were machine code, which does not change with what is outside of them.
+        Whether all functions were machine code, which does not depend on external values.
 
     Examples
     --------
@@ -103,19 +103,19 @@ class SystemEquations:
         self.lock = RLock()
 
     def with_problem(self, problem: Any) -> SystemEquations | None:
-        """The same equations with the parameters of another problem; None if the trace does not hold for these."""
+        """The same equations with the parameters of another problem; None if the trace is invalid for these."""
         if self.layout is None:
             return self
         if any(self.graph.data[i][0] == NAME for i in self.graph.fixed) or not self.layout.fits(problem.params):
             return None
-        assert len(self.partials) == len(self.orders)  # made once for all copies
+        assert len(self.partials) == len(self.orders)  # computed once for all copies
         other = copy(self)
         other.problem, other.params = problem, self.layout.numbers(problem.params)
         return other
 
     @property
     def nodes(self) -> list[int]:
-        """The equations as they are given."""
+        """The given equations."""
         return [levels[0] for levels in self._derivatives]
 
     def unknown(self, j: int, order: int = 0) -> int:
@@ -124,15 +124,15 @@ class SystemEquations:
             return self.graph.argument(argument_name(order), j)
 
     def parameter_name(self, k: int) -> str:
-        """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
+        """Name of the k-th parameter value: ``mass``, ``p[2]``."""
         return self._parameter_names[k]
 
     def unknowns(self, orders: Iterable[int]) -> list[int]:
-        """The nodes of all unknowns, derivatives of these orders one after the other."""
+        """The nodes of all unknowns, for derivatives of these orders in turn."""
         return [self.unknown(j, k) for k in orders for j in range(self.n)]
 
     def equation(self, i: int, times: int = 0) -> int:
-        """The node of equation i, differentiated so often with respect to time."""
+        """The node of equation i, differentiated `times` times with respect to time."""
         levels = self._derivatives[i]
         with self.lock:
             while len(levels) <= times:
@@ -140,7 +140,7 @@ class SystemEquations:
         return levels[times]
 
     def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
-        """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
+        """The same equations on the same graph with some replaced: {i: node} replaces equation i by node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
             other.__dict__.pop(name, None)
@@ -149,7 +149,7 @@ class SystemEquations:
         return other
 
     def rates(self, nodes: Sequence[int]) -> list[int]:
-        """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
+        """The total time derivatives of nodes, where the rate of each derivative is the next one."""
         with self.lock:
             missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
             direction = {self.t: self.graph.one}
@@ -175,7 +175,7 @@ class SystemEquations:
 
     @cached_property
     def orders(self) -> np.ndarray:
-        """The highest derivative of each unknown that occurs in the equations as they are given."""
+        """The highest derivative of each unknown that occurs in the given equations."""
         found = np.zeros(self.n, dtype=np.int64)
         for row in self.signature():
             for j, order in row.items():
@@ -184,7 +184,7 @@ class SystemEquations:
 
     @cached_property
     def partials(self) -> list[dict[tuple[int, int], int]]:
-        """For each equation the nodes of its derivatives with respect to x_j^(k) that are not zero: {(j, k): node}."""
+        """For each equation the nodes of its nonzero partial derivatives with respect to x_j^(k): {(j, k): node}."""
         rows = self.jacobian(self.nodes, self.unknowns(range(self.order + 1)))
         return [{(place % self.n, place // self.n): node for place, node in row.items()} for row in rows]
 
@@ -194,7 +194,7 @@ class SystemEquations:
             return jacobian(self.graph, nodes, variables)
 
     def arguments(self, nodes: Iterable[int]) -> dict[str, int]:
-        """Names and lengths of the vectors on which nodes depend, up to the highest derivative among them."""
+        """Names and lengths of the vectors on which nodes depend, up to the highest derivative in them."""
         return {argument_name(k): self.n for k in range(self.highest(nodes) + 1)}
 
     def highest(self, nodes: Iterable[int]) -> int:
@@ -203,7 +203,7 @@ class SystemEquations:
         return max((int(name[1:]) for name, _ in found if name.startswith("x")), default=0)
 
     def function(self, name: str, nodes: Any) -> GraphFunction:
-        """Nodes as a function of (t, x, x', ..., p), up to the highest derivative that occurs in them."""
+        """Nodes as a function of (t, x, x', ..., p), up to the highest derivative in them."""
         array = np.asarray(nodes, dtype=np.int64)
         params = None if self.params is None else (NAME, self.params.size)
         return GraphFunction(name, self.graph, array, self.arguments(array.ravel().tolist()), params)
@@ -211,7 +211,7 @@ class SystemEquations:
     def evaluator(self, nodes: Any) -> Callable[..., np.ndarray]:
         """Machine code for nodes: a function of t and the array of x, x', ... (one row for each derivative).
 
-        A third argument stands for other numbers of the parameters than those of these equations.
+        An optional third argument replaces the parameter values of these equations.
         """
         array = np.asarray(nodes, dtype=np.int64)
         sizes = self.arguments(array.ravel().tolist())
@@ -240,9 +240,9 @@ _KEPT = "equations"
 
 
 def kept_equations(problem: Any) -> SystemEquations:
-    """The equations of a problem; those of machine code are traced once, and kept with it for other parameters.
+    """The equations of a problem; those of machine code are traced once and cached for other parameters.
 
-    Raises Untraceable where a function cannot be traced.
+    Raises Untraceable if a function cannot be traced.
     """
     carrier = next((f for f in vars(problem).values() if isinstance(f, TracedFunction) and not f.is_derivative), None)
     known = None if carrier is None else carrier.kept.get(_KEPT)
@@ -257,7 +257,7 @@ def kept_equations(problem: Any) -> SystemEquations:
 
 
 def equations_of(problem: Any) -> SystemEquations | None:
-    """The equations of a problem, or None where its functions cannot be traced."""
+    """The equations of a problem, or None if its functions cannot be traced."""
     try:
         return kept_equations(problem)
     except Untraceable:
@@ -265,7 +265,7 @@ def equations_of(problem: Any) -> SystemEquations | None:
 
 
 def required_equations(problem: Any, refusal: str) -> SystemEquations:
-    """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
+    """The equations of a problem; if a function cannot be traced, an error starting with `refusal` and the reason."""
     try:
         return kept_equations(problem)
     except Untraceable as reason:
@@ -278,14 +278,14 @@ def orders_of(problem: Any) -> list[dict[int, int]] | None:
     return None if equations is None else equations.signature()
 
 
-# --- switches in problems that are reduced: they are not followed, and the user is told of those that may be met ------
+# --- switches in reduced problems: they are not followed; the user is warned of those that may occur ------------------
 
 _MOST_NAMED = 3
-_ROUND_OFF = 1e-12  # part of the change of a switching function within an interval
+_ROUND_OFF = 1e-12  # fraction of the change of a switching function within an interval
 
 
 class UnfollowedSwitches:
-    """The switches in the equations of a problem that is reduced.
+    """The switches in the equations of a reduced problem.
 
     Parameters
     ----------
@@ -305,10 +305,10 @@ class UnfollowedSwitches:
                 self._in_time.append(linear and modes.depends_on(switch.function) <= {"t", NAME})
 
     def warning(self, equations: SystemEquations, span: tuple[float, float]) -> str | None:
-        """What to tell about switches that a run may meet, with the parameters of `equations`; None if it meets none.
+        """The warning about switches that a run may encounter, with the given parameters; None if there are none.
 
-        Conditions linear in time alone are not met where their times lie outside the interval, or at its ends, as
-        between break points.
+        Conditions linear in time alone are ignored if their times lie outside the interval or at its ends, as between
+        break points.
         """
         met = [
             switch.name
@@ -319,14 +319,14 @@ class UnfollowedSwitches:
             return None
         named = listing(met[:_MOST_NAMED], len(met))
         return (
-            f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over them, "
-            "and kinks or jumps of what is differentiated are lost. Remedy: give their times as breakpoints, or take "
-            "formulation='none'; switches='never' says that they may be left to the step size control"
+            f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over "
+            "them, and kinks or jumps in differentiated terms are lost. Remedy: give their times as breakpoints, "
+            "or use formulation='none'; switches='never' leaves them to the step size control"
         )
 
 
 def _switches_within(switch: Followed, equations: SystemEquations, span: tuple[float, float]) -> bool:
-    """Whether a function that is linear in time leaves the bounds of its mode within the interval."""
+    """Whether a function linear in time leaves the bounds of its mode within the interval."""
     begin, middle, end = (
         float(equations.values([switch.function], t, np.zeros((0, equations.n)))[0])
         for t in (span[0], 0.5 * (span[0] + span[1]), span[1])
@@ -336,7 +336,7 @@ def _switches_within(switch: Followed, equations: SystemEquations, span: tuple[f
     return not lower - slack <= min(begin, end) <= max(begin, end) <= upper + slack
 
 
-# --- a linear problem, in whatever form it was stated, as A(t) x' + B(t) x = f(t) with exact derivatives --------------
+# --- linear problems of any class as A(t) x' + B(t) x = f(t) with exact derivatives -----------------------------------
 
 
 def linear_system(problem: Any) -> TimeVarying:
@@ -355,19 +355,19 @@ def linear_system(problem: Any) -> TimeVarying:
     Raises
     ------
     InvalidProblemError
-        If an equation is not linear in the unknowns and their derivatives; it is named.
+        If an equation is not linear in the unknowns and their derivatives; the message names it.
 
     Examples
     --------
     >>> import daedal, numpy as np
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
-    >>> system = daedal.linear_system(problem)
+    >>> system = daedal.linear.linear_system(problem)
     >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
     (2, array([0., 1.]))
     """
     equations = SystemEquations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
     if equations.order != 1:
-        raise InvalidProblemError("a SecondOrderDAE has no system of first order; give an ImplicitDAE")
+        raise InvalidProblemError("a SecondOrderDAE has no first-order system; use an ImplicitDAE")
     n = equations.n
     rows = equations.jacobian(equations.nodes, equations.unknowns([0, 1]))
     graph = equations.graph

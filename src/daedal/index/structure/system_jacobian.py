@@ -1,4 +1,4 @@
-"""Pryce's system Jacobian, on which it depends whether the signature method is right: its values, its singular values.
+"""Pryce's system Jacobian, which decides whether the signature method is valid: its values and singular values.
 
 J_ij = d f_i / d x_j^(sigma_ij) where d_j - c_i = sigma_ij, otherwise 0: the derivative of f_i^(c_i) with respect to
 x_j^(d_j) (J. D. Pryce, BIT 41, 2001, equation (9) and lemma 3.7).
@@ -22,23 +22,24 @@ from daedal.symbolic.evaluate import evaluate
 
 SINGULAR, REGULAR = 1e-12, 1e-8
 """A block whose smallest singular value, relative to the largest, is below the first is singular; above the second it
-is not; between them round-off and a true small number cannot be told apart with certainty."""
-_DENSE, _LARGEST_DENSE = 200, 1200  # unknowns of a block: up to which all singular values are computed, may be
-_DOUBTFUL = 1e-4  # an estimate, which is low by a factor of the size, that asks for them
+is not; between them round-off cannot be distinguished from a small number with certainty."""
+# numbers of unknowns of a block: up to the first all singular values are computed, up to the second on demand
+_DENSE, _LARGEST_DENSE = 200, 1200
+_DOUBTFUL = 1e-4  # an estimate, too low by a factor of the size, below which they are computed
 
 
 @dataclass(frozen=True)
 class Regularity:
-    """Whether the system Jacobian is nonsingular, and the numbers that say so."""
+    """Whether the system Jacobian is nonsingular, with the decisive numbers."""
 
-    # The smallest singular value of its worst diagonal block, in relation to the largest, after scaling
+    # The smallest singular value of its worst diagonal block, relative to the largest, after scaling
     smallest: float
     verdict: str  # "nonsingular", "singular" or "unclear"
-    deficiency: int  # how many singular values are as good as zero
-    # Those that take part in the worst block's singular vectors of the smallest singular value
+    deficiency: int  # number of singular values that count as zero
+    # Rows and columns in the worst block's singular vectors of the smallest singular value
     equations: list[int]
     unknowns: list[int]
-    # The smallest relative singular value taken for nonzero and the largest taken for zero (0 if there is none)
+    # The smallest relative singular value taken as nonzero and the largest taken as zero (0 if there is none)
     gap: tuple[float, float]
     singular_blocks: list[SystemPart]  # equations and unknowns of the diagonal blocks that are singular
 
@@ -75,7 +76,7 @@ class SystemJacobian:
 
     @cached_property
     def decomposition(self) -> DulmageMendelsohn:
-        """The fine block-triangular form: that of the pattern of this matrix."""
+        """The fine block-triangular form of the pattern of this matrix."""
         return DulmageMendelsohn.of(self.rows, self.equations.n)
 
     @cached_property
@@ -103,7 +104,7 @@ class SystemJacobian:
 
     @property
     def points(self) -> list[dict[str, np.ndarray]]:
-        """Random points at which it is defined, which need not be consistent: arguments of the graph."""
+        """Random points at which it is defined, not necessarily consistent: arguments of the graph."""
         return [point for point, _ in self._samples]
 
     @property
@@ -113,9 +114,9 @@ class SystemJacobian:
 
     @cached_property
     def generic(self) -> Regularity:
-        """Whether it is nonsingular at some random points: the best of them.
+        """Whether it is nonsingular at some random points, with the best of them.
 
-        Where it is singular at all of them it is so identically, and the signature method fails.
+        If it is singular at all of them, it is identically singular, and the signature method fails.
         """
         best = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan), [])
         for matrix in self.samples:
@@ -156,7 +157,7 @@ def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
     """Rows and columns scaled by powers of 2 so that no entry is much above 1 and those on a transversal are about 1.
 
     The transversal is that of the largest product (I. S. Duff and J. Koster, SIAM J. Matrix Anal. Appl. 22, 2001,
-    973-996); a matrix without one is singular, and is left as it is.
+    973-996); a matrix without one is singular and remains unchanged.
     """
     entries = matrix.tocoo()
     used = entries.data != 0.0
@@ -174,7 +175,7 @@ def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
 def _singular_values(matrix: sparse.csr_array, block: SystemPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The singular values of a block relative to the largest, and the vectors of the smallest.
 
-    Of a block that is too large for a singular value decomposition only the smallest, estimated by its inverse.
+    For a block too large for a singular value decomposition only the smallest, estimated from its inverse.
     """
     size = len(block.rows)
     if size == 1:
@@ -203,6 +204,6 @@ def _decomposed(part: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _large(vector: np.ndarray, members: Sequence[int]) -> list[int]:
-    """Those members whose entries are not much smaller than the largest."""
+    """The members with entries not much smaller than the largest."""
     sizes = np.abs(vector)
     return [member for member, size in zip(members, sizes, strict=True) if size > 1e-3 * sizes.max()]

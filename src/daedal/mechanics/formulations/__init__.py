@@ -1,4 +1,4 @@
-"""Formulations: ways to rewrite a constrained system before time is discretised."""
+"""Formulations: ways to rewrite a constrained system before discretising time."""
 
 import difflib
 
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def named_formulation(choice):
-    """A formulation from its name, that of its class (as solutions tell it) too; a formulation stays as it is."""
+    """A formulation from its name or class name (as in solutions); a formulation object is returned unchanged."""
     if isinstance(choice, Formulation):
         return choice
     if isinstance(choice, type) and issubclass(choice, Formulation):

@@ -1,8 +1,8 @@
 r"""Local coordinates on the constraint manifold, in compiled code: state space and minimal extension.
 
 A chart is given by constant rows R~ that complete K: u~ = R~ z determines z with g = 0 as long as [R~; K] is well
-conditioned (Ascher and Petzold (3.15), (3.16)). A hook watches the condition after every step and stops the run when
-a new chart is due.
+conditioned (Ascher and Petzold (3.15), (3.16)). A hook checks the condition number after every step and stops the run
+when a new chart is needed.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ CHART = Struct(
 
 @part
 def _complete(chart, c, level):
-    """Factor [R~; K] for a level; K as evaluated last."""
+    """Factor [R~; K] for a level, with the latest K."""
     rows, by_columns = _rows(chart, c, level), chart.matrix.data
     count = rows.shape[0]
     transpose(by_columns, rows)
@@ -59,9 +59,9 @@ def _rows(chart, c, level):
 
 @part
 def _same_branch(chart, top, sign):
-    """Whether det [R~; K] has the sign that it has where the chart was chosen: another one is beyond a fold.
+    """Whether det [R~; K] has the same sign as where the chart was chosen; a change indicates a fold.
 
-    A chart that the user has given is never left, and its folds are the user's.
+    A chart given by the user is never left; its folds are the user's responsibility.
     """
     if chart.limit == np.inf:
         return True
@@ -76,7 +76,7 @@ def _same_branch(chart, top, sign):
 
 @part
 def recover(chart, c, t, y):
-    """z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above the first)."""
+    """Recover z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above 1)."""
     nx, m, state, work, begin = c.nx, c.m, c.state, chart.work, 0
     copy(state, chart.z)
     first = (m - 1) * chart.n_low + chart.n_top
@@ -117,7 +117,7 @@ def recover(chart, c, t, y):
 
 @part
 def keep_point(chart, c, t, y):
-    """From now on Newton's method starts from the point in ``c.state``."""
+    """Start Newton's method from the point in ``c.state`` from now on."""
     _set_point(chart, t, c.state[: c.m * c.nx], y[: chart.n])
 
 
@@ -191,7 +191,7 @@ def _conditioning(chart, c):
 
 @entry(HOOK)
 def chart_hook(record, t, h, y):
-    """Stop when the chart has become ill-conditioned, compared with the point where it was chosen."""
+    """Stop when the chart is ill-conditioned relative to the point where it was chosen."""
     chart = record_at(record, CHART)
     c = chart.system
     status = recover(chart, c, t, floats(y, chart.n))
@@ -201,14 +201,14 @@ def chart_hook(record, t, h, y):
     condition = _conditioning(chart, c)
     if chart.condition == 0.0:
         chart.condition = condition
-    # The inverse of the cosine of the angle by which the manifold has turned away from the chart.
+    # Inverse cosine of the angle by which the manifold has turned away from the chart.
     turned = np.sqrt(max(condition**2 - chart.condition**2, 0.0) + 1.0)
     return HOOK_STOP if turned > chart.limit else HOOK_DONE
 
 
 @entry(HOOK)
 def pivot_hook(record, t, h, y):
-    """Stop when the dependent coordinates of a minimal extension are badly determined: K_2^{-1} K_1 has grown large."""
+    """Stop when the dependent coordinates of a minimal extension are badly determined: K_2^{-1} K_1 is large."""
     chart = record_at(record, CHART)
     c = chart.system
     nx, n_c, n = c.nx, c.n_c, c.m * c.nx
@@ -234,9 +234,9 @@ def pivot_hook(record, t, h, y):
 
 @entry(void(i64, i64, f64[:], f64[:, :], f64[:, :], i64[:], f64[:]))
 def recover_points(chart_at, system, times, y, states, statuses, memory):
-    """(z, r) at the rows of `y`; a point that is far from the last one is approached in small steps.
+    """(z, r) at the rows of `y`; a point far from the previous one is approached in small steps.
 
-    `memory` has room for two vectors of coordinates and one of z.
+    `memory` is workspace for two vectors of coordinates and one of z.
     """
     chart, c = record_at(chart_at, CHART), record_at(system, CONSTRAINED)
     n = c.m * c.nx + c.n_r

@@ -1,4 +1,4 @@
-r"""Newton's method for a formulation in its small blocks, instead of one matrix for all unknowns.
+r"""Newton's method for a formulation in small blocks, instead of one matrix for all unknowns.
 
 With the blocks of the iteration matrix for m = 2 (rows: kinematics, dynamics, top and lower constraints)
 
@@ -6,13 +6,13 @@ With the blocks of the iteration matrix for m = 2 (rows: kinematics, dynamics, t
     G dq                                      = d          E_q dq + E_v dv                   = c
 
 the first and last rows give dq = P dv + p with P = (I - D (G D)^{-1} G) / cj, one solve of the size of the lower
-constraints, and what remains is one augmented system of the size of dv and dlam,
+constraints, and leave one augmented system of the size of dv and dlam,
 
     [ cj M + F_v + F_q P   B ] [ dv   ]   [ b - F_q p ]
     [ E_v + E_q P          0 ] [ dlam ] = [ c - E_q p ].
 
-Without F_q, F_v and E_q these are the two systems of Wijckmans (6.53); with them stiff forces and curved constraints
-are treated as Newton's method asks for.
+Without F_q, F_v and E_q these are the two systems of Wijckmans (6.53); including them is the full Newton method, as
+needed for stiff forces and curved constraints.
 """
 
 from daedal.kernels.callbacks import UNEVALUABLE, owner
@@ -44,7 +44,7 @@ _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
 
 @entry(PREPARE)
 def condensed_prepare(equations, linear, t, y, yp, r, cj, h, weights):
-    """Form the blocks, by differences where there are no exact derivatives, and factor the two small matrices."""
+    """Form the blocks, by differences if there are no exact derivatives, and factor the two small matrices."""
     counters = record_at(equations, SYSTEM)
     form = record_at(owner(counters.residual.block), FORM)
     system = form.system
@@ -77,7 +77,7 @@ def _base(form, system, t, y, yp):
 
 @part
 def _exact(form, system, t, y, yp):
-    """F_q, F_v and E_q, E_v from exact derivatives, as differences give them; a status where these do not exist."""
+    """F_q, F_v and E_q, E_v from exact derivatives, in the form of differences; a status if evaluation fails."""
     nx, n_c, n_top, at = system.nx, system.n_c, form.n_top, multipliers_at(system)
     lin, accelerated = form.linearisation, form.top == ACCELERATION
     slope, lam = yp[nx:], y[at:]
@@ -106,7 +106,7 @@ def _exact(form, system, t, y, yp):
 
 @part
 def _differences(counters, form, system, t, y, yp, h, weights):
-    """F_q, F_v and E_q, E_v; the parts that K and M give are added when the matrix is assembled."""
+    """F_q, F_v and E_q, E_v; the contributions of K and M are added when the matrix is assembled."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     accelerated = form.top == ACCELERATION
     base, state = form.scratch[0], system.state
@@ -143,7 +143,7 @@ def _differences(counters, form, system, t, y, yp, h, weights):
 
 @part
 def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
-    """Column j of the difference quotients of the dynamics and, where they depend on it, of the top rows."""
+    """Column j of the difference quotients of the dynamics and, if they depend on it, of the top rows."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     base, value = form.scratch[0], form.scratch[1]
     dynamic_rows(form, system, y, yp, value)
@@ -181,7 +181,7 @@ def _map_positions(form, system):
 
 @part
 def _differentiate_levels(form, system):
-    """Add to E_q and E_v what K gives: alpha_0 K and alpha_1 K, where velocity constraints have alpha_1 = 1."""
+    """Add to E_q and E_v the contributions of K: alpha_0 K and alpha_1 K (alpha_1 = 1 for velocity constraints)."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     rows_q, rows_v, jacobian, alpha = form.rows_q, form.rows_v, system.jacobian, form.alpha
     for k in range(n_top):
@@ -215,7 +215,7 @@ def _assemble(form, system):
 
 @part
 def _keep_geometry(form, system):
-    """G and D as they stand in the factored matrix: later residuals overwrite those of the system."""
+    """Save G and D of the factored matrix: later residuals overwrite those of the system."""
     copy_matrix(form.kept_jacobian, system.jacobian)
     copy_matrix(form.kept_direction, form.direction)
 

@@ -1,4 +1,4 @@
-"""Formulations that keep all coordinates: levels of a constraint imposed, stabilised, regularised or projected onto."""
+"""Formulations that keep all coordinates: constraint levels imposed, stabilised, regularised or projected onto."""
 
 from dataclasses import dataclass
 from math import comb
@@ -27,10 +27,10 @@ from daedal.problems.checks import check_finite, check_positive, check_real
 
 @dataclass(frozen=True)
 class Index3(Formulation):
-    r"""The constraint as it stands: index m + 1, that is 3 for a mechanism.
+    r"""The original constraint: index m + 1, that is 3 for a mechanism.
 
-    BDF converges on it at constant step, but its step control suffers: velocities and multipliers carry errors of size
-    1/h and 1/h^2 after every change of the step. Kept for comparison; ask for GGL instead.
+    BDF converges for it at constant step size, but step size control suffers: velocities and multipliers carry errors
+    of size 1/h and 1/h^2 after every change of the step size. Kept for comparison; use GGL instead.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Index3(Formulation):
 
 @dataclass(frozen=True)
 class Index2(Formulation):
-    r"""The constraint on the velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
+    r"""The constraint on velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Baumgarte(Formulation):
             result = tuple(values.tolist())
         elif given[1]:
             if m != 2:
-                raise InvalidProblemError("alpha and beta belong to constraints that are differentiated twice")
+                raise InvalidProblemError("alpha and beta apply to constraints that are differentiated twice")
             alpha = check_finite(self.alpha if self.alpha is not None else self.beta, "alpha")
             beta = check_finite(self.beta if self.beta is not None else alpha, "beta")
             result = (beta**2, 2.0 * alpha)
@@ -137,9 +137,9 @@ class Baumgarte(Formulation):
 
 @dataclass(frozen=True)
 class Index1(Formulation):
-    """The constraint on the acceleration level: an ordinary differential equation whose positions and velocities drift.
+    """The constraint on acceleration level: an ordinary differential equation whose positions and velocities drift.
 
-    The drift of the position grows linearly with an error in the velocity (Ascher and Petzold section 3.1).
+    The drift of the position grows linearly for an error in the velocity (Ascher and Petzold section 3.1).
     """
 
     name = "index1"
@@ -150,7 +150,7 @@ class Index1(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
 
-# --- forms with multipliers of their own for the lower levels, so that all levels of a constraint hold at once --------
+# --- forms with separate multipliers for the lower levels, so that all levels of a constraint hold at once ------------
 
 
 @dataclass(frozen=True)
@@ -188,13 +188,13 @@ class ProjectedInvariants(Formulation):
 
     .. math:: z_j' = z_{j+1} + D \mu_j, \qquad z_m' = a(t, z) + D \mu_m, \qquad g^{(j-1)} = 0, \; j = 1 \dots k
 
-    with the accelerations a of the augmented system. With :math:`D = G^T` stiff methods stay stiff methods where the
-    constraint forces turn quickly, which no form that re-imposes the constraint through :math:`B = M^{-1} G^T` does.
+    with the accelerations a of the augmented system. With :math:`D = G^T` stiff methods remain effective for rapidly
+    turning constraint forces, unlike all forms that re-impose the constraint through :math:`B = M^{-1} G^T`.
 
     Parameters
     ----------
     k : int, optional
-        How many levels are imposed, 1 to m; all by default.
+        Number of levels imposed, 1 to m; all by default.
     projection : {"CT", "B", "unit"}, matrix or function
         D.
     """
@@ -204,7 +204,7 @@ class ProjectedInvariants(Formulation):
     name = "projected_invariants"
 
     def shape(self, system) -> Shape:
-        """g^(j) = 0, j < k, beside the underlying ODE."""
+        """g^(j) = 0, j < k, added to the underlying ODE."""
         m = system.m
         k = m if self.k is None else self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k not in range(1, m + 1):
@@ -227,8 +227,8 @@ class FuehrerLeimkuhler(Formulation):
         \dot q = v + G^T \mu + (G v)_q^T \tau, \quad M \dot v = f - G^T \lambda + G^T \tau, \quad
         0 = g, \quad 0 = G v + g_t,
 
-    with :math:`\lambda` from the acceleration level; :math:`\mu = \tau = 0` for the exact solution. Solving the
-    overdetermined system of all levels by BDF in the sense of least squares is equivalent to it.
+    with :math:`\lambda` from the acceleration level; :math:`\mu = \tau = 0` for the exact solution. It is equivalent to
+    the least-squares solution of the overdetermined system of all levels by BDF.
 
     Parameters
     ----------
@@ -240,9 +240,9 @@ class FuehrerLeimkuhler(Formulation):
     name = "fuehrer_leimkuhler"
 
     def shape(self, system) -> Shape:
-        """g = 0 and G v + g_t = 0 beside the underlying ODE."""
+        """g = 0 and G v + g_t = 0 added to the underlying ODE."""
         if system.m != 2 or system.linear:
-            raise InvalidProblemError("the form of Fuehrer and Leimkuhler is made for mechanical systems")
+            raise InvalidProblemError("the form of Fuehrer and Leimkuhler is defined for mechanical systems")
         return Shape(
             level(1, 2),
             top=ACCELERATION,
@@ -255,7 +255,7 @@ class FuehrerLeimkuhler(Formulation):
 
 @dataclass(frozen=True)
 class Overdetermined(Formulation):
-    r"""All levels of the constraints at once: an overdetermined DAE, solved in the sense of least squares.
+    r"""All levels of the constraints at once: an overdetermined DAE, solved in the least-squares sense.
 
     Multiplying the discretised equations by R with :math:`R B = 0` is the stabilised form (2.18) with D = B; their
     least-squares solution is the form of Fuehrer and Leimkuhler (Ascher and Petzold section 3.4, Wijckmans (6.14)).
@@ -263,14 +263,14 @@ class Overdetermined(Formulation):
     Parameters
     ----------
     resolution : {"least_squares", "essential"}
-        How a solution is chosen.
+        How a solution is selected.
     """
 
     resolution: str = "least_squares"
     name = "overdetermined"
 
     def shape(self, system) -> Shape:
-        """That of the equivalent form."""
+        """Shape of the equivalent form."""
         if self.resolution == "essential":
             return GGL(projection="B").shape(system)
         if self.resolution != "least_squares":
@@ -289,20 +289,20 @@ def _small(value, name: str) -> float:
 
 def _check_mechanical(system, name: str):
     if system.m != 2 or system.linear:
-        raise InvalidProblemError(f"{name} is made for mechanical systems")
+        raise InvalidProblemError(f"{name} is defined for mechanical systems")
 
 
 @dataclass(frozen=True)
 class Loetstedt(Formulation):
     r"""Loetstedt's penalty: stiff springs in place of constraints, :math:`M \ddot q = f - \varepsilon^{-1} G^T g`.
 
-    The constraint is met to :math:`O(\varepsilon)`, with fast oscillations unless the start is right; velocity
-    constraints become dampers.
+    The constraint is satisfied to :math:`O(\varepsilon)`, with fast oscillations unless the initial values are chosen
+    suitably; velocity constraints become dampers.
 
     Parameters
     ----------
     epsilon : float
-        The compliance of the springs.
+        Compliance of the springs.
     """
 
     epsilon: float = 1e-6
@@ -323,7 +323,7 @@ class Knorrenschild(Formulation):
     Parameters
     ----------
     epsilon, mu : float
-        The two small times.
+        The two small time constants.
     """
 
     epsilon: float = 1e-3
@@ -343,7 +343,7 @@ class Hanke(Formulation):
     Parameters
     ----------
     epsilon, mu : float
-        The two small times.
+        The two small time constants.
     """
 
     epsilon: float = 1e-3
@@ -360,11 +360,11 @@ def _regularised(form, variant: int, system) -> Shape:
     epsilon, mu = _small(form.epsilon, "epsilon"), check_finite(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
-    # With a step far beyond epsilon and mu these forms behave as the index-3 form does.
+    # For steps much longer than epsilon and mu these forms behave like the index-3 form.
     return Shape(level(0, 2), n_top=system.n_c, variant=variant, small_times=(epsilon, mu), classes=(1, 2, 3))
 
 
-# --- step, then project: the underlying ODE with every step brought back onto the constraints -------------------------
+# --- projection: the underlying ODE, with every step projected onto the constraints -----------------------------------
 
 
 def _is_integer(value) -> bool:
@@ -376,7 +376,7 @@ class CoordinateProjection(Formulation):
     r"""Integrate the underlying ODE and project after every step, Ascher and Petzold (4.16) to (4.20).
 
     The projected point is the nearest one in the norm of W: :math:`p = \tilde p - W^{-1} G^T (G W^{-1} G^T)^{-1} g`,
-    then the same for the velocities. With backward Euler it is the projected invariants with
+    followed by the same for the velocities. With backward Euler this is equivalent to projected invariants with
     :math:`D = W^{-1} G^T`.
 
     Parameters
@@ -402,18 +402,18 @@ class CoordinateProjection(Formulation):
 
 @dataclass(frozen=True)
 class VelocityConstraints(Formulation):
-    r"""The index-2 form for half-explicit methods, which make :math:`G v + g_t = 0` hold at every stage themselves.
+    r"""The index-2 form for half-explicit methods, which enforce :math:`G v + g_t = 0` at every stage.
 
-    Positions drift slowly and are projected now and then.
+    Positions drift slowly and are projected occasionally.
 
     Parameters
     ----------
     weight : {"M", "I"} or matrix
-        The norm of the projection.
+        Norm of the projection.
     projection : {"drift", "always", "never"}
         When to project.
     rtol, atol : float
-        With "drift": distances from the constraints up to atol + rtol max |q| are left alone.
+        With "drift": distances from the constraints up to atol + rtol max |q| are tolerated.
     """
 
     weight: Any = "M"
@@ -424,7 +424,7 @@ class VelocityConstraints(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The underlying ODE, whose steps are projected when their drift asks for it."""
+        """The underlying ODE, projected when the drift is too large."""
         steps = None
         if self.projection != "never":
             watched = self.projection == "drift" and system.n_g

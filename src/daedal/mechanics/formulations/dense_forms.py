@@ -1,4 +1,4 @@
-"""The builder of formulations with dense matrices: a declaration as a residual F(t, y, y') = 0 in compiled code."""
+"""Builder of formulations with dense matrices: a declaration as a residual F(t, y, y') = 0 in compiled code."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from daedal.mechanics.formulations.formulation import Formulation
 
 
-# --- D, along which multipliers move a solution back to the constraints, and how large these multipliers are ----------
+# --- D, along which multipliers correct the solution, and the sizes of these multipliers ------------------------------
 
-_LOOSE = 10.0  # multipliers that only keep the solution on the constraints
+_LOOSE = 10.0  # factor for the size of multipliers that only keep the solution on the constraints
 _SINGULAR = 1e-13  # singular value of M, in units of its diagonal
-_NAMED = 0.2  # fraction of the largest share that a coordinate must have in a motion without mass
-_NEARLY_DEPENDENT = 1e-10  # of G D, rows and columns with norm 1
+_NAMED = 0.2  # fraction of the largest component that a coordinate must have in a massless motion to be named
+_NEARLY_DEPENDENT = 1e-10  # of G D with rows and columns of norm 1
 
 
 def kind_of(projection: Any) -> int:
-    """TRANSPOSE, THROUGH_MASS or GIVEN, checked."""
+    """TRANSPOSE, THROUGH_MASS or GIVEN, validated."""
     if not isinstance(projection, str):
         return GIVEN
     if projection not in PROJECTIONS:
@@ -48,7 +48,7 @@ def kind_of(projection: Any) -> int:
 
 
 def given_direction(projection: Any, assembly, start: ConsistentStart) -> np.ndarray:
-    """D of kind GIVEN at the start: unit vectors, a matrix, or the value of a function; G D must be regular there."""
+    """D of kind GIVEN at the start: unit vectors, a matrix, or a function value; G D must be regular there."""
     nx, n_c = assembly.nx, assembly.n_c
     if isinstance(projection, str):
         return _unit_vectors(assembly, start)
@@ -70,7 +70,7 @@ def given_direction(projection: Any, assembly, start: ConsistentStart) -> np.nda
 
 
 def _check(assembly, start: ConsistentStart, direction: np.ndarray):
-    """G D must be regular where the run begins."""
+    """Raise if G D is singular at the start of the run."""
     if not np.all(np.isfinite(direction)):
         raise InvalidProblemError(f"projection holds values that are not finite at t = {start.t:g}")
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
@@ -80,13 +80,13 @@ def _check(assembly, start: ConsistentStart, direction: np.ndarray):
     scale = np.outer(_nonzero(np.linalg.norm(rows, axis=1)), _nonzero(np.linalg.norm(columns, axis=0)))
     if np.linalg.svd(rows @ columns / scale, compute_uv=False)[-1] < _NEARLY_DEPENDENT:
         raise InvalidProblemError(
-            f"projection: G D is singular at t = {start.t:g}, so that no multiplier can move the solution back to the "
-            "constraints; choose another D"
+            f"projection: G D is singular at t = {start.t:g}, so the multipliers cannot move the solution back to "
+            "the constraints; choose another D"
         )
 
 
 def refuse_singular_mass(words: str, remedy: str, assembly, start: ConsistentStart):
-    """M must be regular where the run begins: corrections along M^{-1} G^T, or accelerations M^{-1} f, are wanted."""
+    """Raise if M is singular at the start: corrections along M^{-1} G^T and accelerations M^{-1} f need its inverse."""
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
     if values is None or not np.isfinite(values["mass"]).all():
         return
@@ -116,10 +116,10 @@ def _unit_vectors(assembly, start: ConsistentStart) -> np.ndarray:
 
 
 def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """How large each multiplier is, and what belongs to a motion of one, whatever the factors of the constraints are.
+    """Sizes of the multipliers, and sizes for a unit motion, independent of the scaling of the constraints.
 
-    lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. It
-    vanishes for the exact solution and acts through h mu, so that it is taken to be ten times as large.
+    lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. mu
+    vanishes for the exact solution and acts through h mu, so its size is assumed ten times as large.
     """
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
     if values is None:
@@ -136,7 +136,7 @@ def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np
     first = assembly.n_c - shape.n_top
     sizes, units = [top[first:]], [top_units[first:]]
     for level in range(shape.low):
-        # at rest the size of a velocity is that of the distance and the acceleration together
+        # at rest, the typical velocity follows from distance and acceleration
         rate = max(largest[level + 1], float(np.sqrt(largest[level] * largest[min(level + 2, assembly.m)])))
         sizes.append(_LOOSE * rate / along[: assembly.n_g])
         units.append(_LOOSE / along[: assembly.n_g])
@@ -161,7 +161,7 @@ def _nonzero(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.0, x, 1.0)
 
 
-# --- the builder of formulations with dense matrices: a declaration as a residual F(t, y, y') = 0 in compiled code ----
+# --- builder ----------------------------------------------------------------------------------------------------------
 
 
 class DenseReduction(Reformulation):
@@ -170,8 +170,8 @@ class DenseReduction(Reformulation):
     def __init__(self, formulation: Formulation, shape: Shape, assembly, start: ConsistentStart):
         if shape.variant == PENALTY and assembly.record["uses_multipliers"]:
             raise InvalidProblemError(
-                "Loetstedt's penalty has no multipliers, which the forces of this system depend on; use another "
-                "formulation (auto, ggl)"
+                "Loetstedt's penalty has no multipliers, but the forces of this system depend on them; use "
+                "another formulation (auto, ggl)"
             )
         if assembly.n_g == 0:  # velocity constraints have no lower levels
             shape = replace(shape, low=0)
@@ -186,19 +186,19 @@ class DenseReduction(Reformulation):
 
     @property
     def pack(self):
-        """Unknowns of consistent values; the primitives psi of multipliers have none of their own."""
+        """Unknowns for consistent values; the primitives psi of multipliers have no size."""
         return None if self.shape.lowered else self.unknowns
 
     @property
     def multiplier_sizes(self):
-        """Of the top and the lower multipliers."""
+        """Sizes of the top and the lower multipliers."""
         if self.n == self.n_state or self.shape.lowered:
             return None
         return lambda start: multiplier_sizes(self.assembly, start, self.shape)
 
     @cached_property
     def problem(self) -> ImplicitDAE:
-        """F(t, y, y') = 0, for a mechanism without r and w with Newton's method in small blocks."""
+        """F(t, y, y') = 0; for a mechanism without r and w, with Newton's method in small blocks."""
         from daedal.mechanics.formulations.condensed import condensed_prepare, condensed_solve
         from daedal.mechanics.formulations.residuals import form_residual
 
@@ -214,7 +214,7 @@ class DenseReduction(Reformulation):
         return ImplicitDAE(residual, self.n, jacobian=jacobian, algebraic=algebraic, names=self.names)
 
     def _linearise(self) -> bool:
-        """Let the record have the exact derivatives of the mechanism; whether there are any."""
+        """Store the exact derivatives of the mechanism in the record; returns whether there are any."""
         levels = 2 if self.shape.top == ACCELERATION or self.shape.variant == MINIMAL_EXTENSION else 1
         self._linearisation = self.assembly.linearisation(levels) if not self.assembly.linear else None
         if self._linearisation is not None:
@@ -222,7 +222,7 @@ class DenseReduction(Reformulation):
         return self._linearisation is not None
 
     def _jacobian(self) -> NativeMatrix | None:
-        """The exact matrix of Newton's method, or None if there is none."""
+        """The exact Newton matrix, or None if there is none."""
         assembly, shape = self.assembly, self.shape
         inner = assembly.n_w > 0 or assembly.record["uses_multipliers"]
         known = shape.variant in (PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER) and not (
@@ -236,7 +236,7 @@ class DenseReduction(Reformulation):
 
     @cached_property
     def rate(self) -> NativeFunction | None:
-        """y' where there are no multipliers among the unknowns."""
+        """y' if there are no multipliers among the unknowns."""
         from daedal.mechanics.formulations.residuals import form_rate
 
         if self.n > self.n_state or (self.shape.top == DYNAMICS and self.shape.variant == PLAIN):
@@ -275,7 +275,7 @@ class DenseReduction(Reformulation):
         return {"direction_function": self.assembly.bridge.function(projection, shape[:1], shape, store)}
 
     def choose(self, start: ConsistentStart) -> None:
-        """Directions and dependent coordinates of a start."""
+        """Choose directions and dependent coordinates for a start."""
         super().choose(start)
         shape, name = self.shape, f"formulation={self.formulation.name!r}"
         if shape.variant in (FUEHRER_LEIMKUHLER, PENALTY):
@@ -286,7 +286,7 @@ class DenseReduction(Reformulation):
             self._direction = given_direction(self.shape.projection, self.assembly, start)
 
     def write(self, record) -> None:
-        """The combination of levels, in the direction of time, and what was chosen."""
+        """Write the combination of levels for the direction of time, and the chosen directions."""
         m, shape, direction = self.assembly.m, self.shape, self.start.direction
         levels = shape.directed(direction)
         record.array("alpha")[:] = levels[:m]
@@ -301,7 +301,7 @@ class DenseReduction(Reformulation):
             record.array("pivot")[:] = self._pivot
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
-        """Unknowns and derivatives at a start: multipliers mu are zero, lam that of the augmented system."""
+        """Unknowns and derivatives at a start: multipliers mu are zero, lam is that of the augmented system."""
         shape, n_z, n_state = self.shape, start.z.size, self.n_state
         y, yp = np.zeros(self.n), np.zeros(self.n)
         y[:n_z], y[n_z:n_state] = start.z, start.r
@@ -331,7 +331,7 @@ class DenseReduction(Reformulation):
 
 
 def _needed(assembly, shape: Shape) -> int:
-    """What the residual evaluates where the accelerations are unknowns."""
+    """What the residual evaluates if the accelerations are unknowns."""
     from daedal.mechanics.constrained import ALGEBRAIC, BIAS, FORCE, JACOBIAN, MASS, POSITION, RATE, VELOCITY
 
     needed = MASS | FORCE | JACOBIAN | RATE | ALGEBRAIC

@@ -1,10 +1,9 @@
 """The matrix dF/dy + cj dF/dy' of a formulation, from the exact derivatives of the mechanism.
 
-For formulations that Newton's method does not take in small blocks: with further states r, algebraic variables w,
-forces that depend on multipliers, multipliers as derivatives, the minimal extension, and the form of Fuehrer and
-Leimkuhler (equations in :mod:`daedal.mechanics.formulations.residuals` and
-:mod:`daedal.mechanics.formulations.variants`). Where D mu stands, mu vanishes for the exact solution, and the
-derivative of D is left out.
+For formulations without small-block Newton iteration: with additional states r, algebraic variables w, forces that
+depend on multipliers, multipliers as derivatives, the minimal extension, and the form of Fuehrer and Leimkuhler
+(equations in :mod:`daedal.mechanics.formulations.residuals` and :mod:`daedal.mechanics.formulations.variants`). In D
+mu, mu vanishes for the exact solution, so the derivative of D is neglected.
 """
 
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
@@ -61,7 +60,7 @@ def _linearise(form, system, t, y, yp):
 
 @part
 def _coordinate(form, system, found, matrix, j, cj):
-    """The columns of q_j and v_j, and that of v_j' where it is an unknown of its own."""
+    """The columns of q_j and v_j, and that of v_j' if it is a separate unknown."""
     nx = system.nx
     matrix[j, j] = cj
     matrix[nx + j, j] = -1.0
@@ -109,7 +108,7 @@ def _column(form, system, found, j, fq, fv, fa, target):
 
 @part
 def _replaced_rows(form, system, found, j, fq, fv, fa, target):
-    """The minimal extension has g = 0 in place of q_i' = v_i, and rows of its own for the acceleration level."""
+    """The minimal extension has g = 0 in place of q_i' = v_i, and separate rows for the acceleration level."""
     nx, n_c = system.nx, system.n_c
     pivot, extra = form.pivot[0], form.n - n_c
     for i in range(nx):
@@ -140,7 +139,7 @@ def _further(form, system, found, matrix, cj):
 
 @part
 def _add(system, column, factor, w_at, target):
-    """Add the derivatives of dynamics, r' - f_d and d with respect to something that is no coordinate."""
+    """Add the derivatives of dynamics, r' - f_d and d with respect to an unknown other than a coordinate."""
     nx, n_r = system.nx, system.n_r
     for i in range(nx):
         target[nx + i] += factor * column[i]

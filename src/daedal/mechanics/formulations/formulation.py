@@ -1,4 +1,4 @@
-"""What all formulations have in common."""
+"""Common base of all formulations."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 # Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation
-# imposes one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and lower levels too, with multipliers of their own.
-# Dense, sparse and second-order builders all read this declaration, and refuse what they cannot build of it.
+# imposes one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and possibly lower levels with separate multipliers.
+# Dense, sparse and second-order builders all read this declaration, and raise for what they do not support.
 
 # The equation for z_m': M z_m' = f - B lam with lam as unknowns, or z_m' = a with a and lam from the augmented system.
 DYNAMICS, ACCELERATION = 0, 1
 
-# What single formulations do beyond the common shape.
+# Deviations of single formulations from the common shape.
 PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER, KNORRENSCHILD, HANKE, PENALTY = 0, 1, 2, 3, 4, 5
 
-# D, along which lower multipliers move the solution: K^T, M^{-1} B, or a given matrix.
+# D, along which lower multipliers correct the solution: K^T, M^{-1} B, or a given matrix.
 TRANSPOSE, THROUGH_MASS, GIVEN = 0, 1, 2
 PROJECTIONS = {"GT": TRANSPOSE, "CT": TRANSPOSE, "B": THROUGH_MASS, "unit": GIVEN}
 
@@ -30,7 +30,7 @@ _MULTIPLIERS = ("value", "derivative")
 
 
 class Sizes(NamedTuple):
-    """What a declaration may depend on; an assembled system has the same attributes."""
+    """Sizes that a declaration may depend on; an assembled system has the same attributes."""
 
     m: int
     n_c: int
@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class ProjectedSteps:
-    """A projection onto the constraints after every step: W, the levels, and the drift that is left alone."""
+    """Projection onto the constraints after every step: W, the levels, and the tolerated drift."""
 
     weight: Any = "M"
     levels: int | None = None
@@ -56,29 +56,29 @@ class Shape:
     ----------
     levels : tuple of float
         :math:`\alpha_0, \dots, \alpha_m`, the combination of levels that the top multipliers impose. With
-        :math:`\alpha_m \ne 0` the augmented system determines them, and they need not be unknowns.
+        :math:`\alpha_m \ne 0` the augmented system determines them, so they need not be unknowns.
     top : DYNAMICS or ACCELERATION
         The equation for :math:`z_m'`.
     n_top : int
-        How many top multipliers there are among the unknowns; they belong to the last rows of K.
+        Number of top multipliers among the unknowns; they belong to the last rows of K.
     low : int
-        The levels 0 .. low - 1 have multipliers of their own.
+        The levels 0 .. low - 1 have separate multipliers.
     lowered : bool
         Multipliers are derivatives of unknowns, lam = psi'.
     projection : str, matrix or function
         D.
     variant : int
-        PLAIN, or what only one formulation does.
+        PLAIN, or the deviation of a single formulation.
     classes : tuple of int, optional
         Index classes of :math:`z_1, \dots, z_m` and of the multipliers, where they exceed 2.
     small_times : (float, float)
-        epsilon and mu of the regularisations, which change their sign with the direction of time.
+        epsilon and mu of the regularisations; their sign depends on the direction of time.
     compliance : float
         epsilon of the penalty.
     steps : ProjectedSteps, optional
         The projection after every step.
     restart : float
-        When charts or dependent coordinates are chosen anew.
+        When charts or dependent coordinates are chosen again.
     charts : bool
         The unknowns are local coordinates on the constraints.
     """
@@ -99,7 +99,7 @@ class Shape:
 
     def __post_init__(self):
         if self.determined and self.top == DYNAMICS:
-            raise ValueError("levels that contain the accelerations go with top=ACCELERATION")
+            raise ValueError("levels that contain the accelerations require top=ACCELERATION")
 
     @property
     def determined(self) -> bool:
@@ -108,7 +108,7 @@ class Shape:
 
     @property
     def by_levels(self) -> bool:
-        """Whether one combination of levels, with g = 0 beside it or not, is all there is to the formulation."""
+        """Whether the formulation consists of one combination of levels, with or without g = 0."""
         lone = self.variant == PLAIN and self.steps is None and not self.charts
         return lone and (self.top == DYNAMICS or self.determined)
 
@@ -118,28 +118,28 @@ class Shape:
         return isinstance(self.projection, str) and PROJECTIONS.get(self.projection) == TRANSPOSE
 
     def directed(self, direction: int) -> tuple[float, ...]:
-        """The combination for a run in the `direction` of time, 1 or -1: backward, damping has to change its sign."""
+        """The combination for a run in the `direction` of time, 1 or -1: damping changes sign backward in time."""
         highest = max(j for j, alpha in enumerate(self.levels) if alpha != 0.0)
         return tuple(alpha * direction ** (highest - j) for j, alpha in enumerate(self.levels))
 
 
 def level(order: int, m: int) -> tuple[float, ...]:
-    """The combination that is one level alone."""
+    """The combination that consists of a single level."""
     return tuple(1.0 if j == order else 0.0 for j in range(m + 1))
 
 
 def lowered(multipliers: str) -> bool:
-    """Whether multipliers are unknowns themselves or derivatives of unknowns, lam = psi' (which lowers the index)."""
+    """Whether multipliers are unknowns or derivatives of unknowns, lam = psi' (which lowers the index)."""
     if multipliers not in _MULTIPLIERS:
         raise InvalidProblemError(f"multipliers must be 'value' or 'derivative', got {multipliers!r}")
     return multipliers == "derivative"
 
 
 def index_options(shape: Shape, assembly, n: int) -> dict[str, Any]:
-    """DASSL's options for the index of the unknowns.
+    """DASSL options for the index of the unknowns.
 
-    The error estimate of class i is multiplied by h^(i-1) (Wijckmans section 6.3). Multipliers of index 2 need be no
-    more accurate than h times their error (BCP section 5.4), and carry the round-off of the constraints divided by h.
+    The error estimate of class i is multiplied by h^(i-1) (Wijckmans section 6.3). Multipliers of index 2 need only be
+    as accurate as h times their error (BCP section 5.4), and carry the round-off of the constraints divided by h.
     """
     m, nx, n_state = assembly.m, assembly.nx, assembly.n_state
     if shape.classes is not None:
@@ -151,13 +151,13 @@ def index_options(shape: Shape, assembly, n: int) -> dict[str, Any]:
     return {"newton_weights": [0.0] * n_state + [1.0] * (n - n_state)}
 
 
-# --- what all formulations have in common -----------------------------------------------------------------------------
+# --- base class -------------------------------------------------------------------------------------------------------
 
 
 class Formulation:
-    """A way to rewrite a constrained system before time is discretised: a frozen dataclass that declares its levels.
+    """A way to rewrite a constrained system before discretising time: a frozen dataclass that declares its levels.
 
-    A new one needs a `name` and :meth:`shape`; dense, sparse and second-order builders read the shape.
+    A new formulation needs a `name` and :meth:`shape`; dense, sparse and second-order builders read the shape.
     """
 
     name: ClassVar[str]
@@ -166,10 +166,10 @@ class Formulation:
     half_explicit: bool = False
     """Whether it leaves the constraints to the stages of half-explicit methods."""
     stiff: ClassVar[bool] = False
-    """Whether it is stiff by construction, so that an explicit method is not chosen for it."""
+    """Whether it is stiff by construction, which rules out explicit methods."""
 
     def shape(self, system) -> Shape:
-        """The declaration for a system: `Sizes`, or an assembled one."""
+        """The declaration for a system, `Sizes` or an assembled one."""
         raise NotImplementedError
 
     def reduce(self, assembly, start: ConsistentStart) -> Reformulation:

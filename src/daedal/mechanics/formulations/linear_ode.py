@@ -1,4 +1,4 @@
-"""A linear ODE w' = K(t) w + k(t) in compiled code, with a hook that watches the condition of its chart."""
+"""A linear ODE w' = K(t) w + k(t) in compiled code, with a hook that checks the condition of its chart."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def linear_residual(t, block):
 
 @entry(HOOK)
 def linear_hook(record, t, h, y):
-    """Stop when a new chart is due; leaves C in the record of the system for further hooks."""
+    """Stop when a new chart is needed; stores C in the record of the system for further hooks."""
     e = record_at(record, LINEAR_ODE)
     status = evaluate(e.system, t, JACOBIAN)
     if status == 0 and e.limit < np.inf:

@@ -1,4 +1,4 @@
-"""The stabilised index reduction of linear DAEs with a singular or ill-conditioned D."""
+"""Stabilised index reduction of linear DAEs with a singular or ill-conditioned D."""
 
 import difflib
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ _SINGULAR = 1e-12
 
 @dataclass(frozen=True)
 class StabilisedReduction:
-    r"""The constraint of a :class:`LinearDAE` and its derivative at once, Wijckmans (6.41) and (6.42):
+    r"""The constraint of a :class:`LinearDAE` together with its derivative, Wijckmans (6.41) and (6.42):
 
     .. math::
 
         x' = A x + B y + L \mu + p, \qquad 0 = C x + D y + q, \qquad
         0 = C (A x + B y + p) + C' x + D y' + D' y + q'.
 
-    Errors in the constraint reach x and y as they are; only the multiplier :math:`\mu`, which vanishes for the exact
-    solution, receives them divided by h. D need not be factored: it may be ill-conditioned, singular or zero.
+    Errors in the constraint enter x and y unamplified; only the multiplier :math:`\mu`, which vanishes for the exact
+    solution, receives them divided by h. D is not factored: it may be ill-conditioned, singular or zero.
 
     Parameters
     ----------
     L : matrix or callable, optional
-        The direction of the multiplier, (n_x, n_y), with C L regular; :math:`C^T` by default.
+        Direction of the multiplier, (n_x, n_y), with C L regular; :math:`C^T` by default.
 
     Notes
     -----
@@ -40,7 +40,7 @@ class StabilisedReduction:
     --------
     >>> import daedal
     >>> model = daedal.library.ill_conditioned_constraints()
-    >>> form = daedal.StabilisedReduction()
+    >>> form = daedal.formulations.StabilisedReduction()
     >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form, rtol=1e-6, atol=1e-6)
     >>> print(sol.names, f"{sol.y[3, -1]:.4f}")
     ('x1', 'x2', 'y1', 'y2', 'mu[0]', 'mu[1]') 1.6829
@@ -51,14 +51,14 @@ class StabilisedReduction:
 
 
 def is_as_stated(formulation) -> bool:
-    """Whether a linear problem is solved as it was stated."""
+    """Whether a linear problem is solved in its original form."""
     return formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none"))
 
 
 def first_order(problem: LinearDAE, formulation, t0: float, initial):
-    """A linear DAE in the given formulation: the problem, its initial values, and options of DASSL that suit it.
+    """A linear DAE in the given formulation: the problem, its initial values, and suitable DASSL options.
 
-    The multipliers receive errors divided by h: they are left out of the error test, and their Newton corrections are
+    The multipliers receive errors divided by h: they are excluded from the error test, and their Newton corrections are
     multiplied by h.
     """
     if is_as_stated(formulation):
@@ -80,15 +80,15 @@ def first_order(problem: LinearDAE, formulation, t0: float, initial):
 
 
 def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
-    """The stabilised index reduction (6.42) of a linear DAE, in the unknowns (x, y, mu); (6.41) where D = 0.
+    """The stabilised index reduction (6.42) of a linear DAE, in the unknowns (x, y, mu); (6.41) if D = 0.
 
     Parameters
     ----------
     problem : LinearDAE
     L : matrix or callable, optional
-        The direction of the multiplier; :math:`C^T` by default.
+        Direction of the multiplier; :math:`C^T` by default.
     t0 : float
-        A time at which C L is checked.
+        Time at which C L is checked.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
 def stabilised_start(problem: LinearDAE, t0: float, initial) -> tuple[np.ndarray, np.ndarray]:
     """(x, y, mu) and their derivatives at t0, from (x0, y0) or (x0, None); mu vanishes.
 
-    An unknown y0 follows from the constraint and, where D does not determine it, from its derivative.
+    An unknown y0 follows from the constraint and, if D does not determine it, from its derivative.
     """
     n_x, n_y = problem.n_x, problem.n_y
     try:

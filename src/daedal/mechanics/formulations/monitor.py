@@ -1,17 +1,17 @@
-r"""A watch over the constraints during a run, after every accepted step.
+r"""Monitoring of the constraints after every accepted step.
 
-The rows of K are orthonormalised. Rows that nearly depend on the others announce a singular configuration; a change of
-sign of det(K_n Q_{n-1}^T), with the basis Q of the step before, that one was passed. The sign does not change where
-the rank is lowered by two. Near such a point the branches of the motion come so close to each other that errors lead
-from one to another: in a corner, which an error control follows with tiny steps in which the velocities change as they
-never did before. Changes of this kind between rows that nearly depend on each other are added up.
+The rows of K are orthonormalised. Nearly dependent rows announce a singular configuration; a sign change of det(K_n
+Q_{n-1}^T), with the basis Q of the previous step, shows that one was passed. The sign does not change if the rank drops
+by two. Near such a point the branches of the motion are so close that errors lead from one to another: at a corner,
+which error control follows with tiny steps in which the velocities change faster than ever before. Such changes are
+accumulated while rows are nearly dependent.
 
 For forms that impose constraints through :math:`B = M^{-1} G^T` the amplification
 
     a_B = || (I - B (K B)^{-1} K)(t_n) S(t_{n-1}) ||_2
 
-of vectors S along the manifold shows when they have become unstable (Ascher and Petzold section 4): it is 1 for slow
-constraints, and the steps behave as those of an explicit method where it grows.
+of vectors S along the manifold indicates instability (Ascher and Petzold section 4): it is 1 for slow constraints, and
+where it grows, steps behave like those of an explicit method.
 """
 
 from typing import Any, NamedTuple
@@ -29,29 +29,29 @@ from daedal.mechanics.augmented import factor_augmented
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_start, load_state
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
-TURNED_ASIDE = HOOK_STOP + 7  # those between are of the inspection
+TURNED_ASIDE = HOOK_STOP + 7  # codes in between belong to the inspection
 
-VANISHING = 1e-7  # part of its usual norm below which a row is zero
-KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
-SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
-LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squares of distances of bases, for one row and for all, that make a cosine > 0.2
-NEAR = 0.05  # part of the largest independence of the rows below which branches may meet
-SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
+VANISHING = 1e-7  # fraction of its usual norm below which a row counts as zero
+KEPT = 0.7  # fraction of a row above which no second orthogonalisation is needed (Kahan, Parlett)
+SUSPICIOUS = 0.2  # for steps in which the constraints turn by less than about a radian
+LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squared distances of bases, for one row and for all, that guarantee a cosine > 0.2
+NEAR = 0.05  # fraction of the largest independence of the rows below which branches may meet
+SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity relative to its size
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
 MONITOR = Struct(
     "MONITOR",
     [
         ("system", at(CONSTRAINED)),
-        ("inner", ADDRESS),  # another hook, which comes first
+        ("inner", ADDRESS),  # another hook, called first
         ("inner_record", ADDRESS),
-        ("inspector", ADDRESS),  # of changes of the constraints, or 0
+        ("inspector", ADDRESS),  # checks changes of the constraints, or 0
         ("inspection", ADDRESS),
-        ("amplification", INTEGER),  # whether a_B is watched
+        ("amplification", INTEGER),  # whether a_B is monitored
         ("started", INTEGER),
         ("basis", f64["system.n_c", "system.nx"]),  # Q of the last step, by rows
         ("rows", f64["system.n_c", "system.nx"]),
-        ("norms", f64["system.n_c"]),  # the largest norms that the rows have had
+        ("norms", f64["system.n_c"]),  # largest norms of the rows so far
         ("independence", FLOAT),
         ("smallest", FLOAT),
         ("t_before", FLOAT),
@@ -61,17 +61,17 @@ MONITOR = Struct(
         ("gram", LU),
         ("along", f64["system.nx"]),
         ("image", f64["system.nx + system.n_c"]),
-        ("velocity", f64["system.nx"]),  # of the last step
-        ("speeds", f64["system.nx"]),  # the largest that its components have had
+        ("velocity", f64["system.nx"]),  # at the previous step
+        ("speeds", f64["system.nx"]),  # largest absolute values of its components so far
         ("largest_independence", FLOAT),
-        ("usual_rate", FLOAT),  # the fastest change of velocities, relative to these speeds, between independent rows
-        ("corner", FLOAT),  # by how much they have changed much faster than that, between rows that nearly depend
+        ("usual_rate", FLOAT),  # fastest change of velocities, relative to these speeds, while rows were independent
+        ("corner", FLOAT),  # accumulated faster changes while rows were nearly dependent
     ],
 )
 
 
 class Watching(NamedTuple):
-    """The functions that :func:`watching` makes."""
+    """The functions created by :func:`watching`."""
 
     scale_rows: Any
     orthonormalise: Any
@@ -81,17 +81,17 @@ class Watching(NamedTuple):
 
 
 def watching(number: NumberOperations) -> Watching:
-    """What is computed of the constraints after every step, for one run or for eight; `taken` is 1 where it counts."""
+    """The checks after every step, for one run or for eight in lanes; `taken` is 1 for active lanes."""
     _, _, get, put, spread, absolute, root, larger, where_less, all_less = number
 
     @inlined
     def divisor(x):
-        """A number that is not negative, or 1 for 0."""
+        """The number itself, or 1 if it is 0."""
         return where_less(spread(0.0), x, x, spread(1.0))
 
     @part
     def scale_rows(watch, gradients, taken):
-        """The rows of K, divided by their norms; the smallest norm as a fraction of what is usual for its row."""
+        """Normalise the rows of K; returns the smallest norm as a fraction of the usual one of its row."""
         n_c, nx = watch.rows.shape[0], watch.rows.shape[1]
         norms, vanishing, one = watch.norms, spread(1.0), spread(1.0)
         for i in range(n_c):
@@ -108,7 +108,7 @@ def watching(number: NumberOperations) -> Watching:
 
     @part
     def orthonormalise(rows, again):
-        """Gram and Schmidt in place, again where a row has lost much; the smallest part that others do not explain."""
+        """Gram-Schmidt in place, repeated for rows with cancellation; returns the smallest independent fraction."""
         n_c, nx, smallest, kept = rows.shape[0], rows.shape[1], spread(1.0), spread(KEPT)
         for i in range(n_c):
             row = rows[i]
@@ -122,13 +122,13 @@ def watching(number: NumberOperations) -> Watching:
                     put(row, j, where_less(kept, rest, get(row, j), get(again, j)))
                 rest = where_less(kept, rest, rest, further)
             smallest = where_less(rest, smallest, rest, smallest)
-            for k in range(i + 1, n_c):  # one by one for all that follow, which a processor does at the same time
+            for k in range(i + 1, n_c):  # row by row for all that follow, which vectorises
                 remove(rows[k], row, nx)
         return smallest
 
     @part
     def make_orthogonal(v, basis, count, n):
-        """v loses its parts along the first `count` rows of a basis, one after the other."""
+        """Subtract from v its components along the first `count` rows of a basis, one after the other."""
         for k in range(count):
             remove(v, basis[k], n)
 
@@ -141,14 +141,14 @@ def watching(number: NumberOperations) -> Watching:
 
     @part
     def remove(v, unit, n):
-        """v loses its part along a unit vector."""
+        """Subtract from v its component along a unit vector."""
         along = product(v, unit, n)
         for j in range(n):
             put(v, j, get(v, j) - along * get(unit, j))
 
     @part
     def normalise(v, n):
-        """Divide a vector by its norm, which is returned; zero stays."""
+        """Divide a vector by its norm, which is returned; zero is unchanged."""
         norm = root(product(v, v, n))
         factor = spread(1.0) / divisor(norm)
         for j in range(n):
@@ -157,7 +157,7 @@ def watching(number: NumberOperations) -> Watching:
 
     @part
     def squared_distance(rows, basis):
-        """The sum of the squares of all differences."""
+        """Sum of the squares of all differences."""
         total = spread(0.0)
         for i in range(rows.shape[0]):
             for j in range(rows.shape[1]):
@@ -167,7 +167,7 @@ def watching(number: NumberOperations) -> Watching:
 
     @part
     def largest_change(v, before, speeds, taken):
-        """The largest change of a velocity relative to the largest value it has had; both are brought up to date."""
+        """Largest change of a velocity relative to its largest value so far; both are updated."""
         largest, zero, half = spread(0.0), spread(0.0), spread(0.5)
         for j in range(v.shape[0]):
             now, last = get(v, j), get(before, j)
@@ -186,16 +186,16 @@ _scale_rows, _orthonormalise, _make_orthogonal, _squared_distance, _largest_chan
 
 @entry(i64(i64, i64, f64, f64[:], f64[:], f64[:], f64[:]))
 def begin_watch(monitor, system, t, z, r, w, lam):
-    """Watch from a start on; `norms` are those that the rows of K have had before.
+    """Start monitoring; `norms` are earlier norms of the rows of K.
 
-    Where K cannot be evaluated, the watch begins after the first step.
+    If K cannot be evaluated, monitoring begins after the first step.
     """
     return begin_watch_of(record_at(monitor, MONITOR), record_at(system, CONSTRAINED), t, z, r, w, lam)
 
 
 @part
 def begin_watch_of(watch, system, t, z, r, w, lam):
-    """:func:`begin_watch` with the records."""
+    """:func:`begin_watch` on records."""
     nx, speeds = system.nx, watch.speeds
     load_start(system, z, r, w, lam)
     watch.started, watch.amplifying_steps, watch.largest_amplification = 0, 0, 0.0
@@ -218,7 +218,7 @@ def begin_watch_of(watch, system, t, z, r, w, lam):
 
 @entry(HOOK)
 def monitor_hook(record, t, h, y):
-    """The inner hook, then the watch."""
+    """Call the inner hook, then monitor."""
     watch = record_at(record, MONITOR)
     system = watch.system
     signal = HOOK_DONE
@@ -266,7 +266,7 @@ def _watch(watch, system, t):
 
 @part
 def has_corner(watch, independence, change, h):
-    """Whether the motion has turned aside, on a way on which the velocities would go on as before."""
+    """Whether the motion has turned a corner, on a path on which the velocities would continue unchanged."""
     watch.largest_independence = max(watch.largest_independence, independence)
     if independence > NEAR * watch.largest_independence:
         watch.usual_rate = max(watch.usual_rate, change / h)
@@ -278,17 +278,17 @@ def has_corner(watch, independence, change, h):
 
 @inlined
 def harmless_distance(n_c):
-    """The square of a distance of bases below which nothing was passed."""
+    """Squared distance of bases below which no singular configuration was passed."""
     return min(LITTLE, LITTLE_IN_ALL / n_c)
 
 
 @part
 def have_turned_away(watch, rows, basis):
-    """Whether the cosine of the angle between both spaces, det(Q_n Q_{n-1}^T), is near zero or below it.
+    """Whether the cosine of the angle between both spaces, det(Q_n Q_{n-1}^T), is near zero or negative.
 
-    With d^2 = ||Q_n - Q_{n-1}||^2, the squares of the distances of all singular values of the product from 1 add up to
-    d^2 at most, and with d < 1 its sign is that of 1: the determinant is at least (1 - d n^{-1/2})^n, and 1 - d for
-    n = 1. Where d says enough, the determinant is not computed.
+    With d^2 = ||Q_n - Q_{n-1}||^2, the squared distances of all singular values of the product from 1 sum to at most
+    d^2, and for d < 1 its sign is positive: the determinant is at least (1 - d n^{-1/2})^n, and 1 - d for n = 1. If d
+    is conclusive, the determinant is not computed.
     """
     distance = _squared_distance(rows, basis)
     return distance > harmless_distance(rows.shape[0]) and _determinant(watch, rows, basis) < SUSPICIOUS
@@ -316,7 +316,7 @@ def determinant_sign(lu):
     n = lu.n
     by_columns, pivots = lu.data, lu.pivots
     sign = 1
-    lapack = n > SMALL  # then pivots are 4-byte numbers that begin with 1
+    lapack = n > SMALL  # then pivots are 4-byte integers starting at 1
     for i in range(n):
         if by_columns[i, i] < 0.0:
             sign = -sign
@@ -331,7 +331,7 @@ def determinant_sign(lu):
 
 @part
 def _watch_amplification(watch, system, basis):
-    """a_B^2 from below, by H_B applied to random-like vectors along the last kernel: two steps of the power method."""
+    """Lower bound of a_B^2, by H_B applied to pseudo-random vectors along the last kernel: two power iterations."""
     nx = system.nx
     if factor_augmented(system) != 0:
         return

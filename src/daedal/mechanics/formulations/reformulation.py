@@ -19,43 +19,43 @@ if TYPE_CHECKING:
     from daedal.mechanics.formulations.formulation import Formulation
     from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 
-_NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
+_NEARLY_DEPENDENT = 1e-10  # fraction of a unit row that is independent of the others
 
 
 class Reformulation:
-    """What a method integrates, and the way back to the variables of the system.
+    """The equations that a method integrates, and the mapping back to the variables of the system.
 
-    It is made once for a formulation and an assembled system, and may :meth:`begin` from any number of starts, one
-    after the other; what comes out is the same as from a fresh one.
+    It is created once for a formulation and an assembled system, and may :meth:`begin` from any number of starts, one
+    after the other, with the same results as a fresh one.
 
     Attributes
     ----------
     n, n_state : int
-        Number of unknowns, and of the leading ones (z, r) which the error test judges; the others are multipliers.
+        Number of unknowns, and of the leading ones (z, r) that the error test includes; the others are multipliers.
     y0, yp0 : numpy.ndarray
-        Where the run begins.
+        Start of the run.
     problem : ImplicitDAE or SecondOrderForm
-        F = 0 for implicit methods; made when it is first asked for.
+        F = 0 for implicit methods; created on first use.
     rate : NativeFunction or None
-        y' as a function of (t, y) where the formulation is an ordinary differential equation.
+        y' as a function of (t, y) if the formulation is an ordinary differential equation.
     names : tuple of str or None
         Names of the unknowns.
     options : dict
-        Options of DASSL that suit the index of the formulation.
+        DASSL options for the index of the formulation.
     hook : (Pointer, Record) or None
-        What is called after every accepted step.
+        Called after every accepted step.
     monitor : Record or None
-        The watch over the constraints, after :func:`attach_monitor`.
+        Monitor of the constraints, after :func:`attach_monitor`.
     inspection : Record or None
-        The comparison of constraints with their derivatives, which comes with the monitor.
+        Check of constraints against their derivatives, attached with the monitor.
     pack : callable or None
-        ``pack(start) -> (y, y')``: the unknowns that belong to consistent values.
+        ``pack(start) -> (y, y')``: unknowns for consistent values.
     recover : callable or None
         ``recover(times, y)``: (z, r) from unknowns that are not (z, r) themselves.
     multiplier_sizes : callable or None
-        ``multiplier_sizes(start)``: of the leading multipliers, sizes and units.
+        ``multiplier_sizes(start)``: sizes and units of the leading multipliers.
     tolerances : callable or None
-        ``tolerances(rtol, atol)``: of all unknowns, from those of (z, r), where the others are no multipliers.
+        ``tolerances(rtol, atol)``: of all unknowns, from those of (z, r), if the others are not multipliers.
     """
 
     recover: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
@@ -96,20 +96,20 @@ class Reformulation:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """Options of DASSL that suit the index."""
+        """DASSL options for the index."""
         return index_options(self.shape, self.assembly, self.n)
 
     @property
     def pack(self) -> Callable[[ConsistentStart], tuple[np.ndarray, np.ndarray]] | None:
-        """The unknowns that belong to consistent values."""
+        """Unknowns for consistent values."""
         return self.unknowns
 
     @property
     def row_labels(self) -> list[str]:
-        """The constraints in use, as they stand in names of multipliers."""
+        """The constraints in use, as labelled in names of multipliers."""
         return [str(label).strip("'") for label in self.assembly.row_names()]
 
-    # --- what a builder supplies -------------------------------------------------------------------------------------
+    # --- supplied by builders -----------------------------------------------------------------------------------------
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """Unknowns and derivatives at a start."""
@@ -120,11 +120,11 @@ class Reformulation:
         raise NotImplementedError
 
     def write(self, record) -> None:
-        """Write what depends on the start to the record."""
+        """Write start-dependent data to the record."""
         raise NotImplementedError
 
     def choose(self, start: ConsistentStart) -> None:
-        """Choose what depends on the start: dependent coordinates, charts, directions."""
+        """Choose start-dependent data: dependent coordinates, charts, directions."""
         if self.shape.variant == MINIMAL_EXTENSION:
             self._pivot = dependent_coordinates(self.assembly, start)
             if self._own_hook is not None:
@@ -134,13 +134,13 @@ class Reformulation:
 
     @cached_property
     def record(self) -> Any:
-        """The record of the form, made when a kernel first needs it."""
+        """The record of the form, created when a kernel first needs it."""
         record = self.make_record()
         self.write(record)
         return record
 
     def begin(self, start: ConsistentStart, usual_norms: Any = 0.0) -> None:
-        """Start anew, in the records at hand; `usual_norms` of the rows of K are those that the monitor has seen."""
+        """Restart in the existing records; `usual_norms` of the rows of K are those seen by the monitor."""
         self.start = start
         self.choose(start)
         if "record" in self.__dict__:
@@ -149,7 +149,7 @@ class Reformulation:
         self._hand_over(usual_norms)
 
     def _hand_over(self, usual_norms: Any) -> None:
-        """Leave the variables of the start in the record of the system, where guesses are taken from."""
+        """Write the variables of the start to the record of the system, where guesses are taken from."""
         start, system = self.start, self.assembly.record.address
         if self.monitor is None:
             from daedal.mechanics.manifold import load_point
@@ -163,7 +163,7 @@ class Reformulation:
         self.assembly.bridge.raise_pending()
 
     def restart(self, start: ConsistentStart) -> Reformulation:
-        """The same formulation anew, beside this one, whose charts are needed to recover what it has integrated."""
+        """A new instance of the formulation; this one's charts are still needed to recover what it has integrated."""
         return self.formulation.reduce(self.assembly, start)
 
     def native(self, kernel, linear=None) -> NativeFunction:
@@ -171,14 +171,14 @@ class Reformulation:
         return self.hooked(NativeFunction(kernel, self.record, self.assembly.bridge, self.n, linear))
 
     def hooked(self, function):
-        """Let a native function call the hook of the form, whichever that will be."""
+        """Make a native function call the hook of the form, whichever is attached later."""
         function.hook, function.keep = self.hook, self.assembly
         self._functions.append(function)
         return function
 
     @property
     def hook(self):
-        """What is called after every accepted step."""
+        """The hook called after every accepted step."""
         if self.monitor is None:
             return self._own_hook
         from daedal.mechanics.formulations.monitor import monitor_hook
@@ -192,24 +192,24 @@ class Reformulation:
         return np.ascontiguousarray(y[: self.n_state].T)
 
     def last_state(self, outcome) -> tuple[float, np.ndarray]:
-        """The time at which a run has stopped, and (z, r) there, in one row."""
+        """Time at which a run has stopped, and (z, r) there, as one row."""
         t = outcome.t_reached
         return t, self.states(np.array([t]), outcome.y_reached[:, None].copy())
 
     @property
     def excluded(self) -> np.ndarray | None:
-        """The unknowns that the error test leaves out."""
+        """The unknowns that the error test excludes."""
         return np.arange(self.n) >= self.n_state if self.n > self.n_state else None
 
 
 def attach_monitor(
     reduction: Reformulation, *, amplification: bool = False, usual_norms: Any = 0.0, changes: bool = True
 ) -> None:
-    """Watch rank, singular configurations and, on demand, the amplification through B after every step.
+    """Monitor rank, singular configurations and, on demand, the amplification through B after every step.
 
-    Changes of the constraints are compared with derivatives by differences, on demand.
+    On demand, changes of the constraints are compared with derivatives by differences.
 
-    The watch begins where the reduction does; a second call changes what is watched.
+    Monitoring begins at the start of the reduction; a second call changes what is monitored.
     """
     if reduction.monitor is None:
         reduction.monitor = _monitor(reduction, changes)
@@ -243,13 +243,13 @@ def _monitor(reduction: Reformulation, changes: bool):
     )
 
 
-# --- the builder of formulations with sparse matrices: what of a declaration has a sparse form, and its reduction -----
+# --- builder of formulations with sparse matrices ---------------------------------------------------------------------
 
 _KNOWN = "ggl (projection='GT'), index3, index2, index1, baumgarte"
 
 
 def check_sparse(formulation: Formulation, system: MechanicalSystem):
-    """Refuse a formulation that has no sparse form, before anything is computed."""
+    """Raise for a formulation without a sparse form, before any computation."""
     n_c = system.n_constraints
     _check(type(formulation).__name__, formulation.shape(Sizes(2, n_c, n_c)))
 
@@ -299,7 +299,7 @@ class SparseReduction(Reformulation):
     pack = None
 
     def _hand_over(self, usual_norms: Any) -> None:
-        """Nothing is kept of a start."""
+        """No data of a start are kept."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -309,11 +309,11 @@ class SparseReduction(Reformulation):
         return (*names, *[f"mu[{row}]" for row in rows if self._stabilised])
 
 
-# --- dependent coordinates of the minimal extension; what is done after every step ------------------------------------
+# --- dependent coordinates of the minimal extension; hooks after steps ------------------------------------------------
 
 
 def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
-    """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
+    """For every position and velocity 1 + the number of its dependent coordinate, or 0."""
     from scipy.linalg import qr
 
     nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
@@ -329,7 +329,7 @@ def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
 
 
 def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
-    """The watch over the dependent coordinates, or the projection after every step."""
+    """Hook for checking the dependent coordinates, or for the projection after every step."""
     if assembly.n_c == 0:
         return None
     if shape.variant == MINIMAL_EXTENSION:
@@ -344,7 +344,7 @@ def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
 
 
 def _pivot_watch(shape: Shape, assembly):
-    """The hook that stops a run when other dependent coordinates have to be chosen."""
+    """The hook that stops a run when other dependent coordinates are needed."""
     from daedal.kernels.dense import dense_lu
     from daedal.kernels.records import Record
     from daedal.mechanics.formulations.charts import CHART, pivot_hook

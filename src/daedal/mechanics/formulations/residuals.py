@@ -1,6 +1,6 @@
 r"""The formulations as residuals F(t, y, y') = 0, in one kernel.
 
-All of them share the unknowns and the shape
+All of them have unknowns and equations of the form
 
     y = ( z_1 .. z_m | r | top multipliers | lower multipliers mu_1 .. mu_low | w | extra )
 
@@ -12,9 +12,9 @@ All of them share the unknowns and the shape
     g^(j-1)                           = 0      j = 1 .. low
     d                                 = 0
 
-and differ in the choices of ``formulation.py``. With alpha_m = 1 the combination of levels, Baumgarte's, enters the
-augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3) and (3.11)
-by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
+and differ in the choices of ``formulation.py``. With alpha_m = 1 the combination of levels (Baumgarte) enters the
+augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3) and (3.11) by
+the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
 """
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
@@ -53,21 +53,21 @@ FORM = Struct(
         ("top", INTEGER),
         ("variant", INTEGER),
         ("n_top", INTEGER),  # top multipliers, those of the last rows of K
-        ("low", INTEGER),  # levels with a multiplier of their own
+        ("low", INTEGER),  # levels with separate multipliers
         ("lowered", INTEGER),  # multipliers are derivatives of unknowns
         ("projection", INTEGER),
-        ("needed", INTEGER),  # what has to be evaluated
+        ("needed", INTEGER),  # quantities to evaluate
         ("epsilon", FLOAT),
         ("mu", FLOAT),
         ("alpha", f64["system.m"]),  # alpha_0 .. alpha_{m-1} of the top rows
-        ("damping", f64["system.m + 1"]),  # those that enter the augmented system, then that of velocity constraints
+        ("damping", f64["system.m + 1"]),  # those in the augmented system, then that of velocity constraints
         ("damped", INTEGER),
         ("direction", f64["system.nx", "system.n_c"]),  # D
         ("direction_function", CALLBACK),
         ("pivot", i64[2, "system.nx"]),  # minimal extension: 1 + number of the dependent position, velocity, or 0
         ("scratch", f64[3, "system.nx + system.n_c"]),
         ("mass_lu", LU),
-        # the Newton matrix: exact derivatives if there are some, and the structured one
+        # the Newton matrix: exact derivatives if available, and the structured one
         ("linearisation", at(LINEARISATION)),
         ("force_q", f64["system.nx", "system.nx"]),
         ("force_v", f64["system.nx", "system.nx"]),
@@ -133,19 +133,19 @@ def form_rate(t, block):
 
 @inlined
 def multipliers_at(system):
-    """Where the top multipliers begin."""
+    """Index of the first top multiplier."""
     return system.m * system.nx + system.n_r
 
 
 @inlined
 def damping_of(form):
-    """Where Baumgarte's coefficients stand, 0 if there are none."""
+    """Address of Baumgarte's coefficients, 0 if there are none."""
     return data_of(form.damping) if form.damped else 0
 
 
 @part
 def load_unknowns(form, system, y, yp):
-    """Hand z, r, w and lam over to the system; where the system computes w and lam, its last ones are the guess."""
+    """Copy z, r, w and lam to the system; if the system computes w and lam, its last values are the guess."""
     n, at = system.m * system.nx, multipliers_at(system)
     if form.top == ACCELERATION:
         load_state(system, y, y[n:])
@@ -156,7 +156,7 @@ def load_unknowns(form, system, y, yp):
 
 @part
 def evaluate_needed(form, system, t):
-    """Everything the residual takes from the system."""
+    """Evaluate all quantities of the system that the residual needs."""
     if form.top == ACCELERATION:
         status = accelerate_with_levels(form, system, t)
         if status == 0 and system.n_r > 0:
@@ -167,7 +167,7 @@ def evaluate_needed(form, system, t):
 
 @part
 def accelerate_with_levels(form, system, t):
-    """The accelerations, and the levels of the constraints where they are imposed."""
+    """The accelerations, and the imposed levels of the constraints."""
     status = accelerate(system, t, damping_of(form))
     if status == 0 and (form.n_top > 0 or form.low > 0):
         status = evaluate(system, t, LEVELS)
@@ -176,7 +176,7 @@ def accelerate_with_levels(form, system, t):
 
 @part
 def set_direction(form, system, t):
-    """D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
+    """Set D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
     nx, n_c = system.nx, system.n_c
     direction = form.direction
     if form.variant == FUEHRER_LEIMKUHLER:
@@ -248,7 +248,7 @@ def _kinematics(form, system, y, yp, residual):
 
 @part
 def dynamic_rows(form, system, y, yp, target):
-    """M z_m' - f + B lam, or z_m' - a - D mu_m, from what was evaluated last."""
+    """M z_m' - f + B lam, or z_m' - a - D mu_m, from the latest evaluation."""
     nx, n_c = system.nx, system.n_c
     top = (yp if form.lowered else y)[multipliers_at(system) :]
     if form.top == DYNAMICS:
@@ -299,7 +299,7 @@ def _constraint_rows(form, system, residual):
 
 @part
 def _variant_rows(form, system, t, y, yp, residual):
-    """What single formulations change."""
+    """Modify the rows for single formulations."""
     if form.variant == MINIMAL_EXTENSION:
         minimal_extension_rows(form, system, y, yp, residual)
     elif form.variant == FUEHRER_LEIMKUHLER:

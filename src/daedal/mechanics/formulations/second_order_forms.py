@@ -1,7 +1,7 @@
-r"""The builder of formulations for methods that solve second-order equations directly.
+r"""Builder of formulations for methods that solve second-order equations directly.
 
-The constraints as they stand (index 3), one of their derivatives, Baumgarte's combination, and the second-order forms
-of GGL and of the minimal extension (Wunderlich (7.19), (7.31)).
+The original constraints (index 3), one of their derivatives, Baumgarte's combination, and the second-order forms of GGL
+and of the minimal extension (Wunderlich (7.19), (7.31)).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 _KNOWN = "index3, index2, index1, baumgarte, ggl, minimal_extension"
 DIRECT, STABILISED, EXTENDED = 0, 1, 2
-"""The constraints with lam alone, with eta for the second level as well (GGL), with w_1 and w_2 (minimal extension)."""
+"""The constraints with lam alone, with eta for the second level (GGL), or with w_1 and w_2 (minimal extension)."""
 
 
 class MechanicalResidual(NativeFunction):
-    """The native residual of second order, which leaves the mass matrix where others may read it."""
+    """The native residual of second order, which leaves the mass matrix accessible to other kernels."""
 
     mass: tuple[np.ndarray, int] | None = None
     projected = False  # whether steps are projected onto the constraints
@@ -37,28 +37,28 @@ class MechanicalResidual(NativeFunction):
 def second_order_form(formulation: Formulation, assembly, start: ConsistentStart, *, project: bool) -> Reformulation:
     """A formulation for an assembled mechanism, as an equation of second order."""
     if assembly.m != 2 or assembly.linear:
-        raise InvalidProblemError("methods for second-order equations are made for mechanical systems")
+        raise InvalidProblemError("methods for second-order equations apply to mechanical systems")
     shape = formulation.shape(assembly)
     _check(type(formulation).__name__, shape, assembly)
     return SecondOrderReduction(formulation, shape, assembly, start, project)
 
 
 def _check(title: str, shape: Shape, assembly):
-    """Refuse what has no form of second order."""
+    """Raise for formulations without a second-order form."""
     if shape.variant == MINIMAL_EXTENSION:
         if assembly.n_c > assembly.n_g:
             raise InvalidProblemError(
-                "the second-order minimal extension is made for position constraints; use index3, or method='dassl'"
+                "the second-order minimal extension requires position constraints; use index3, or method='dassl'"
             )
         return
     if shape.by_levels and shape.low and (shape.lowered or not shape.along_gradients):
-        raise InvalidProblemError("the second-order form of GGL knows no options: use GGL()")
+        raise InvalidProblemError("the second-order form of GGL has no options: use GGL()")
     if shape.lowered:
-        raise InvalidProblemError("multipliers='derivative' belongs to first-order forms; use method='dassl'")
+        raise InvalidProblemError("multipliers='derivative' requires a first-order form; use method='dassl'")
     if not shape.by_levels:
         raise InvalidProblemError(
-            f"{title} has no form of second order; modified_bdf and collocation know {_KNOWN}. "
-            f"For {title} use method='dassl'"
+            f"{title} has no second-order form; modified_bdf and collocation support {_KNOWN}. For {title} use "
+            "method='dassl'"
         )
 
 
@@ -96,7 +96,7 @@ class SecondOrderReduction(Reformulation):
         return SecondOrderForm(problem, source, self.names, start_order=start_order)
 
     def _jacobian(self) -> NativeMatrix | None:
-        """The exact matrix of Newton's method, or None if there is none."""
+        """The exact Newton matrix, or None if there is none."""
         accelerated = self._variant == EXTENDED or self._levels()[2] != 0.0
         self._linearisation = self.assembly.linearisation(2 if accelerated else 1)
         if self._linearisation is None:
@@ -121,7 +121,7 @@ class SecondOrderReduction(Reformulation):
         )
 
     def _levels(self) -> tuple[float, ...]:
-        """The combination in the rows of lam: g = 0 where other levels have rows of their own."""
+        """The combination in the rows of lam: g = 0 if other levels have separate rows."""
         return self.shape.directed(self.start.direction) if self._variant == DIRECT else level(0, 2)
 
     def _needed(self) -> int:
@@ -137,7 +137,7 @@ class SecondOrderReduction(Reformulation):
         return needed
 
     def write(self, record) -> None:
-        """The combination of levels, in the direction of time, and the dependent coordinates."""
+        """Write the combination of levels for the direction of time, and the dependent coordinates."""
         record.array("alpha")[:] = self._levels()
         if self._pivot is not None:
             record.array("pivot")[:] = self._pivot[0]
@@ -155,7 +155,7 @@ class SecondOrderReduction(Reformulation):
         return np.concatenate([start.z, start.r, start.lam, start.w, added]), yp
 
     def restart(self, start: ConsistentStart) -> Reformulation:
-        """The same form anew."""
+        """A new instance of the same form."""
         return second_order_form(self.formulation, self.assembly, start, project=self._project)
 
     @cached_property
@@ -172,7 +172,7 @@ class SecondOrderReduction(Reformulation):
 
 
 def _time_scale(start: ConsistentStart) -> float:
-    """A time in which the state changes visibly."""
+    """A time in which the state changes appreciably."""
     nx = start.a.size
     q, v, a = (float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a))
     rates = [v / q if q > 0.0 else 0.0, float(np.sqrt(a / q)) if q > 0.0 else 0.0]

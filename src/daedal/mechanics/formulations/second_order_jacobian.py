@@ -1,6 +1,6 @@
 """The matrix dF/dx + c1 dF/dx' + c2 dF/dx'' of a mechanism of second order, from its exact derivatives.
 
-In the form of GGL the multipliers eta vanish for the exact solution, and the derivative of G^T in G^T eta is left out.
+In the form of GGL the multipliers eta vanish for the exact solution, so the derivative of G^T in G^T eta is neglected.
 """
 
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
@@ -36,7 +36,7 @@ def second_order_jacobian(t, block):
 
 @part
 def _coordinate(form, system, found, matrix, j, c1, c2):
-    """The column of q_j; velocity and acceleration of a dependent coordinate have columns of their own."""
+    """The column of q_j; velocity and acceleration of a dependent coordinate have separate columns."""
     place = form.pivot[j] if form.variant == EXTENDED else 0
     if place == 0:
         _add(form, system, found, j, 1.0, c1, c2, matrix[j])
@@ -111,7 +111,7 @@ def _others(system, found, matrix, c1):
 
 @part
 def _copy(system, column, target):
-    """The derivatives of dynamics, r' - f_d and d with respect to something that is no coordinate."""
+    """The derivatives of dynamics, r' - f_d and d with respect to an unknown other than a coordinate."""
     n, first = system.nx + system.n_r, system.nx + system.n_r + system.n_c
     for i in range(n):
         target[i] = column[i]

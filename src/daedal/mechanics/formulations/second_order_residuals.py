@@ -8,12 +8,12 @@ The unknowns are x = (q | r | lam | w | extra), the equations
     d                                                  = 0
     further levels of the constraints                  = 0
 
-with u = q', a = q'' for the constraints as they stand (Wunderlich (4.5)), and
+with u = q', a = q'' for the original constraints (Wunderlich (4.5)), and
 
 * STABILISED (GGL), (7.19): u = q' + G^T eta, a = q'' + (G^T eta)', extra = eta, G u + g_t = 0 as well; eta vanishes
   for the exact solution;
-* EXTENDED (minimal extension), (7.31): the velocities and accelerations of dependent coordinates are unknowns w_1 and
-  w_2 of their own, and all three levels of the constraints are equations.
+* EXTENDED (minimal extension), (7.31): the velocities and accelerations of dependent coordinates are separate unknowns
+  w_1 and w_2, and all three levels of the constraints are equations.
 """
 
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
@@ -25,7 +25,7 @@ from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, load
 from daedal.mechanics.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.mechanics.linearisation import LINEARISATION
 
-_ALONG = 1e-6  # increment of time in the derivative of G^T eta, where eta is as small as the error itself
+_ALONG = 1e-6  # increment of time in the derivative of G^T eta, where eta is as small as the error
 
 SECOND_ORDER_FORM = Struct(
     "SECOND_ORDER_FORM",
@@ -40,7 +40,7 @@ SECOND_ORDER_FORM = Struct(
         ("a", f64["system.nx"]),
         ("work", f64["system.n_c", "system.nx"]),
         ("time_scale", FLOAT),
-        ("linearisation", at(LINEARISATION)),  # exact derivatives, if there are some
+        ("linearisation", at(LINEARISATION)),  # exact derivatives, if available
     ],
 )
 
@@ -63,7 +63,7 @@ def second_order_residual(t, block):
 
 @part
 def evaluate_form(form, system, t, x, xp, xpp):
-    """Everything the residual takes from the system, at the z = (q, u) and a of the form."""
+    """Evaluate all quantities of the system that the residual needs, at z = (q, u) and a of the form."""
     nx, z, a = system.nx, form.z, form.a
     copy(z, x[:nx])
     copy(z[nx:], xp[:nx])
@@ -85,7 +85,7 @@ def _evaluate_at(system, t, x, z, what):
 
 @inlined
 def extra_at(system):
-    """Where the unknowns and equations begin that a variant adds."""
+    """Index of the first unknown and equation added by a variant."""
     return system.nx + system.n_r + system.n_c + system.n_w
 
 
@@ -118,7 +118,7 @@ def _shift(form, system, t, x, xp, z, a):
 
 @part
 def _replace(form, system, x, z, a):
-    """Velocities and accelerations of dependent coordinates are unknowns of their own."""
+    """Velocities and accelerations of dependent coordinates are separate unknowns."""
     nx, n_c = system.nx, system.n_c
     at, pivot = extra_at(system), form.pivot
     for i in range(nx):

@@ -28,17 +28,18 @@ class StateSpace(Formulation):
     r"""Coordinate partitioning: an ordinary differential equation for :math:`\tilde u = \tilde R q`,
     :math:`\tilde w = \tilde R v` with constant :math:`\tilde R`, Ascher and Petzold (3.15) to (3.17), Wehage and Haug.
 
-    The other coordinates come from the constraints at every evaluation, so that nothing drifts. When
-    :math:`[\tilde R; G]` has become ill-conditioned a new :math:`\tilde R` is chosen and the run goes on from there.
+    The other coordinates follow from the constraints at every evaluation, so there is no drift. When :math:`[\tilde R;
+    G]` becomes ill-conditioned, a new :math:`\tilde R` is chosen and the run continues with it.
 
     Parameters
     ----------
     coordinates : {"qr", "lu", "svd", "essential"} or matrix
-        Choice of :math:`\tilde R`: an orthonormal basis of the kernel of G (by QR or SVD), a subset of the
-        coordinates (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix,
-        which is kept.
+        Choice of :math:`\tilde R`: an orthonormal basis of the kernel of G (by QR or SVD), a subset of the coordinates
+        (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix, which is
+        never changed.
     restart : float
-        A new chart is chosen when the condition has grown by this factor; 3 to 5 is good, since it limits accuracy.
+        A new chart is chosen when the condition number has grown by this factor; 3 to 5 works well, since it limits
+        accuracy.
     """
 
     coordinates: Any = "qr"
@@ -52,7 +53,7 @@ class StateSpace(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """Charts that begin at the start."""
+        """Charts, beginning at the start."""
         return ChartReduction(self, shape, assembly, start)
 
     def rows(self, assembly, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +101,7 @@ def complement(jacobian: np.ndarray, kind: str, mass: np.ndarray) -> np.ndarray:
 def _checked_limit(restart) -> float:
     limit = check_positive(restart, "restart")
     if limit <= 1.0:
-        raise InvalidProblemError(f"restart must be greater than 1, got {limit:g}: every chart begins with 1")
+        raise InvalidProblemError(f"restart must be greater than 1, got {limit:g}: every chart starts at 1")
     return limit
 
 
@@ -152,11 +153,11 @@ class ChartReduction(Reformulation):
         return self.native(chart_rate)
 
     def choose(self, start: ConsistentStart) -> None:
-        """A chart about the start."""
+        """A chart centred at the start."""
         self._rows = self._coordinates.rows(self.assembly, start)
 
     def write(self, record) -> None:
-        """The rows of the chart, and its first point."""
+        """Write the rows of the chart, and its first point."""
         for name, rows in zip(("low_rows", "top_rows"), self._rows, strict=True):
             record.array(name)[:] = rows
         for name in ("condition", "low_sign", "sign"):
@@ -164,19 +165,19 @@ class ChartReduction(Reformulation):
         self._keep(record, self.unknowns(self.start)[0])
 
     def _keep(self, record, y: np.ndarray) -> None:
-        """Newton's method begins at the start."""
+        """Start Newton's method at the start."""
         record.array("z")[:], record.array("y")[:] = self.start.z, y
         record["t"] = self.start.t
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
-        """The coordinates of a start, and their derivatives."""
+        """Chart coordinates of a start, and their derivatives."""
         m, nx, (low, top) = self.assembly.m, self.assembly.nx, self._rows
         z, slope, rows = start.z.reshape(m, nx), start.slope.reshape(m, nx), [low] * (m - 1) + [top]
         y = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])
         return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
 
     def recover(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Back to (z, r), from the last point known or, if that is nearer, the chart's start."""
+        """Map back to (z, r), from the last known point or, if nearer, the chart's start."""
         from daedal.mechanics.formulations.charts import recover_points
 
         assembly = self.assembly
@@ -211,12 +212,12 @@ class MinimalExtension(Formulation):
     def shape(self, system) -> Shape:
         """All levels, with unknowns for the derivatives of dependent coordinates."""
         if system.m != 2 or system.linear:
-            raise InvalidProblemError("the minimal extension is made for mechanical systems")
+            raise InvalidProblemError("the minimal extension is defined for mechanical systems")
         restart = _checked_limit(self.restart) if system.n_c else self.restart
         return Shape(level(1, 2), n_top=system.n_c, variant=MINIMAL_EXTENSION, restart=restart)
 
 
-# --- the essential underlying ODE: R B = 0, so that the multipliers drop out of the equations for u = R x -------------
+# --- the essential underlying ODE: R B = 0 eliminates the multipliers from the equations for u = R x ------------------
 
 _LARGEST_RB = 1e-8
 
@@ -231,8 +232,8 @@ class EssentialODE(Formulation):
         w_j' = R z_{j+1} + R' z_j, \qquad w_m' = \sum_j R A_j z_j + R' z_m + R q, \qquad
         z_j = S w_j - F \Bigl( r^{(j-1)} + \sum_{l<j} \tbinom{j-1}{l-1} C^{(j-l)} z_l \Bigr),
 
-    where :math:`(S\; F)` is the inverse of :math:`\binom{R}{C}`. It has as many equations as there are degrees of
-    freedom, no drift, and needs one differentiation of the constraints less than other ODE forms.
+    where :math:`(S\; F)` is the inverse of :math:`\binom{R}{C}`. It has as many equations as degrees of freedom, no
+    drift, and needs one differentiation of the constraints less than other ODE forms.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ class EssentialODE(Formulation):
         derivative (by differences if it is not given). Without `R`, :math:`R = Q (I - B (C B)^{-1} C)` is used with
         the rows Q of an orthonormal basis of ker C at the start of a chart; R' then needs B', formed by differences.
     restart : float
-        A new chart begins when the condition number of :math:`\binom{Q}{C}` has grown by this factor.
+        A new chart is chosen when the condition number of :math:`\binom{Q}{C}` has grown by this factor.
 
     Notes
     -----
@@ -252,7 +253,7 @@ class EssentialODE(Formulation):
     --------
     >>> import daedal
     >>> model = daedal.library.stability_example2(nu=10.0)
-    >>> form = daedal.EssentialODE(R=model.extra["R"], R_derivative=model.extra["R_derivative"])
+    >>> form = daedal.formulations.EssentialODE(R=model.extra["R"], R_derivative=model.extra["R_derivative"])
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, formulation=form, method="dopri5")
     >>> print(f"{sol.y[0, -1]:.5f}")
     2.71828
@@ -274,7 +275,7 @@ class EssentialODE(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """A linear ODE, or charts with R B = 0 where they begin."""
+        """A linear ODE, or charts with R B = 0 at their start."""
         if not assembly.linear:
             return StateSpace("essential", self.restart).dense(shape, assembly, start)
         return LinearReduction(self, shape, assembly, start)
@@ -306,7 +307,7 @@ class _ChartCoefficients:
 
 
 class _GivenBasis:
-    """R and R' of the user."""
+    """R and R' given by the user."""
 
     def __init__(self, problem: HessenbergDAE, t0: float, R, R_derivative):
         check_callable(R, "R")
@@ -365,7 +366,7 @@ class _ComputedBasis:
         return rows, -(qf @ c.C[1] @ n) @ rows - rows @ b_rate @ cb_inverse @ c.C[0]
 
     def condition(self, t: float) -> float:
-        """Of (Q; C), the rows of C divided by their norms."""
+        """Condition number of (Q; C) with the rows of C normalised."""
         rows = coefficient_at("C", self._problem.C, t, (self._problem.n_y, self._problem.n_x))
         scaled = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         return float(np.linalg.cond(np.vstack([self._q, scaled])))
@@ -435,11 +436,11 @@ class LinearReduction(Reformulation):
         return tuple(f"w{j + 1}[{i}]" for j in range(m) for i in range(self.n // m))
 
     def choose(self, start: ConsistentStart) -> None:
-        """R from the start on."""
+        """Choose R from the start on."""
         self._basis = self._essential.basis(self._problem, start.t)
 
     def write(self, record) -> None:
-        """When the next chart is due."""
+        """Write the condition number at which a new chart is needed."""
         record["limit"] = self._basis.limit
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-r"""What single formulations do beyond the shape that all share, in compiled code."""
+r"""Deviations of single formulations from the common shape, in compiled code."""
 
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import address_of
@@ -10,7 +10,7 @@ from daedal.mechanics.linearisation import derivatives, level_by, linearise
 
 @inlined
 def slope_of_velocity(form, system, y, yp, j):
-    """Component j of z_m', of which the minimal extension takes the dependent ones from unknowns of their own."""
+    """Component j of z_m'; dependent ones are separate unknowns in the minimal extension."""
     if form.variant == MINIMAL_EXTENSION:
         place = form.pivot[1, j]
         if place > 0:
@@ -20,9 +20,9 @@ def slope_of_velocity(form, system, y, yp, j):
 
 @part
 def minimal_extension_rows(form, system, y, yp, residual):
-    """Wunderlich (7.13): for dependent coordinates q_i' = v_i gives way to g = 0, and v_i' is an unknown w_2.
+    """Wunderlich (7.13): for dependent coordinates g = 0 replaces q_i' = v_i, and v_i' is an unknown w_2.
 
-    The velocity level stands in the rows of lam, the acceleration level in those of the extra unknowns.
+    The velocity level is in the rows of lam, the acceleration level in those of the extra unknowns.
     """
     nx, n_c = system.nx, system.n_c
     pivot, level, jacobian, bias = form.pivot[0], system.level[0], system.jacobian, system.bias
@@ -39,7 +39,7 @@ def minimal_extension_rows(form, system, y, yp, residual):
 
 @part
 def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
-    """Wijckmans (6.13): q' gains the part [(G v)_q]^T tau of the normal to {g = 0, G v = 0}; tau is on top."""
+    """Wijckmans (6.13): q' gains [(G v)_q]^T tau, normal to {g = 0, G v = 0}; tau is the top multiplier."""
     nx, n_c = system.nx, system.n_c
     before, velocity, state, increments = form.scratch[0], system.level[1], system.state, system.increments[0]
     tau = (yp if form.lowered else y)[2 * nx + system.n_r :]
@@ -62,7 +62,7 @@ def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
 
 @part
 def _exact_curvature(form, system, t, tau, residual):
-    """Subtract [(G v)_q]^T tau; a status where the exact derivatives do not exist."""
+    """Subtract [(G v)_q]^T tau; returns a status if the exact derivatives cannot be evaluated."""
     nx, n_c, lin = system.nx, system.n_c, form.linearisation
     status = linearise(lin, system, t, system.acceleration, system.multipliers)
     if status == 0:

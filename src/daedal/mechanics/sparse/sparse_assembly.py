@@ -1,6 +1,6 @@
 r"""Large mechanical systems with sparse mass matrix and constraint Jacobian.
 
-A system takes this path when `mass` or `constraint_jacobian` yields scipy.sparse matrices. Everything is then done with
+A system takes this path if `mass` or `constraint_jacobian` returns scipy.sparse matrices. All computations then use
 sparse matrices: projections and accelerations by the augmented matrix
 
     [ M  G^T ]
@@ -24,7 +24,7 @@ from daedal.problems.compile import last_argument
 
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _MAX_ITERATIONS = 60
-_CONTRACTION = 0.2  # slower chord iterations get new factors
+_CONTRACTION = 0.2  # slower chord iterations trigger a new factorisation
 _UNSUPPORTED = {
     "velocity_constraint": "velocity constraints",
     "state_rate": "first-order states r",
@@ -34,7 +34,7 @@ _UNSUPPORTED = {
 
 
 def is_sparse(system, t: float, initial) -> bool:
-    """Whether the matrices of `system` are sparse, so that it is to be solved by sparse linear algebra.
+    """Whether the matrices of `system` are sparse, so that sparse linear algebra is used.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def _yields_sparse(function, t: float, q: np.ndarray, params) -> bool:
         return False  # machine code of Daedal writes dense matrices
     try:
         return hasattr(function(t, q.copy(), *last_argument(function, params)), "tocsr")
-    except Exception:  # whatever it is, the dense path says it properly
+    except Exception:  # the dense path raises the detailed error
         return False
 
 
 def check_supported(system: MechanicalSystem):
-    """Refuse what has no sparse form."""
+    """Raise for features without a sparse form."""
     for name, what in _UNSUPPORTED.items():
         if getattr(system, name) is not None:
             raise InvalidProblemError(
@@ -88,15 +88,15 @@ def check_supported(system: MechanicalSystem):
 
 
 class SparseAssembly:
-    """A system with sparse matrices made ready for formulations and projections: the counterpart of `Assembly`.
+    """A system with sparse matrices prepared for formulations and projections: the counterpart of `Assembly`.
 
     Parameters
     ----------
     system : MechanicalSystem
     t, q : float, array
-        A typical point, near which the structure of M and G is found and increments are chosen.
+        A typical point, near which the structure of M and G is determined and increments are chosen.
     autonomous : bool
-        Whether the constraints are known not to depend on time.
+        Whether the constraints are known to be independent of time.
     """
 
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
@@ -111,7 +111,7 @@ class SparseAssembly:
         self.n_c = self.n_g = system.n_constraints
         self.rows = np.arange(self.n_c)
         self.autonomous = autonomous or self.n_c == 0
-        self.prepared: dict[Any, Any] = {}  # nothing is kept: every run has an assembly of its own
+        self.prepared: dict[Any, Any] = {}  # always empty: every run has a separate assembly
         self._store_force = store_vector("force", self.nx)
         self._last = {
             name: last_argument(getattr(system, name), system.params)
@@ -163,7 +163,7 @@ class SparseAssembly:
         return Structure(coupled + self.system.force_sparsity), Structure(mass + self.system.force_sparsity)
 
     def _increments(self, t: float, q: np.ndarray) -> tuple[float, float]:
-        """How far to move along a direction, as a share of the size of the coordinates, and in time."""
+        """Increment along a direction, as a fraction of the size of the coordinates, and in time."""
         if self.n_c == 0 or (
             self.system.acceleration_bias is not None and (self.autonomous or self.system.constraint_t is not None)
         ):
@@ -211,7 +211,7 @@ class SparseAssembly:
         return self.jacobian_structure.aligned(self._call("constraint_jacobian", t, q), "constraint_jacobian")
 
     def position_rate(self, t: float, q: np.ndarray) -> np.ndarray:
-        """The partial derivative of g with respect to t, by differences of fourth order if it is not given."""
+        """Partial derivative of g with respect to t, by fourth-order differences if not given."""
         if self.autonomous:
             return np.zeros(self.n_c)
         if self.system.constraint_t is not None:
@@ -221,8 +221,8 @@ class SparseAssembly:
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0.
 
-        If g_t is known, it is the first derivative of G v + g_t along this line, to fourth order; else the second
-        one of g, to sixth order.
+        If g_t is known, it is the first derivative of G v + g_t along this line, to fourth order; otherwise the second
+        derivative of g, to sixth order.
         """
         if self.n_c == 0:
             return np.zeros(0)
@@ -243,7 +243,7 @@ class SparseAssembly:
         return jacobian @ v + self.position_rate(t, q)
 
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, Any] | None:
-        """Everything at a point, matrices as sparse ones, or None where a function cannot be evaluated."""
+        """Evaluate all quantities at a point, with sparse matrices; None if a function cannot be evaluated."""
         q, v = z[: self.nx], z[self.nx :]
         try:
             jacobian = self.jacobian(t, q)
@@ -262,7 +262,7 @@ class SparseAssembly:
         return values if all(np.all(np.isfinite(array)) for array in arrays) else None
 
     def gradients(self, t: float, state: np.ndarray):
-        """G at a state (q, v), or None where it cannot be evaluated."""
+        """G at a state (q, v), or None if it cannot be evaluated."""
         try:
             jacobian = self.jacobian(t, state[: self.nx])
         except Unevaluable:
@@ -276,7 +276,7 @@ class SparseAssembly:
         return self.augmented.solve(self.mass(t, q), self.jacobian(t, q), self.force(t, q, v), -self.bias(t, q, v))
 
     def accelerate(self, times, states, guesses=None):
-        """a, lam, r' and w at the rows of `states`; rows where they do not exist are nan."""
+        """a, lam, r' and w at the rows of `states`; rows without a solution are NaN."""
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
         a, lam = np.full((times.size, self.nx), np.nan), np.full((times.size, self.n_c), np.nan)
         statuses = np.zeros(times.size, dtype=np.int64)
@@ -288,7 +288,7 @@ class SparseAssembly:
         return a, lam, np.zeros((times.size, 0)), np.zeros((times.size, 0)), statuses
 
     def project(self, times, states, weight="M", levels: int | None = None) -> np.ndarray:
-        """Project the rows of `states` onto the constraints in the norm of M, in place; 0 where it succeeded."""
+        """Project the rows of `states` onto the constraints in the norm of M, in place; returns 0 where successful."""
         statuses = np.zeros(times.size, dtype=np.int64)
         for i, t in enumerate(times):
             try:
@@ -300,12 +300,12 @@ class SparseAssembly:
         return statuses
 
     def projected_position(self, t: float, q: np.ndarray) -> np.ndarray:
-        """A point with g(t, q) = 0 next to q."""
+        """A point with g(t, q) = 0 near q."""
         sizes = abs(self.jacobian(t, q))
         return self._projected(t, q, lambda x: self.position(t, x), lambda x: sizes @ np.abs(x), lambda x: x)
 
     def projected_velocity(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """A velocity with G v + g_t = 0 next to v."""
+        """A velocity with G v + g_t = 0 near v."""
         jacobian, rate = self.jacobian(t, q), self.position_rate(t, q)
         sizes = abs(jacobian)
         return self._projected(
@@ -315,7 +315,7 @@ class SparseAssembly:
     def _projected(self, t: float, x: np.ndarray, residual, terms, place) -> np.ndarray:
         """Chord iterations x := x + dx with M dx + G^T nu = 0, G dx = -residual, down to the round-off of the `terms`.
 
-        The augmented matrix is factored anew, at q = ``place(x)``, when the kept factors do not converge fast.
+        The augmented matrix is factored again, at q = ``place(x)``, when the old factors converge too slowly.
         """
         if self.n_c == 0:
             return x
@@ -335,20 +335,20 @@ class SparseAssembly:
             x, last = x + factors.solve(np.concatenate([np.zeros(self.nx), -rest]))[: self.nx], size
         raise Unevaluable("the projection onto the constraints does not converge")
 
-    # --- what the driver and the solution ask for --------------------------------------------------------------------
+    # --- interface for the driver and the solution --------------------------------------------------------------------
 
     def start(self, t: float, state: np.ndarray, guess=None) -> ConsistentStart:
-        """Accelerations and multipliers that belong to a consistent state."""
+        """Accelerations and multipliers of a consistent state."""
         a, lam, *_ = self.accelerate(t, state)
         return ConsistentStart(float(t), state.copy(), a[0], lam[0])
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
-        """The largest residuals of the constraints, on the position and on the velocity level."""
+        """Largest residuals of the constraints, on position and velocity level."""
         found = self.drifts(times, states)
         return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
 
     def drifts(self, times: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
-        """The same at each of the times."""
+        """The same at each time."""
         largest = np.zeros((2, times.size))
         for i, (t, state) in enumerate(zip(times, states, strict=True)):
             q, v = state[: self.nx], state[self.nx :]
@@ -375,7 +375,7 @@ def _copied(x):
 
 
 def _ones(matrix):
-    """The stored entries as ones."""
+    """The structure of a matrix with all stored entries 1."""
     from scipy.sparse import csr_array
 
     result = csr_array(matrix, copy=True)
@@ -384,7 +384,7 @@ def _ones(matrix):
 
 
 def _points_near(q: np.ndarray) -> list[np.ndarray]:
-    """q, and points beside it at which entries that vanish at q by accident do not."""
+    """q, and nearby points at which entries that vanish at q by accident are nonzero."""
     size = typical_size(q)
     return [
         q,
@@ -393,7 +393,7 @@ def _points_near(q: np.ndarray) -> list[np.ndarray]:
 
 
 def _second_derivative(function, h: float) -> np.ndarray:
-    """The central second difference of sixth order at 0."""
+    """Central second difference of sixth order at 0."""
     weights = (-490.0, 270.0, -27.0, 2.0)
     total = weights[0] * function(0.0)
     for k in (1, 2, 3):

@@ -7,8 +7,8 @@ The unknowns are (q, v, lam), and mu for the stabilised form of Gear, Gupta and 
     0 = c_2 (G v' + bias) + c_1 (G v + g_t) + c_0 g
     0 = g                                                (with mu only)
 
-for any combination (c_0, c_1, c_2) of the levels of the constraints. Iteration matrix (6.52), here with all derivatives
-but that of G^T mu, since mu = 0 for the solution.
+for any combination (c_0, c_1, c_2) of the constraint levels. Iteration matrix (6.52), here with all derivatives except
+that of G^T mu, since mu = 0 for the solution.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, 
 
 _POWER_ITERATIONS = 12
 _SHARE = float(np.sqrt(np.finfo(float).eps))
-_SHARE_OF_DIFFERENCES = 1e-5  # for rows that are differences themselves
+_SHARE_OF_DIFFERENCES = 1e-5  # for rows that contain differences
 
 
 class SparseEquations:
@@ -38,7 +38,8 @@ class SparseEquations:
         self._by_q, self._by_v, self._rows = by_q, by_v, rows
         sparsity = assembly.system.force_sparsity
         self._force_acts = sparsity is None or sparsity.nnz > 0 or levels[2] != 0.0
-        # By q contains G^T G and the diagonal: its colours separate the columns of G and of all other blocks as well.
+        # The pattern of the derivative by q contains G^T G and the diagonal, so its colours suit G and all other
+        # blocks.
         self._colours, self._count = column_colours(by_q)
         self._q_entries = coloured_entries(by_q, self._colours, self._count)
         self._v_entries = coloured_entries(by_v, self._colours, self._count)
@@ -95,7 +96,7 @@ class SparseEquations:
         return result
 
     def jacobian(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float) -> np.ndarray:
-        """The entries of dF/dy + cj dF/dy' in the order of the CSC structure."""
+        """Entries of dF/dy + cj dF/dy' in CSC order."""
         assembly, nx, n_c = self._assembly, self._assembly.nx, self._assembly.n_c
         q, v, lam = y[:nx], y[nx : 2 * nx], y[2 * nx : 2 * nx + n_c]
         a = yp[nx : 2 * nx]
@@ -140,7 +141,7 @@ class SparseEquations:
 
 
 def _increments(x: np.ndarray, slope: np.ndarray, cj: float, share: float) -> np.ndarray:
-    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), made exactly representable; cj = 0 asks for dF/dy alone."""
+    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), rounded to be exactly representable; cj = 0 gives dF/dy alone."""
     size = np.maximum(np.abs(x), np.abs(slope / cj)) if cj else np.abs(x)
     largest = float(np.max(size, initial=0.0))
     size = np.maximum(size, 1e-2 * largest) if largest > 0.0 else np.ones_like(x)
@@ -153,7 +154,7 @@ def _quotients(target: np.ndarray, structure, entries: np.ndarray, change: np.nd
 
 
 def highest_frequency(assembly: SparseAssembly, start: ConsistentStart) -> float:
-    r"""About the highest frequency of small motions beside the start, by power iteration.
+    r"""Estimate of the highest frequency of small motions near the start, by power iteration.
 
     With :math:`S = \partial (f - G^T \lambda) / \partial q` these obey :math:`M \ddot x = S x - G^T \nu, G x = 0`.
     """

@@ -1,4 +1,4 @@
-"""Sparse matrices with a fixed structure, and factorisations that are kept while they are good enough."""
+"""Sparse matrices with a fixed structure, and factorisations that are kept while accurate enough."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from daedal.kernels.functions import real_array
 _ROUNDOFF = float(np.finfo(float).eps)
 _REFINEMENTS = 12
 _NEGLIGIBLE = 1e-10
-_CONTRACTION = 0.2  # kept factors are given up when refinement gains less than this factor
+_CONTRACTION = 0.2  # old factors are discarded when refinement gains less than this factor
 _SMALLEST_PIVOT = 1e-13  # 1/|A^{-1}| of the equilibrated matrix below which it counts as singular
 
 
 class SingularMatrix(Exception):
-    """A matrix without a usable factorisation; `null` is nearly annihilated by it."""
+    """A matrix without a usable factorisation; `null` is nearly in its kernel."""
 
     def __init__(self, null: np.ndarray):
         super().__init__("singular matrix")
@@ -23,7 +23,7 @@ class SingularMatrix(Exception):
 
 
 class Structure:
-    """Places of the entries of a matrix, row by row; everything that a function returns is brought into this order."""
+    """Positions of the entries of a matrix, row by row; every function result is brought into this order."""
 
     def __init__(self, pattern):
         from scipy.sparse import csr_array
@@ -48,7 +48,7 @@ class Structure:
         return csr_array((data, self.indices, self.indptr), shape=self.shape)
 
     def aligned(self, matrix, name: str):
-        """`matrix` as a CSR matrix with exactly this structure; entries that it does not store are zero."""
+        """`matrix` as a CSR matrix with exactly this structure; missing entries are zero."""
         from scipy.sparse import csr_array
 
         matrix = checked(matrix, name, self.shape)
@@ -68,8 +68,8 @@ class Structure:
         if np.any(outside):
             row, column = divmod(int(keys[np.flatnonzero(outside)[0]]), self.shape[1])
             raise InvalidProblemError(
-                f"{name} has an entry in row {row}, column {column}, where it had none near the start; "
-                "let it store that entry always, with the value zero where it vanishes"
+                f"{name} has an entry in row {row}, column {column}, where it had none near the start; always "
+                "store that entry, with the value zero where it vanishes"
             )
         data = np.zeros(self.nnz)
         data[place[kept]] = matrix.data[kept]
@@ -96,7 +96,7 @@ def checked(matrix, name: str, shape: tuple[int, int]):
 
 
 class BlockStructure:
-    """One square matrix made of blocks with fixed structures; entries are written straight into its CSC storage.
+    """A square matrix of blocks with fixed structures; entries are written directly into its CSC storage.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class BlockStructure:
         self._places = {name: np.searchsorted(union, key) for name, key in keys.items()}
 
     def assemble(self, values: dict[str, Any]) -> np.ndarray:
-        """The entries of the CSC matrix from those of the blocks; blocks that overlap add up."""
+        """Entries of the CSC matrix from those of the blocks; overlapping blocks are added."""
         data = np.zeros(self.pattern.nnz)
         for name, entries in values.items():
             data[self._places[name]] += entries
@@ -141,7 +141,7 @@ class SparseFactors:
         equilibrate(scaled, pattern.indices, pattern.indptr, self._rows, self._columns)
         try:
             self._lu = splu(csc_array((scaled, pattern.indices, pattern.indptr), shape=(n, n)))
-        except RuntimeError as error:  # SuperLU's word for a singular matrix
+        except RuntimeError as error:  # raised by SuperLU for a singular matrix
             if "singular" not in str(error):
                 raise
             raise SingularMatrix(self._null_vector(scaled, pattern)) from None
@@ -154,7 +154,7 @@ class SparseFactors:
         return self._columns * self._lu.solve(self._rows * b)
 
     def _inverse_iteration(self, lu) -> tuple[np.ndarray, float]:
-        """The vector that A shrinks most, and by how much."""
+        """The vector that A shrinks most, and its shrinking factor."""
         x, size = np.cos(0.4 + 1.9 * np.arange(self._rows.size)), 1.0
         for _ in range(3):
             x = lu.solve(x / np.max(np.abs(x)))
@@ -164,7 +164,7 @@ class SparseFactors:
         return self._columns * x, size
 
     def _null_vector(self, scaled: np.ndarray, pattern) -> np.ndarray:
-        """The vector that a singular matrix annihilates, from a slightly shifted one."""
+        """Kernel vector of a singular matrix, computed with a slightly shifted one."""
         from scipy.sparse import csc_array, eye_array
         from scipy.sparse.linalg import splu
 
@@ -178,7 +178,7 @@ class SparseFactors:
 
 
 class AugmentedSystem:
-    r"""Solves :math:`\begin{pmatrix} M & G^T \\ G & 0 \end{pmatrix} x = b` for matrices that change little by little.
+    r"""Solves :math:`\begin{pmatrix} M & G^T \\ G & 0 \end{pmatrix} x = b` for slowly changing matrices.
 
     The factors of an earlier matrix are kept as long as iterative refinement with them converges fast.
     """
@@ -197,7 +197,7 @@ class AugmentedSystem:
         self.factors: SparseFactors | None = None
 
     def factor(self, mass: np.ndarray, jacobian: np.ndarray) -> SparseFactors:
-        """Factor anew, for the entries of M and G."""
+        """Factor the matrix with these entries of M and G."""
         self.factors = None
         data = self._blocks.assemble({"mass": mass, "jacobian": jacobian, "transpose": jacobian})
         self.factors = SparseFactors(data, self._blocks.pattern)
@@ -230,7 +230,7 @@ class AugmentedSystem:
         return None
 
     def _terms(self, sizes, top: np.ndarray, bottom: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """|A| |x| + |b|; what the terms of a row could be where all of them vanish (Arioli, Demmel and Duff 1989)."""
+        """|A| |x| + |b|, with an upper bound in rows where all terms vanish (Arioli, Demmel and Duff 1989)."""
         mass, jacobian = sizes
 
         def terms(top, bottom):
@@ -242,7 +242,7 @@ class AugmentedSystem:
 
 
 def coloured_entries(structure: Structure, colours: np.ndarray, count: int) -> list[np.ndarray]:
-    """For every colour, which entries of `structure` stand in columns of that colour."""
+    """For every colour the entries of `structure` in columns of that colour."""
     of_entries = colours[structure.indices]
     order = np.argsort(of_entries, kind="stable")
     ends = np.searchsorted(of_entries[order], np.arange(count + 1))

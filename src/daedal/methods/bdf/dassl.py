@@ -18,7 +18,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.bdf.dassl_start import past
 from daedal.methods.implicit_options import check_corrector
-from daedal.methods.linear_solvers import GMRES
+from daedal.methods.iterative_solvers import GMRES
 from daedal.methods.multistep.starting_values import (
     accurate_values,
     fixed_times,
@@ -89,9 +89,9 @@ class DASSL(Method):
     Examples
     --------
     >>> import daedal
-    >>> sol = daedal.solve_dae(
-    ...     lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], [-1.0], method=daedal.DASSL(max_order=3), rtol=1e-8
-    ... )
+    >>> method = daedal.methods.DASSL(max_order=3)
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+    >>> sol = daedal.solve(decay, (0.0, 1.0), ([1.0], [-1.0]), method=method, rtol=1e-8)
     >>> print(f"{sol.y[0, -1]:.5f}", sol.history.order.max() <= 3)
     0.36788 True
     """

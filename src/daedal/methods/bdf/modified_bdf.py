@@ -66,7 +66,7 @@ class ModifiedBDF(Method):
     --------
     >>> import daedal
     >>> model = daedal.library.get("planar_pendulum")
-    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=daedal.ModifiedBDF(), rtol=1e-6)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=daedal.methods.ModifiedBDF(), rtol=1e-6)
     >>> sol.success, sol.drift["position"] < 1e-12
     (True, True)
     """

@@ -18,6 +18,7 @@ from daedal.methods.bdf.thesis_control import extrapolation_error, step_after_fa
 NO_ESTIMATE = -1.0
 _ULPS = 100.0  # accuracy of the solution for x
 _TARGET = 0.5  # fraction of the admissible error used as target for step size and order
+_LEAST = 0.05  # error assumed where round-off explains all of the estimate
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
 _SMALL_DIFFERENCE = 0.01  # in units of the tolerance: regardless of whether they decrease
@@ -39,9 +40,9 @@ def error_of_step(method, form, run, t, k):
     estimate = _local_error(method, form, run, t, k, nodes, e, scale, 0.0)
     if estimate <= _TARGET:
         return estimate, estimate
-    # errors explained by round-off neither fail the step nor shorten the next one
+    # errors explained by round-off neither fail the step nor shorten the next one; longer steps have less of them
     error = _local_error(method, form, run, t, k, nodes, e, scale, _ULPS)
-    return error, max(error, _TARGET)
+    return error, max(error, _LEAST)
 
 
 @part

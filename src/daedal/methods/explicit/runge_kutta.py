@@ -153,13 +153,15 @@ def explicit_tableau(
 
     Examples
     --------
-    >>> from daedal import RungeKuttaTableau
+    >>> from daedal.methods import RungeKuttaTableau
     >>> heun = explicit_tableau(RungeKuttaTableau([[], [1]], ["1/2", "1/2"], embedded=[1, 0]), order=2)
     >>> heun.a, heun.e, heun.degree
     (((), (1.0,), (0.5, 0.5)), (-0.5, 0.5, 0.0), 3)
     """
     if not formula.explicit:
-        raise InvalidProblemError(f"{formula.name}: not explicit; an implicit method is daedal.ImplicitRungeKutta")
+        raise InvalidProblemError(
+            f"{formula.name}: not explicit; an implicit method is daedal.methods.ImplicitRungeKutta"
+        )
     rows, b, c = [row[:i] for i, row in enumerate(formula.a)], list(formula.b), list(formula.c)
     e = [x - y for x, y in zip(b, formula.embedded or b, strict=True)]
     if b[-1] != 0 or tuple(rows[-1]) != tuple(b[:-1]):
@@ -224,7 +226,7 @@ class ExplicitRungeKutta(Method):
     --------
     >>> import daedal
     >>> from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, explicit_tableau
-    >>> ralston = daedal.RungeKuttaTableau([[], ["2/3"]], ["1/4", "3/4"], embedded=[1, 0], name="Ralston")
+    >>> ralston = daedal.methods.RungeKuttaTableau([[], ["2/3"]], ["1/4", "3/4"], embedded=[1, 0], name="Ralston")
     >>> class Ralston(ExplicitRungeKutta):
     ...     name = "ralston"
     ...     tableau = explicit_tableau(ralston, order=2)

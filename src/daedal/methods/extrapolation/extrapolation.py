@@ -56,7 +56,7 @@ class Extrapolation(Method):
     --------
     >>> import daedal
     >>> model = daedal.library.get("robertson")
-    >>> method = daedal.Extrapolation()
+    >>> method = daedal.methods.Extrapolation()
     >>> sol = daedal.solve(model.problem, (0.0, 40.0), model.initial, method=method, rtol=1e-10, atol=1e-14)
     >>> print(f"{sol.y[0, -1]:.9f}")
     0.715827069

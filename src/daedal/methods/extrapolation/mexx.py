@@ -48,7 +48,7 @@ class MEXX(Method):
     --------
     >>> import daedal
     >>> model = daedal.library.get("planar_pendulum")
-    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=daedal.MEXX(), rtol=1e-12, atol=1e-13)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method="mexx", rtol=1e-12, atol=1e-13)
     >>> sol.success
     True
     """

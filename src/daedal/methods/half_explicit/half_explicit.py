@@ -69,7 +69,7 @@ class HalfExplicit(Method):
         if self.tableau.fault is not None:
             raise InvalidProblemError(
                 f"tableau: in {self.tableau.name}, {self.tableau.fault}; a method with such coefficients does not "
-                "converge. Remedy: correct them; daedal.order_conditions.verify shows which conditions fail"
+                "converge. Remedy: correct them; daedal.analysis.order_conditions.verify shows which conditions fail"
             )
         for name, value, known in (
             ("controller", self.controller, _CONTROLLERS),
@@ -144,7 +144,7 @@ class PHEM56(HalfExplicit):
     --------
     >>> import daedal
     >>> model = daedal.library.get("planar_pendulum")
-    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=daedal.PHEM56(), rtol=1e-8)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=daedal.methods.PHEM56(), rtol=1e-8)
     >>> sol.success
     True
     """

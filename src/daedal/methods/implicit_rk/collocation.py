@@ -57,7 +57,7 @@ class Collocation(Method):
     --------
     >>> import daedal
     >>> model = daedal.library.get("planar_pendulum")
-    >>> method = daedal.Collocation("radau", stages=3)
+    >>> method = daedal.methods.Collocation("radau", stages=3)
     >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=method, rtol=1e-8)
     >>> sol.success
     True

@@ -161,7 +161,7 @@ def kind_of(given: RungeKuttaTableau) -> tuple[str, int] | None:
     --------
     >>> import daedal
     >>> from daedal.methods.implicit_rk.collocation_stages import kind_of
-    >>> kind_of(daedal.formula("gauss3")), kind_of(daedal.formula("lobatto_iiic3"))
+    >>> kind_of(daedal.methods.coefficients("gauss3")), kind_of(daedal.methods.coefficients("lobatto_iiic3"))
     (('gauss', 3), None)
     """
     if given.s not in STAGES:

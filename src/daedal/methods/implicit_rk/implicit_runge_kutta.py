@@ -19,7 +19,7 @@ from daedal.methods.implicit_options import check_matrix_options, check_name, st
 from daedal.methods.implicit_rk.collocation import Collocation
 from daedal.methods.implicit_rk.collocation_stages import kind_of
 from daedal.methods.implicit_rk.implicit_stages import stages_of
-from daedal.methods.named_formulas import formula
+from daedal.methods.named_formulas import coefficients
 from daedal.methods.run import OneStepRun
 from daedal.methods.tableau import RungeKuttaTableau
 from daedal.methods.task import Equations
@@ -52,8 +52,8 @@ class ImplicitRungeKutta(Method):
     Parameters
     ----------
     tableau : str, RungeKuttaTableau or tuple
-        A name known to :func:`daedal.formula`, such as ``"gauss2"`` or ``"sdirk4"``; coefficients; or ``(A, b)`` or
-        ``(A, b, c)``.
+        A name known to :func:`daedal.methods.coefficients`, such as ``"gauss2"`` or ``"sdirk4"``; coefficients; or
+        ``(A, b)`` or ``(A, b, c)``.
     linear_solver : {"auto", "dense", "banded", "sparse"}
         "auto" follows the problem's `sparsity` and `bandwidth`.
     error_test : {"auto", "all", "differential"} or mask
@@ -78,8 +78,8 @@ class ImplicitRungeKutta(Method):
     need short steps for algebraic and stiff variables; `error_test` can exclude variables whose values inside steps do
     not matter.
 
-    :func:`daedal.analyse_method` gives the expected orders. If none is guaranteed for the index of the problem,
-    variable steps raise an error, and a run with `fixed_step` includes a note in its message.
+    :func:`daedal.analysis.analyse_method` gives the expected orders. If none is guaranteed for the index of the
+    problem, variable steps raise an error, and a run with `fixed_step` includes a note in its message.
 
     The trapezoidal rule and Lobatto IIIA start with y' of all variables; if `yp0` is not given it is computed from the
     equations and their derivative.
@@ -88,7 +88,7 @@ class ImplicitRungeKutta(Method):
     --------
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], 2)
-    >>> method = daedal.ImplicitRungeKutta("gauss2")
+    >>> method = daedal.methods.ImplicitRungeKutta("gauss2")
     >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 1.0], [-1.0, -1.0]), method=method, fixed_step=0.1)
     >>> print(f"{sol.y[0, -1]:.8f}")
     0.36787949
@@ -118,7 +118,7 @@ class ImplicitRungeKutta(Method):
 
     @property
     def analysis(self) -> Any:
-        """Properties derived from the coefficients, see :func:`daedal.analyse_method`."""
+        """Properties derived from the coefficients, see :func:`daedal.analysis.analyse_method`."""
         return _analysis(self.coefficients)
 
     @property
@@ -164,7 +164,7 @@ def _coefficients(given: Any) -> RungeKuttaTableau:
     if isinstance(given, RungeKuttaTableau):
         return given
     if isinstance(given, str):
-        found = formula(given)
+        found = coefficients(given)
         if not isinstance(found, RungeKuttaTableau):
             raise InvalidProblemError(
                 f"'{given}' is a multistep method: ImplicitRungeKutta needs a Runge-Kutta tableau"

@@ -160,14 +160,15 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             classes = ", ".join(dict.fromkeys(x.variables for x in open_cases))
             self.notes = (
                 f"The problem has index {index}, for which {name} has no guaranteed order in {classes} "
-                "(as daedal.analyse_method names the variables): smaller steps need not lead to smaller errors.",
+                "(as daedal.analysis.analyse_method names the variables): smaller steps need not lead to "
+                "smaller errors.",
             )
             return
         other = _PROJECT if index == 2 else "another formulation, " if self.equations.mechanism is not None else ""
         raise InvalidProblemError(
             f"{name}: the problem has index {index}, for which this method need not converge "
-            "(daedal.analyse_method says what is guaranteed), least of all with variable steps; take 'radau5', "
-            f"{other}or fixed_step to see what happens"
+            "(daedal.analysis.analyse_method says what is guaranteed), least of all with variable steps; take "
+            f"'radau5', {other}or fixed_step to see what happens"
         )
 
     def _project(self) -> None:

@@ -27,7 +27,7 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.kernels.vectors import largest
-from daedal.methods.implicit_rk.stages import STAGE_FIELDS, share_of_class
+from daedal.methods.implicit_rk.stages import SHARPEST, STAGE_FIELDS, share_of_class
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
 from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
@@ -63,7 +63,6 @@ RADAU = Struct(
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
-_SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
 _SHORT = (
     10.0  # steps below the inverse of it, of the time in which others change do not test variables of index 2 in full
 )
@@ -288,7 +287,7 @@ def _estimate(system, linear, run, method, t, h):
                 error[j] = max(abs(change[j]) * share[method.current], abs(defect[j]))
             elif not again:  # what constraints determine is no stiff component
                 scaled = factor ** power[j]
-                seen = min(shorter ** power[j], scaled * _SHARPEST / digits)
+                seen = min(shorter ** power[j], scaled * SHARPEST / digits)
                 beyond = max(abs(defect[j]) - roundoff[j], 0.0)
                 error[j] = max(abs(change[j]) * scaled, beyond * max(scaled, seen))
             correction[j] = error[j]
@@ -316,7 +315,7 @@ def _defect(system, linear, run, method, t, h):
         y[j] = start[j]
         yp[j] = 0.0
         defect[j] = 0.0
-    if wrms(start, run.inverse_weights) > _SHARPEST:
+    if wrms(start, run.inverse_weights) > SHARPEST:
         return 0
     for i in range(s):
         for j in range(n):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daedal.kernels.records import Record
-from daedal.methods.linear_solvers import sparse_direct
+from daedal.methods.iterative_solvers import sparse_direct
 
 _CONDITION = 1e6  # of eigenvectors, beyond which they are too close to each other
 _CLUSTERED = 1e-3  # eigenvalues that differ by less are one, whose multiplicity round-off has split

@@ -21,7 +21,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.complex_matrix import COMPLEX_MATRIX, factor_complex, solve_complex
-from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, ROUND_OFF, UNKNOWN, judge, start
+from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, ROUND_OFF, UNKNOWN, expect_full, judge, start
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.norms import wrms
@@ -32,6 +32,9 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
+SHARPEST = 2e10  # y in units of the tolerance from which errors may be round-off
+_NEW_MATRICES = 60  # iterations with a new matrix each
+_LEFT = 1e-6  # size of corrections with them, in tolerances, that may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
 
 STAGE_SYSTEM = Struct(
@@ -88,7 +91,8 @@ STAGE_FIELDS = (
     ("roundoff", f64["n"]),
     ("power", f64["n"]),  # index class of each variable, less one
     ("some_powers", INTEGER),  # whether some have to follow
-    ("discounts", INTEGER),  # whether their round-off is estimated
+    ("discounts", INTEGER),  # whether the method estimates how far the round-off of F reaches,
+    ("sharp", INTEGER),  # and does so for all variables: it may exceed the tolerance
     ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
     ("unknown", FLOAT),  # rate / (1 - rate) with them, before a rate has been seen
 )
@@ -123,7 +127,9 @@ def factor_systems(address, t, h):
     if status != 0:
         return status
     factored[current] = h
-    if stages.some_powers and stages.discounts:
+    together = stages.discounts and stages.leading == stages.n  # without sensitivities, which come after the others
+    stages.sharp = 1 if together and wrms(run.phi[0], run.inverse_weights) > SHARPEST else 0
+    if stages.discounts and (stages.some_powers or stages.sharp):
         return _reach_of_roundoff(stages.linear, run, stages, t)
     return 0
 
@@ -329,7 +335,49 @@ def _solve(system, run, stages, address, t, h):
         if status == UNEVALUABLE and stages.may_be_flat and not stages.flat and run.newton.iterations == 0:
             stages.flat = 1  # the polynomial of the last step leads where the equations are not defined
             continue
+        if status == DIVERGED and stages.may_be_flat and run.fixed and not stages.some_powers:
+            return _with_new_matrices(system, stages.linear, run, stages, address, t, h)
         return status
+
+
+@part
+def _with_new_matrices(system, linear, run, stages, address, t, h):
+    """Newton's method from the start of the step, with derivatives at the last stage in every iteration.
+
+    For constant steps, which cannot be shortened: those at the start of the step may be far from those at its end.
+    """
+    progress, r, f = run.newton, stages.r, stages.derivatives
+    m, n = record_at(stages.systems[stages.current], STAGE_SYSTEM).m, stages.n
+    z, cj = float_rows(stages.z, m, n), stages.gamma[stages.current] / h
+    expect_full(progress, _NEW_MATRICES, progress.noise, _LEFT, 0.3)
+    start(progress, UNKNOWN)
+    stages.flat = 1
+    status = _call(stages.predict, address, t, h)
+    while status == 0:
+        status = _call(stages.residuals, address, t, h)
+        if status == 0:
+            y, yp = stages.stage_y, stages.stage_yp
+            status = separate(system, linear.matrix, run, t, y, yp, stages.residual, cj, h, stages.place, f[0], f[1])
+        stages.factored[:] = 0.0
+        if status == 0:
+            status = _call(stages.factor, address, t, h)
+        if status == 0:
+            status = _call(stages.correct, address, t, h)
+        if status != 0:
+            break
+        system.newton_iterations += 1
+        total = 0.0
+        for i in range(m):
+            total += wrms(r[i], stages.weights) ** 2
+            for j in range(n):
+                z[i, j] -= stages.unit * r[i, j]
+        verdict = judge(progress, np.sqrt(total / m), 0.0)
+        if verdict != CONTINUE:
+            status = CONVERGED if verdict == ROUND_OFF else verdict
+            break
+    stages.jacobian_known = 0
+    stages.factored[:] = 0.0
+    return status
 
 
 @part
@@ -376,7 +424,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
                 total += wrms(r[i, first:last], weights[first:last]) ** 2
         verdict = judge(progress, np.sqrt(total / m), np.sqrt(rest / m))
         if verdict == DIVERGED:
-            return DIVERGED
+            return CONVERGED if stages.sharp and _is_roundoff(stages, m) else DIVERGED
         if verdict == ROUND_OFF:
             return CONVERGED
         for i in range(m):
@@ -384,6 +432,16 @@ def _iterate(system, run, stages, address, t, h, first, last):
                 z[i, j] -= stages.unit * r[i, j]
         if verdict != CONTINUE:
             return CONVERGED
+
+
+@part
+def _is_roundoff(stages, m):
+    """Whether the corrections of all stages are what the round-off of F makes of them."""
+    for i in range(m):
+        for j in range(stages.n):
+            if not abs(stages.r[i, j]) <= stages.roundoff[j]:
+                return False
+    return True
 
 
 @part

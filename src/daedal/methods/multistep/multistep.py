@@ -30,7 +30,7 @@ from daedal.methods.multistep.starting_values import (
     require_start,
     write_past,
 )
-from daedal.methods.named_formulas import formula
+from daedal.methods.named_formulas import coefficients
 from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
@@ -117,8 +117,8 @@ class Multistep(_WithFormula):
     Parameters
     ----------
     formula : MultistepFormula, str or (rho, sigma)
-        The coefficients, a name that :func:`daedal.formula` knows (``"bdf3"``, ``"adams_moulton2"``), or both
-        polynomials, highest powers first. It must be implicit.
+        The coefficients, a name that :func:`daedal.methods.coefficients` knows (``"bdf3"``, ``"adams_moulton2"``), or
+        both polynomials, highest powers first. It must be implicit.
     scheme : {"auto", "Px", "x"}
         "Px" is (3.4.21) as above, of the order that the formula has for ODEs; "x" is (3.4.20), which differentiates y
         itself and has a lower order where the kernel of :math:`F_{y'}` turns, but for BDF. "auto" is "Px", and "x" for
@@ -131,7 +131,7 @@ class Multistep(_WithFormula):
     --------
     >>> import daedal
     >>> oscillator = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
-    >>> method = daedal.Multistep("adams_moulton2")
+    >>> method = daedal.methods.Multistep("adams_moulton2")
     >>> for steps in (20, 40):
     ...     sol = daedal.solve(oscillator, (0.0, 1.0), ([0.0, 1.0], None), method=method, fixed_step=1 / steps)
     ...     print(f"{abs(sol.y[1, -1] - 0.5403023058681398):.1e}")
@@ -160,7 +160,7 @@ class OneLeg(_WithFormula):
         \qquad \sum_j \beta_j = 1 .
 
     For algebraic variables it is stable only if all zeros of :math:`\sigma` lie inside the unit circle;
-    :func:`daedal.analyse_method` tells.
+    :func:`daedal.analysis.analyse_method` tells.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class OneLeg(_WithFormula):
     >>> import numpy as np
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [y[0] - 0.5 * np.cos(np.pi * (t + 0.5))], 1)
-    >>> sol = daedal.solve(problem, (0.0, 5.0), ([0.0], [0.0]), method=daedal.OneLeg(), fixed_step=1.0)
+    >>> sol = daedal.solve(problem, (0.0, 5.0), ([0.0], [0.0]), method=daedal.methods.OneLeg(), fixed_step=1.0)
     >>> print(sol.y[0].round(6))
     [ 0. -1.  2. -3.  4. -5.]
     """
@@ -193,7 +193,7 @@ class OneLeg(_WithFormula):
 
 def _as_formula(given, one_leg: bool) -> MultistepFormula:
     if isinstance(given, str):
-        given = formula(given)
+        given = coefficients(given)
         if not isinstance(given, MultistepFormula):
             raise InvalidProblemError(
                 f"{given.name} is a Runge-Kutta method, not a multistep formula: take 'bdf1..7', 'adams_moulton1..8' "

@@ -42,7 +42,7 @@ class MultistepFormula:
     Examples
     --------
     >>> import daedal
-    >>> bdf2 = daedal.MultistepFormula(["3/2", -2, "1/2"], [1, 0, 0], name="BDF2")
+    >>> bdf2 = daedal.methods.MultistepFormula(["3/2", -2, "1/2"], [1, 0, 0], name="BDF2")
     >>> bdf2.k, bdf2.exact
     (2, True)
     """

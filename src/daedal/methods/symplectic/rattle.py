@@ -110,7 +110,7 @@ class RATTLE(_Symplectic):
     --------
     >>> import daedal
     >>> model = daedal.library.get("planar_pendulum")
-    >>> sol = daedal.solve(model.problem, (0.0, 100.0), model.initial, method=daedal.RATTLE(), fixed_step=0.02)
+    >>> sol = daedal.solve(model.problem, (0.0, 100.0), model.initial, method=daedal.methods.RATTLE(), fixed_step=0.02)
     >>> x, y, vx, vy = *sol.q, *sol.v
     >>> energy = 0.5 * (vx**2 + vy**2) + y
     >>> bool(abs(energy - energy[0]).max() < 1e-3), bool(sol.drift["position"] < 1e-14)

@@ -1,4 +1,4 @@
-"""What restricts motions besides joints: couplings, rolling, paths, rods and drives."""
+"""Constraints other than joints: couplings, rolling, paths, rods and drives."""
 
 from daedal.multibody.constraints.constraint import Constraint
 from daedal.multibody.constraints.couplings import Belt, Coupling, Gear, Rack

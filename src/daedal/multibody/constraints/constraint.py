@@ -1,4 +1,4 @@
-"""What all constraints have in common."""
+"""Common base of all constraints."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
 
 COORDINATES = ("angle", "second_angle", "displacement", "x", "y", "z")
-"""Names of coordinates of joints that have a value."""
+"""Names of scalar joint coordinates."""
 
 
 class Constraint:
-    """A restriction of the motion of bodies that is not a joint.
+    """A restriction of the motion of bodies other than a joint.
 
-    A constraint has a name, the frames that it holds on to, and
+    A constraint has a name, the frames that it is attached to, and
 
-    * ``size(planar)``: how many conditions on positions it has, in space or in the plane, and
-      ``residual(t, motion)``: their values, which are to be zero;
+    * ``size(planar)``: its number of conditions on positions, in space or in the plane, and ``residual(t, motion)``:
+      their values, which must be zero;
     * ``velocity_size(planar)`` and ``velocity_residual(t, motion)``: the same on velocities, linear in them, for
-      conditions that cannot be stated by positions (nonholonomic ones).
+      nonholonomic conditions.
 
-    Both ask `motion` where frames are and how they move. They are traced, so they are plain arithmetic.
+    Both read positions and velocities of frames from `motion`. They are traced, so they must be plain arithmetic.
     """
 
     name: str
     frames: Sequence[Any] = ()  # those of class Frame
-    joints: Sequence[Any] = ()  # coordinates of joints that it reads: joint, and which of them
-    parameters: Mapping[str, float] = {}  # its own coordinates without mass, and where the search for them starts
+    joints: Sequence[Any] = ()  # joint coordinates that it reads: joint and coordinate name
+    parameters: Mapping[str, float] = {}  # additional massless coordinates, with initial guesses
 
-    turns: tuple[Frame, ...] = ()  # two frames of a model of the plane whose relative angle it reads
+    turns: tuple[Frame, ...] = ()  # two frames of a planar model whose relative angle it reads
 
     def stated(self, planar: bool) -> Constraint:
-        """The constraint as it is in a model of space or of the plane."""
+        """The variant of the constraint for a spatial or planar model."""
         return self
 
     def size(self, planar: bool) -> int:
@@ -65,7 +65,7 @@ def named_coordinate(given: Any) -> tuple[Any, str | None]:
 
 
 def frame_along_axis(given: Any, turn: np.ndarray, what: str) -> Frame:
-    """A frame from a frame or a body, its axes turned."""
+    """A frame from a frame or a body, with its z axis along `axis`."""
     if isinstance(given, Frame):
         return given.turned(turn)
     if isinstance(given, Body):

@@ -42,12 +42,12 @@ class Coupling(_Linear):
     Parameters
     ----------
     name : str
-        The name of the coupling.
+        Name of the coupling.
     coefficients : dict
-        A coefficient for each joint: ``{"A": 1.0, "B": -2.0}``. Where a joint has several coordinates, its name is
+        A coefficient for each joint: ``{"A": 1.0, "B": -2.0}``. If a joint has several coordinates, its name is
         followed by that of the coordinate, ``"A.angle"``.
     offset : float
-        What the sum is; by default zero.
+        The value of the sum; zero by default.
 
     Examples
     --------
@@ -73,8 +73,8 @@ class Coupling(_Linear):
         checked_name(self.name, "constraint")
         if not isinstance(self.coefficients, Mapping) or not self.coefficients:
             raise InvalidProblemError(
-                f"coefficients of coupling '{self.name}' must be a dictionary from joints to numbers, "
-                f"got {self.coefficients!r}"
+                f"coefficients of coupling '{self.name}' must be a dictionary from joints to numbers, got "
+                f"{self.coefficients!r}"
             )
         factors = tuple(
             check_finite(value, f"the coefficient of {joint!r} in coupling '{self.name}'")
@@ -91,8 +91,8 @@ class Coupling(_Linear):
 class Gear(_Linear):
     r"""Two hinges coupled by gears, :math:`\varphi_1 = i\,\varphi_2 +` `offset`.
 
-    The angles are those of the two joints, so both hinges should hold their wheels to the same body: the housing, or
-    the carrier of a planetary gear. The multiplier of the constraint is the torque at the first joint.
+    The angles are those of the two joints, so both hinges should be attached to the same body: the housing, or the
+    carrier of a planetary gear. The multiplier of the constraint is the torque at the first joint.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Gear(_Linear):
     def __post_init__(self):
         checked_name(self.name, "constraint")
         if (self.ratio is None) == (self.teeth is None):
-            raise InvalidProblemError(f"gear '{self.name}' needs its ratio or its teeth, one of them")
+            raise InvalidProblemError(f"gear '{self.name}' needs either ratio or teeth")
         if self.teeth is not None:
             first, second = _pair(self.teeth, f"teeth of gear '{self.name}'")
             ratio = second / first if self.internal else -second / first
@@ -141,7 +141,8 @@ class Gear(_Linear):
 class Belt(_Linear):
     r"""A belt or chain on two wheels, :math:`r_1 \varphi_1 = r_2 \varphi_2 +` `offset`; with a minus sign if `crossed`.
 
-    The multiplier of the constraint is the pull of the belt, the difference of the forces in its two sides.
+    The multiplier of the constraint is the effective tension of the belt, the difference of the forces in its two
+    sides.
     """
 
     name: str
@@ -165,7 +166,7 @@ class Belt(_Linear):
 class Rack(_Linear):
     r"""Rack and pinion: the displacement of the slider is `radius` times the angle of the hinge, plus `offset`.
 
-    A negative radius turns the direction round. The multiplier of the constraint is the force on the teeth.
+    A negative radius reverses the direction. The multiplier of the constraint is the force on the teeth.
     """
 
     name: str
@@ -187,7 +188,7 @@ class Rack(_Linear):
 
 
 class Thread(Constraint):
-    """What a screw that closes a loop has besides the conditions of a cylindrical joint: d = pitch / (2 pi) angle."""
+    """The additional condition of a loop-closing screw compared with a cylindrical joint: d = pitch / (2 pi) angle."""
 
     def __init__(self, screw):
         self.name, self.screw = screw.name, screw
@@ -198,7 +199,7 @@ class Thread(Constraint):
         return 1
 
     def residual(self, t, motion):
-        """The displacement less that of the thread."""
+        """The displacement minus that of the thread."""
         a, b = self.screw.frames
         along = motion.rotation(a)[:, 2] @ (motion.position(b) - motion.position(a))
         return (along - self.screw.slides[0, 2] * motion.coordinate(self.name, "angle"),)

@@ -1,4 +1,4 @@
-"""Motions that are given as functions of time; the multipliers are the forces that this takes."""
+"""Motions given as functions of time; the multipliers are the required forces."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from daedal.problems.checks import check_finite, set_checked
 
 @dataclass(frozen=True, eq=False)
 class Prescribed(Constraint):
-    """A joint whose angle or displacement is given, by a motor that is strong enough.
+    """A joint whose angle or displacement is prescribed, as by an ideal motor.
 
     The multiplier of the constraint is minus the driving torque or force.
 
     Parameters
     ----------
     name : str
-        The name of the drive.
+        Name of the drive.
     joint : Joint or str
-        The joint; ``"A.angle"`` or ``"A.displacement"`` where it has several coordinates.
+        The joint; ``"A.angle"`` or ``"A.displacement"`` if it has several coordinates.
     function : callable or float
         ``function(t)``, the angle or displacement; a number locks the joint.
 
@@ -54,7 +54,7 @@ class Prescribed(Constraint):
 
     @property
     def joints(self):
-        """The joint that is driven."""
+        """The driven joint."""
         return (named_coordinate(self.joint),)
 
     def size(self, planar):
@@ -62,7 +62,7 @@ class Prescribed(Constraint):
         return 1
 
     def residual(self, t, motion):
-        """The coordinate less the function."""
+        """The coordinate minus the function."""
         value = self.function
         if callable(value):
             value = of_shape(value(t), (), f"the function of drive '{self.name}'")
@@ -71,16 +71,16 @@ class Prescribed(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class PrescribedMotion(Constraint):
-    """A frame that moves as functions of time say: a shaking table, a hand that leads a tool.
+    """A frame with prescribed motion, for example a shaking table or a hand that guides a tool.
 
     The multipliers of the position are minus the force on the frame, in the axes of the ground.
 
     Parameters
     ----------
     name : str
-        The name of the drive.
+        Name of the drive.
     frame : Body or Frame
-        What is moved.
+        The driven frame.
     position : callable, optional
         ``position(t)``, two or three coordinates in the axes of the ground.
     orientation : callable, optional
@@ -110,7 +110,7 @@ class PrescribedMotion(Constraint):
         return places + (0 if self.orientation is None else 1 if planar else 3)
 
     def residual(self, t, motion):
-        """Position less the given one; axes across each other that should be."""
+        """Position minus the given one; products of axes that should be orthogonal."""
         values = []
         if self.position is not None:
             given, here = self.position(t), motion.position(self.frame)
@@ -138,7 +138,7 @@ class PrescribedMotion(Constraint):
 
 
 def drives_in_words(constraints: Iterable[Constraint]) -> str:
-    """The drives among constraints, and what they drive; empty if there are none."""
+    """Description of the drives among constraints and what they drive; empty if there are none."""
     found = [f"'{one.name}' (joint '{_label(one.joint)}')" for one in constraints if isinstance(one, Prescribed)]
     found += [
         f"'{one.name}' (body '{one.frame.body.name}')" for one in constraints if isinstance(one, PrescribedMotion)

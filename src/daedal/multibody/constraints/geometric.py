@@ -1,4 +1,4 @@
-"""Rods, points on curves and surfaces, and constraints that are written as functions."""
+"""Rods, points on curves and surfaces, and user-defined constraints."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from daedal.problems.checks import check_finite, check_size, set_checked
 
 @dataclass(frozen=True, eq=False)
 class Distance(Constraint):
-    r"""Two points at a fixed distance: a rod without mass with a ball joint at each end.
+    r"""Two points at a fixed distance: a massless rod with a ball joint at each end.
 
     The condition is :math:`(d^T d / l - l) / 2 = 0`, whose gradient is the unit vector along the rod, so that the
-    multiplier is the force in the rod, positive if it is pulled.
+    multiplier is the force in the rod, positive in tension.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Distance(Constraint):
     a, b : Body or Frame
         Its ends.
     length : float or callable
-        Its length; a function of time for one that is driven, such as a hydraulic cylinder.
+        Its length; a function of time for an actuated rod, such as a hydraulic cylinder.
     """
 
     name: str
@@ -60,14 +60,14 @@ class Distance(Constraint):
 
 
 def _local(motion, frame: Frame, carrier: Frame):
-    """Where a frame is in the axes of another."""
+    """Position of a frame in the axes of another."""
     d = motion.position(frame) - motion.position(carrier)
     axes = motion.rotation(carrier)
     return axes.T @ d
 
 
 class _Guided(Constraint):
-    """A point of one body guided by something on another."""
+    """A point of one body guided by another body."""
 
     frame: Any
     carrier: Any
@@ -85,20 +85,20 @@ class _Guided(Constraint):
 class PointOnCurve(_Guided):
     """A point that slides along a curve: a bead on a wire, a roller in a groove.
 
-    The place on the curve is a coordinate of its own, without mass, named "s of" and the name of the constraint.
+    The curve parameter is an additional massless coordinate, named "s of" followed by the name of the constraint.
 
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     frame : Body or Frame
         Its origin slides.
     curve : callable
         ``curve(s)``, two or three coordinates in the axes of `carrier`.
     carrier : Body or Frame
-        What the curve is drawn on; by default the ground.
+        The body that carries the curve; by default the ground.
     start : float
-        Where on the curve, by its parameter, the search for the starting position begins.
+        Initial guess of the curve parameter for the starting position.
 
     Examples
     --------
@@ -124,15 +124,15 @@ class PointOnCurve(_Guided):
 
     @property
     def parameters(self):
-        """The place on the curve."""
+        """Parameter of the curve."""
         return {f"s of {self.name}": self.start}
 
     def size(self, planar):
-        """The point is where the curve is."""
+        """One condition per dimension."""
         return 2 if planar else 3
 
     def residual(self, t, motion):
-        """The point less that of the curve, in the axes of the carrier."""
+        """The point minus that of the curve, in the axes of the carrier."""
         place = self.curve(motion.parameter(f"s of {self.name}"))
         if np.shape(place) not in ((2,), (3,)):
             raise InvalidProblemError(
@@ -147,18 +147,18 @@ class PointOnCurve(_Guided):
 class PointOnSurface(_Guided):
     """A point that stays on a surface given by an equation; in the plane, on a curve.
 
-    Two of them keep a point on the curve where two surfaces meet.
+    Two of them keep a point on the intersection of two surfaces.
 
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     frame : Body or Frame
         Its origin stays on the surface.
     function : callable
         ``function(x, y, z)``, zero on the surface, in the axes of `carrier`; its gradient must not vanish there.
     carrier : Body or Frame
-        What the surface belongs to; by default the ground.
+        The body that carries the surface; by default the ground.
     """
 
     name: str
@@ -174,32 +174,32 @@ class PointOnSurface(_Guided):
         return 1
 
     def residual(self, t, motion):
-        """The function at the point."""
+        """Value of the function at the point."""
         x, y, z = _local(motion, self.frame, self.carrier)
         return (of_shape(self.function(x, y, z), (), f"function of constraint '{self.name}'"),)
 
 
 @dataclass(frozen=True, eq=False)
 class UserConstraint(Constraint):
-    """Conditions of your own.
+    """User-defined conditions.
 
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     function : callable
-        ``function(t, motion)``, `n` values that are to be zero. `motion` tells ``position(frame)``,
+        ``function(t, motion)``, `n` values that must be zero. `motion` provides ``position(frame)``,
         ``rotation(frame)`` and ``coordinate(joint)``; on velocities also ``velocity(frame)`` and
         ``angular_velocity(frame)``.
     n : int
-        How many.
+        Number of conditions.
     on : {"position", "velocity"}
-        Whether they are conditions on positions, or on velocities that cannot be stated by positions
-        (nonholonomic); these must be linear in the velocities.
+        Whether they are conditions on positions or nonholonomic conditions on velocities; these must be linear in the
+        velocities.
     frames : sequence of Body or Frame
-        Frames that the function asks for on bodies which no other part of the model names.
+        Frames used by the function on bodies that no other part of the model names.
     joints : sequence of Joint or str
-        Joints whose coordinates the function asks for, so that their angles count turns.
+        Joints whose coordinates the function uses, so that their angles count turns.
 
     Examples
     --------
@@ -243,7 +243,7 @@ class UserConstraint(Constraint):
         return self.n if self.on == "velocity" else 0
 
     def residual(self, t, motion):
-        """What the function says."""
+        """Values of the user's function."""
         return of_shape(self.function(t, motion), (self.n,), f"function of constraint '{self.name}'")
 
     velocity_residual = residual

@@ -1,12 +1,12 @@
 r"""Rolling without slip.
 
 A disc with the centre c, the unit axis e and the radius R touches a plane with the normal n at :math:`c + R u`, where
-:math:`u = -e \times (n \times e) / s` points down the disc and :math:`s = |n \times e|`. It touches if
+:math:`u = -e \times (n \times e) / s` points down the disc and :math:`s = |n \times e|`. The contact condition is
 
 .. math:: n \cdot (c - p) - R s = 0,
 
-and rolls if the point of the disc that touches has no velocity along the plane: two conditions that no conditions on
-positions replace. In the plane one is left, and there it can be integrated: way and angle are proportional.
+and for rolling the contact point of the disc has no velocity along the plane: two nonholonomic conditions. In the plane
+only one is left, which can be integrated: distance and angle are proportional.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _dot(a, b):
 
 
 class OnPlane(Constraint):
-    """Something round on a plane: the frame of the plane has its normal along z."""
+    """A round body on a plane; the frame of the plane has its normal along z."""
 
     wheel: Frame
     plane: Any
@@ -59,7 +59,7 @@ class Rolling(OnPlane):
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     wheel : Body or Frame
         Its origin is the centre of the wheel.
     plane : Body or Frame
@@ -71,8 +71,8 @@ class Rolling(OnPlane):
     normal : direction, optional
         The normal of the plane in its frame, to the side of the wheel; by default z, and y in a model of the plane.
     offset : float, optional
-        For models of the plane, where way and angle are proportional: where on the plane the wheel stands when its
-        angle is zero. By default such that it fits the bodies as they are drawn (their `position` and `orientation`).
+        For planar models, where distance and angle are proportional: position of the wheel along the plane when its
+        angle is zero. By default it is consistent with the drawn bodies (their `position` and `orientation`).
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Rolling(OnPlane):
             object.__setattr__(self, "normal", direction(self.normal, f"the normal of {who}"))
 
     def stated(self, planar):
-        """A disc in space, or a wheel in the plane."""
+        """A disc in space, or a wheel in a planar model."""
         normal = self.normal if self.normal is not None else direction("y" if planar else "z")
         plane = self.plane.turned(frame_along(normal))
         return (_InPlane if planar else _Disc)(self.name, self.wheel, plane, self.radius, self.offset)
@@ -131,30 +131,32 @@ class _Disc(OnPlane):
     offset: None
 
     def size(self, planar):
-        """It touches."""
+        """Contact."""
         return 1
 
     def velocity_size(self, planar):
-        """It does not slip."""
+        """No slip."""
         return 2
 
     def residual(self, t, motion):
-        """Height of the centre less that of a disc that leans as it does."""
+        """Height of the centre minus that of a disc with this inclination."""
         across = cross(motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2])
         return (self._height(motion) - self.radius * np.sqrt(_dot(across, across)),)
 
     def velocity_residual(self, t, motion):
-        """Velocity of the point that touches: the way the disc rolls, and across.
+        """Velocity of the contact point: along the rolling direction and across.
 
-        So of two wheels on one axle the same condition of each follows from the others, wherever the axle turns.
+        With these components, conditions of two wheels on one axle are exactly redundant, whatever the direction of the
+        axle.
         """
         n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
         across = cross(n, e)
         s = np.sqrt(_dot(across, across))
-        if isinstance(s, float) and s == 0.0:  # of numbers; the traced function has no branch
+        if isinstance(s, float) and s == 0.0:  # for numbers; the traced function has no branch
             raise Unevaluable(
-                f"the wheel of constraint '{self.name}' lies flat, so that no point of its rim is the lowest. "
-                "Remedy: start with a wheel that leans, by the orientation of the body or the angles of its joints"
+                f"the wheel of constraint '{self.name}' lies flat, so its contact point is undefined. Remedy: "
+                "start with an upright or leaning wheel, by the orientation of the body or the angles of its "
+                "joints"
             )
         slip = self._slip(motion, -self.radius / s * cross(e, across))
         return [_dot(across, slip) / s, _dot(cross(n, across), slip) / s]
@@ -189,11 +191,11 @@ class _InPlane(OnPlane):
         return (Frame(self.plane.body), Frame(self.wheel.body))
 
     def size(self, planar):
-        """It touches and does not slip."""
+        """Contact and no slip."""
         return 2
 
     def residual(self, t, motion):
-        """Height less the radius; way and radius times angle less the offset."""
+        """Height minus the radius; distance minus radius times angle and offset."""
         d = motion.position(self.wheel) - motion.position(self.plane)
         way = -_dot(motion.rotation(self.plane)[:, 0], d)  # along normal x z
         return (self._height(motion) - self.radius, way + self.radius * motion.turn(self.name) - self.offset)
@@ -206,7 +208,7 @@ class RollingSphere(OnPlane):
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     sphere : Body or Frame
         Its origin is the centre of the ball.
     plane : Body or Frame
@@ -233,29 +235,29 @@ class RollingSphere(OnPlane):
 
     @property
     def wheel(self) -> Frame:  # type: ignore[override]
-        """What rolls."""
+        """The rolling body."""
         return self.sphere
 
     def stated(self, planar):
-        """In the plane a ball is a wheel."""
+        """In the plane a ball is equivalent to a wheel."""
         if not planar:
             return self
         return _InPlane(self.name, Frame(self.sphere.body, self.sphere.position), self.plane, self.radius, None)
 
     def size(self, planar):
-        """It touches."""
+        """Contact."""
         return 1
 
     def velocity_size(self, planar):
-        """It does not slip."""
+        """No slip."""
         return 2
 
     def residual(self, t, motion):
-        """Height of the centre less the radius."""
+        """Height of the centre minus the radius."""
         return (self._height(motion) - self.radius,)
 
     def velocity_residual(self, t, motion):
-        """Velocity of the point that touches, along the axes of the plane."""
+        """Velocity of the contact point along the axes of the plane."""
         axes = motion.rotation(self.plane)
         slip = self._slip(motion, -self.radius * axes[:, 2])
         return [_dot(axes[:, 0], slip), _dot(axes[:, 1], slip)]

@@ -1,4 +1,4 @@
-"""Force elements: springs, dampers, bushings, actuators, controllers, and what acts on single bodies."""
+"""Force elements: springs, dampers, bushings, actuators, controllers, and loads on single bodies."""
 
 from daedal.multibody.forces.controller import PID, Actuator, Controller, Hydraulics, Motor
 from daedal.multibody.forces.discontinuity import Contact, Discontinuity, JointFriction

@@ -1,4 +1,4 @@
-"""Motors, actuators and controllers: forces as functions of time and motion, with states."""
+"""Motors, actuators and controllers: forces as functions of time and motion, possibly with states."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Motor(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     joint : Joint or str
         The joint or its name.
     torque : float or callable
-        On the second body of the joint, in the direction in which the coordinate grows, with its reaction on the
-        first: a number or ``torque(t, motion)``; see :class:`~daedal.multibody.motion.Motion` for what can be asked.
+        On the second body of the joint, in the direction of increasing coordinate, with its reaction on the first: a
+        number or ``torque(t, motion)``; see :class:`~daedal.multibody.motion.Motion` for the available quantities.
     which : str, optional
-        Which coordinate, of a joint with several.
+        Name of the coordinate, for a joint with several.
 
     Examples
     --------
@@ -55,19 +55,19 @@ class Motor(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Drive the joint."""
+        """Apply the torque."""
         value = called(self.torque, f"torque of {title(self)}", t, motion)
         loads.joint(self.joint, value, self.which)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Actuator(Force):
-    r"""A push between two points, along the line that joins them: a cylinder, a linear drive, a muscle.
+    r"""A force between two points, along the line that joins them: a cylinder, a linear drive, a muscle.
 
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     a, b : Body or Frame
         The two ends.
     force : float or callable
@@ -94,7 +94,7 @@ class Actuator(Force):
         set_checked(self, frames=(self.a, self.b))
 
     def apply(self, t, motion, loads):
-        """Push the ends apart."""
+        """Apply the force."""
         _, _, along = line(self.a, self.b, motion, title(self))
         push = called(self.force, f"force of {title(self)}", t, motion) * along
         loads.force(self.a, -push)
@@ -103,22 +103,22 @@ class Actuator(Force):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Controller(Force):
-    r"""A torque at a joint that depends on states of its own, :math:`\dot x = r(t, motion, x)`.
+    r"""A torque at a joint that depends on additional states, :math:`\dot x = r(t, motion, x)`.
 
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     joint : Joint or str
-        The joint that is driven.
+        The driven joint.
     torque : callable
         ``torque(t, motion, x)``, the torque on the second body of the joint, or the force along a displacement.
     rate : callable
         ``rate(t, motion, x)``, one number for each state.
     initial : sequence of float
-        The states at the beginning, where a run is not given others: ``daedal.solve(system, t_span, (q, v, r))``.
+        Initial states, unless a run is given others: ``daedal.solve(system, t_span, (q, v, r))``.
     which : str, optional
-        Which coordinate, of a joint with several.
+        Name of the coordinate, for a joint with several.
 
     Notes
     -----
@@ -168,11 +168,11 @@ class Controller(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Drive the joint."""
+        """Apply the torque."""
         loads.joint(self.joint, self.torque(t, motion, motion.state(self)), self.which)
 
     def state_rate(self, t, motion):
-        """The rates that the user's function gives."""
+        """Rates from the user's function."""
         values = self.rate(t, motion, motion.state(self))
         if len(values) != len(self.initial):
             raise InvalidProblemError(
@@ -188,18 +188,18 @@ class PID(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     joint : Joint or str
-        The joint that is driven.
+        The driven joint.
     target : float or callable
-        w, what the coordinate is to be: a number or ``target(t)``.
+        The set point w of the coordinate: a number or ``target(t)``.
     proportional, integral, derivative : float
         The three gains.
     target_rate : callable, optional
-        ``target_rate(t)``, the derivative of the target; if it is not given, the derivative acts on the coordinate
-        alone, :math:`\dot e = -\dot\varphi`.
+        ``target_rate(t)``, the derivative of the target; without it the derivative term uses the coordinate alone,
+        :math:`\dot e = -\dot\varphi`.
     which : str, optional
-        Which coordinate, of a joint with several.
+        Name of the coordinate, for a joint with several.
 
     Examples
     --------
@@ -244,7 +244,7 @@ class PID(Force):
         return target - motion.coordinate(self.joint, self.which)
 
     def apply(self, t, motion, loads):
-        """Drive the joint towards its target."""
+        """Apply the control torque."""
         rate = -motion.rate(self.joint, self.which)
         if self.target_rate is not None:
             rate = rate + self.target_rate(t)
@@ -267,14 +267,15 @@ class Hydraulics(Force):
 
     .. math:: \frac{V}{4\beta}\, \dot p = Q(t) - A \dot x - C p, \qquad F = A p,
 
-    with the coordinate x of the joint. Without leakage, a mass m on it swings with :math:`\sqrt{4 \beta A^2 / (V m)}`.
+    with the coordinate x of the joint. Without leakage, an attached mass m oscillates with :math:`\sqrt{4 \beta A^2 /
+    (V m)}`.
 
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     joint : Joint or str
-        A sliding joint as a rule; at a hinge, A is the displaced volume per radian.
+        Usually a sliding joint; at a hinge, A is the displaced volume per radian.
     area : float
         A, of the piston.
     volume : float
@@ -286,7 +287,7 @@ class Hydraulics(Force):
     leakage : float
         C, flow per load pressure.
     which : str, optional
-        Which coordinate, of a joint with several.
+        Name of the coordinate, for a joint with several.
 
     Examples
     --------
@@ -323,7 +324,7 @@ class Hydraulics(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Push with the load pressure."""
+        """Apply the force of the load pressure."""
         loads.joint(self.joint, self.area * motion.state(self)[0], self.which)
 
     def state_rate(self, t, motion):

@@ -1,4 +1,4 @@
-"""What makes a model change between modes: contacts that open and close, and joints that stick and slip.
+"""Parts with modes: contacts that open and close, and joints that stick and slip.
 
 Models with contacts and friction as problems with modes.
 """
@@ -26,7 +26,7 @@ from daedal.problems.checks import check_finite, set_checked
 
 
 class Discontinuity:
-    """A part of a model with modes; see :class:`Contact` and :class:`JointFriction`."""
+    """A part of a model that has modes; see :class:`Contact` and :class:`JointFriction`."""
 
     name: str
     frames: tuple[Frame, ...] = ()
@@ -46,28 +46,28 @@ class Discontinuity:
 class Contact(Discontinuity):
     r"""A point of a body that meets a plane: it bounces, rests, and lifts off.
 
-    The gap :math:`g_N = n \cdot (p - p_0) - r` is not negative, the force along n neither, and one of them is zero. The
-    point meets the plane by an impact with the coefficient of restitution e, :math:`\dot g_N^+ = -e\, \dot g_N^-`; see
-    :func:`daedal.unilateral`.
+    The gap :math:`g_N = n \cdot (p - p_0) - r` and the force along n are not negative, and one of them is zero. Impacts
+    have the coefficient of restitution e, :math:`\dot g_N^+ = -e\, \dot g_N^-`; see
+    :class:`daedal.hybrid.UnilateralProblem`.
 
     Parameters
     ----------
     name : str
-        A name that no other force or contact of the model has.
+        A unique name among forces and contacts.
     point : Body or Frame
         The point, or the centre of a ball.
     against : Body or Frame
-        A point of the plane, on the ground or on a body that may move.
+        A point of the plane, on the ground or on a moving body.
     normal : direction
-        n, from the plane to the side on which the point is, in the axes of `against`.
+        n, from the plane to the side of the point, in the axes of `against`.
     restitution : float
         Between 0 (plastic) and 1 (elastic).
     radius : float
-        r, of a ball.
+        r, for a ball.
     friction : float
-        The coefficient of Coulomb friction, in impacts too. A ball with friction rolls where it sticks.
+        The coefficient of Coulomb friction, in impacts too. A sticking ball with friction rolls.
     static : float, optional
-        That of static friction, at least `friction`; by default that.
+        The coefficient of static friction, at least `friction`, which is the default.
 
     Examples
     --------
@@ -120,14 +120,14 @@ class Contact(Discontinuity):
         set_checked(self, frames=(self.point, self.against))
 
     def gap(self, motion):
-        """How far the point is from the plane."""
+        """Distance of the point from the plane."""
         n = motion.rotation(self.against) @ self.normal
         return np.dot(n, motion.position(self.point) - motion.position(self.against)) - self.radius
 
     def slide(self, motion, loads, value=1.0, k=0):
-        """A force along the plane, on both bodies at the place where they touch; to the right of the normal, if k = 0.
+        """A force along the plane, on both bodies at the contact point; to the right of the normal for k = 0.
 
-        In space k = 0 and 1 are two directions that are orthogonal to each other.
+        In space k = 0 and 1 are two orthogonal directions.
         """
         turn = motion.rotation(self.against)
         n, vector = turn @ self.normal, turn @ (value * self.tangents[k])
@@ -139,7 +139,7 @@ class Contact(Discontinuity):
 
     @property
     def tangents(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two directions in the plane; the first one lies in the plane of a model of the plane."""
+        """Two directions in the plane; in a planar model the first one is in its plane."""
         n = self.normal
         across = np.array([n[1], -n[0], 0.0])
         length = float(np.linalg.norm(across))
@@ -149,32 +149,32 @@ class Contact(Discontinuity):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointFriction(Discontinuity):
-    r"""Coulomb friction at a joint: it slips against a torque (or a force), or it sticks.
+    r"""Coulomb friction at a joint: it slips against a torque (or a force), or sticks.
 
     Parameters
     ----------
     name : str
-        A name that no other force or contact of the model has.
+        A unique name among forces and contacts.
     joint : Joint or str
         The joint or its name.
     torque : float, optional
-        The level at which it slips: a torque at a hinge, a force at a slider.
+        Friction level while slipping: a torque at a hinge, a force at a slider.
     coefficient : float, optional
-        Instead of `torque`, for a :class:`Prismatic` joint in a model of the plane: the force is this times the normal
-        force that the joint carries. The model is solved in absolute coordinates then.
+        Instead of `torque`, for a :class:`Prismatic` joint in a planar model: ratio of the friction force to the normal
+        force of the joint. The model is then solved in absolute coordinates.
     static : float, optional
-        The level (or the coefficient) up to which it sticks, at least the one above; by default that.
+        Level (or coefficient) up to which it sticks, at least the one above, which is the default.
     stribeck : float, optional
-        The speed over which the level falls from `static` to `torque` or `coefficient`.
+        The speed over which the level decreases from `static` to `torque` or `coefficient`.
     which : str, optional
-        Which coordinate, of a joint with several.
+        Name of the coordinate, for a joint with several.
 
     Notes
     -----
-    Of one joint with friction the modes are "slip+", "slip-" and "stick", those of :class:`daedal.Friction`. Several of
-    them, or some beside contacts, are :class:`daedal.Contact` objects with a known normal force: the modes are called
-    "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction; they take `torque` and
-    `static` alone.
+    Of one joint with friction the modes are "slip+", "slip-" and "stick", those of :class:`daedal.hybrid.Friction`.
+    Several of them, or some beside contacts, are :class:`daedal.hybrid.Contact` objects with a known normal force: the
+    modes are called "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction; they take
+    `torque` and `static` alone.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class JointFriction(Discontinuity):
     def __post_init__(self):
         what = title(self)
         if (self.torque is None) == (self.coefficient is None):
-            raise InvalidProblemError(f"{what} needs torque or coefficient, one of them")
+            raise InvalidProblemError(f"{what} needs either torque or coefficient")
         level = "torque" if self.coefficient is None else "coefficient"
         values = {level: positive(getattr(self, level), f"{level} of {what}")}
         if self.static is not None:
@@ -222,13 +222,13 @@ class JointFriction(Discontinuity):
         return self.coefficient is not None
 
 
-def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.HybridProblem:
+def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.hybrid.HybridProblem:
     """The hybrid problem of a model with contacts and friction at joints."""
     parts = model.discontinuities
     if len(parts) == 1 and isinstance(parts[0], JointFriction):
         return _rough_joint(_with_derivatives(system), parts[0])
     contacts = [_brake(system, part) if isinstance(part, JointFriction) else _contact(system, part) for part in parts]
-    return daedal.unilateral(system, contacts, law=law, rest_speed=rest_speed)
+    return daedal.hybrid.UnilateralProblem(system, contacts, law=law, rest_speed=rest_speed)
 
 
 def _with_derivatives(system):
@@ -243,10 +243,10 @@ def _motion(layout, q) -> Motion:
     return Motion(layout, q, None, placement(layout.tree, q), None)
 
 
-def _contact(system, part: Contact) -> daedal.Contact:
+def _contact(system, part: Contact) -> daedal.hybrid.Contact:
     layout = system.layout
     tangents = [_along(layout, partial(part.slide, k=k)) for k in range(1 if layout.planar else 2)]
-    return daedal.Contact(
+    return daedal.hybrid.Contact(
         lambda t, q: part.gap(_motion(layout, q)),
         part.restitution,
         name=part.name,
@@ -256,21 +256,22 @@ def _contact(system, part: Contact) -> daedal.Contact:
     )
 
 
-def _brake(system, part: JointFriction) -> daedal.Contact:
-    """Friction at a joint beside other friction or contacts: surfaces that a known force presses on each other."""
+def _brake(system, part: JointFriction) -> daedal.hybrid.Contact:
+    """Joint friction in combination with other friction or contacts: surfaces pressed together by a known force."""
     if part.torque is None or part.stribeck is not None:
         what = "a coefficient" if part.torque is None else "stribeck"
         raise InvalidProblemError(
-            f"{part!r}: beside contacts or friction at other joints the level must be a torque or force that does not "
-            f"depend on the speed, not {what}. Remedy: torque=... and static=... alone, or SmoothFriction"
+            f"{part!r}: combined with contacts or friction at other joints, the level must be a torque or force "
+            f"that does not depend on the speed, not {what}. Remedy: torque=... and static=... alone, or "
+            "SmoothFriction"
         )
     static = None if part.static is None else part.static / part.torque
     along = _along(system.layout, part.slide)
-    return daedal.Contact(tangent=along, mu=1.0, mu_static=static, normal=part.torque, name=part.name)
+    return daedal.hybrid.Contact(tangent=along, mu=1.0, mu_static=static, normal=part.torque, name=part.name)
 
 
 def _along(layout, load):
-    """The generalised force of a load of size 1, a function of (t, q): J^T by a tree without masses at rest."""
+    """The generalised force of a unit load, a function of (t, q): J^T by a massless tree at rest."""
     tree = layout.tree
     n, n_v = tree.parent.size, int(tree.first_v[-1])
     massless = tree._replace(mass=np.zeros(n), inertia=np.zeros((n, 3, 3)))
@@ -287,15 +288,15 @@ def _along(layout, load):
     return along
 
 
-def _rough_joint(system, part: JointFriction) -> daedal.Friction:
+def _rough_joint(system, part: JointFriction) -> daedal.hybrid.Friction:
     layout = system.layout
     along = _along(layout, part.slide)
     if part.torque is not None:
         static = None if part.static is None else part.static / part.torque
-        return daedal.Friction(system, along, 1.0, normal=part.torque, mu_static=static, stribeck=part.stribeck)
+        return daedal.hybrid.Friction(system, along, 1.0, normal=part.torque, mu_static=static, stribeck=part.stribeck)
     if not layout.planar or not isinstance(system.model.joint(part.joint), Prismatic):
         raise InvalidProblemError(
-            f"{part!r}: a coefficient needs a prismatic joint in a model of the plane, where one force presses; "
+            f"{part!r}: a coefficient needs a prismatic joint in a planar model, with a single normal force; "
             f"'{part.joint}' is not. Remedy: torque=..."
         )
     pressing = [i for i, name in enumerate(layout.closing_joints) if name == part.joint]
@@ -305,6 +306,6 @@ def _rough_joint(system, part: JointFriction) -> daedal.Friction:
             f"{part!r}: the normal force of joint '{part.joint}' is a multiplier only if the joint is a constraint. "
             "Remedy: coordinates='absolute', or cut=[...] with its name"
         )
-    return daedal.Friction(
+    return daedal.hybrid.Friction(
         system, along, part.coefficient, constraint=pressing[0], mu_static=part.static, stribeck=part.stribeck
     )

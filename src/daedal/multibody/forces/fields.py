@@ -14,7 +14,7 @@ from daedal.multibody.forces.spring import line
 from daedal.multibody.rotation import point, positive
 from daedal.problems.checks import check_finite, set_checked
 
-_SPEED_AT_REST = 1e-200  # added below the root, so that the derivative of the speed exists at rest
+_SPEED_AT_REST = 1e-200  # added under the root, so that the derivative of the speed exists at rest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,14 +24,14 @@ class GeneralForce(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     at : Body or Frame
-        Where it acts: at the origin of the frame.
+        Point of application: the origin of the frame.
     force : vector or callable
         Two or three components, or ``force(t, motion)`` that returns them, in the axes of the ground, or of the frame
-        with `follows`.
+        if `follows`.
     follows : bool
-        Whether the force turns with the body, as the thrust of a rocket does.
+        Whether the force rotates with the body, like the thrust of a rocket.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class GeneralForce(Force):
         return motion.rotation(self.at) @ value if self.follows else value
 
     def apply(self, t, motion, loads):
-        """Act on the body."""
+        """Apply the force."""
         loads.force(self.at, self._vector(t, motion))
 
 
@@ -72,14 +72,14 @@ class Torque(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     at : Body or Frame
-        The body, or a frame on it whose axes are meant.
+        The body, or a frame on it that provides the axes.
     torque : number, vector or callable
-        Three components, or ``torque(t, motion)`` that returns them, in the axes of the ground, or of the frame with
+        Three components, or ``torque(t, motion)`` that returns them, in the axes of the ground, or of the frame if
         `follows`; a single number is a torque about the z axis.
     follows : bool
-        Whether the torque turns with the body.
+        Whether the torque rotates with the body.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Torque(Force):
         set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
-        """Act on the body."""
+        """Apply the torque."""
         value = self.torque
         if callable(value):
             given = value(t, motion)
@@ -118,9 +118,9 @@ class Gravitation(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     a, b : Body or Frame
-        The two bodies; of a body, its centre of mass is meant.
+        The two bodies (their centres of mass) or frames.
     constant : float
         G; by default 6.6743e-11 m^3/(kg s^2).
     mass : float, optional
@@ -152,7 +152,7 @@ class Gravitation(Force):
         mass = positive(self.mass, f"mass of {what}") if self.mass is not None else a.body.mass
         if mass <= 0.0 or b.body.mass <= 0.0:
             which = a if mass <= 0.0 else b
-            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; a may have one given by mass=")
+            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; that of a can be given by mass=")
         set_checked(self, a=a, b=b, constant=check_finite(self.constant, f"constant of {what}"), mass=mass)
         set_checked(self, frames=(self.a, self.b))
 
@@ -161,7 +161,7 @@ class Gravitation(Force):
         return self.constant * float(self.mass or 0.0) * self.b.body.mass
 
     def apply(self, t, motion, loads):
-        """Attract."""
+        """Apply the attraction."""
         distance, _, along = line(self.a, self.b, motion, title(self))
         pull = self._strength / distance**2 * along
         loads.force(self.a, pull)
@@ -173,20 +173,20 @@ class Gravitation(Force):
         return -self._strength / float(np.sqrt(d @ d))
 
     def power(self, t, motion) -> float:
-        """None beside the potential."""
+        """Zero: the force has a potential."""
         return 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Drag(Force):
-    r"""Resistance of air or water at a point: :math:`F = -(c_1 + c_2 |w|)\, w`, with the velocity w against the medium.
+    r"""Drag of air or water at a point: :math:`F = -(c_1 + c_2 |w|)\, w`, with the velocity w relative to the medium.
 
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     at : Body or Frame
-        Where it acts.
+        Point of application.
     linear : float
         :math:`c_1` (a small sphere: :math:`6 \pi \eta r`, Stokes).
     quadratic : float
@@ -221,7 +221,7 @@ class Drag(Force):
         set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
-        """Brake."""
+        """Apply the drag."""
         w = motion.velocity(self.at) - self.wind
         speed = np.sqrt(w[0] ** 2 + w[1] ** 2 + w[2] ** 2 + _SPEED_AT_REST)
         loads.force(self.at, -(self.linear + self.quadratic * speed) * w)

@@ -1,4 +1,4 @@
-"""What a force is, and the checks that all of them share."""
+"""Base class of forces, and their common checks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from daedal.problems.checks import check_arguments, check_callable, check_finite
 
 
 class Force:
-    """What acts on bodies besides gravity.
+    """Loads on bodies other than gravity.
 
     A force has a name, the `frames` that it acts on, the names of the `joints` that it reads or drives, and
 
-    * ``apply(t, motion, loads)``: asks `motion` where frames are and how they move and adds to `loads`;
+    * ``apply(t, motion, loads)``: reads positions and velocities of frames from `motion` and adds to `loads`;
     * ``energy(t, motion)``: its potential energy, if it has one;
-    * ``power(t, motion)``: the power of what has no potential, by which kinetic and potential energy together grow;
-    * ``initial`` and ``state_rate(t, motion)``: values of states of its own, and how fast they change;
-      ``motion.state(self)`` are the states at a time.
+    * ``power(t, motion)``: the power of the nonconservative part, the rate of change of kinetic plus potential energy;
+    * ``initial`` and ``state_rate(t, motion)``: initial values of additional states and their rates;
+      ``motion.state(self)`` are the current states.
 
-    ``apply`` and ``state_rate`` are traced, so they are plain arithmetic on what `motion` gives.
+    ``apply`` and ``state_rate`` are traced, so they must be plain arithmetic on the values of `motion`.
 
     Examples
     --------
@@ -50,23 +50,23 @@ class Force:
     name: str
     frames: tuple[Frame, ...] = ()
     joints: tuple[str, ...] = ()
-    which: str | None = None  # of the coordinates of the joints
+    which: str | None = None  # name of the joint coordinate
     initial: tuple[float, ...] = ()
 
     def apply(self, t, motion, loads):
-        """Add what this force does to `loads`."""
+        """Add the contributions of this force to `loads`."""
         raise NotImplementedError
 
     def state_rate(self, t, motion):
-        """How fast the states change, one rate for each entry of `initial`."""
+        """Rates of the states, one for each entry of `initial`."""
         return ()
 
     def energy(self, t, motion) -> float:
-        """The potential energy; 0 for a force without."""
+        """Potential energy; 0 if non-conservative."""
         return 0.0
 
     def power(self, t, motion) -> float:
-        """The power of what has no potential; by default of all of it."""
+        """Power of the nonconservative part; by default of the whole force."""
         return power_of(self, t, motion)
 
     def __repr__(self):
@@ -74,7 +74,7 @@ class Force:
 
 
 def title(force: Force) -> str:
-    """How messages call a force: its class and its name."""
+    """Class and name of a force, for messages."""
     checked_name(force.name, "force")
     return f"{type(force).__name__} '{force.name}'"
 
@@ -92,7 +92,7 @@ def two_frames(force: Any, what: str) -> tuple[Frame, Frame]:
     """The ends a and b of a force between two bodies."""
     a, b = frame_of(force.a, f"a of {what}"), frame_of(force.b, f"b of {what}")
     if a.body is b.body:
-        raise InvalidProblemError(f"{what} has both ends on body '{a.body.name}', where it does nothing")
+        raise InvalidProblemError(f"{what} has both ends on body '{a.body.name}', where it has no effect")
     return a, b
 
 
@@ -106,7 +106,7 @@ def joint_name(given: Any, what: str) -> str:
 
 
 def three_numbers(values: Any, what: str) -> np.ndarray:
-    """Three finite numbers, from one number if all are equal."""
+    """Three finite numbers; a single number is repeated."""
     array = check_real(values, what, "be a number or three numbers")
     if array.ndim == 0:
         array = np.full(3, float(array))
@@ -116,7 +116,7 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 
 def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "motion")) -> Any:
-    """A finite number, or a function of these arguments."""
+    """A finite number, or a function with these arguments."""
     if not callable(value):
         return check_finite(value, what)
     check_arguments(what, value, arguments, None)
@@ -124,12 +124,12 @@ def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "
 
 
 def called(value: Any, what: str, *arguments):
-    """The number, or what the function says."""
+    """The number, or the value of the function."""
     return of_shape(value(*arguments), (), what) if callable(value) else value
 
 
 def function(value: Any, what: str) -> Any:
-    """A function."""
+    """Check that a value is callable."""
     check_callable(value, what)
     return value
 
@@ -145,7 +145,7 @@ def vector_or_function(value: Any, what: str) -> Any:
 
 
 def vector(values: Any, what: str):
-    """Three components of what a user's function has returned; of two, the third is zero."""
+    """Three components of the result of a user function; with two, the third is zero."""
     size = len(values) if hasattr(values, "__len__") else 0
     if size not in (2, 3):
         raise InvalidProblemError(f"{what} must return two or three numbers, got {values!r}")

@@ -1,4 +1,4 @@
-"""Friction and contact without modes: forces that change quickly, but continuously."""
+"""Friction and contact without modes: forces that change rapidly but continuously."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from daedal.problems.checks import check_finite, set_checked
 class SmoothFriction(Force):
     r"""Friction at a joint without sticking: :math:`M = -M_0 \tanh(\dot\varphi / v_0)`.
 
-    It creeps where dry friction sticks, with the rate :math:`v_0\, \mathrm{artanh}(M / M_0)` under the load M.
+    Where dry friction would stick it creeps, with the rate :math:`v_0\, \mathrm{artanh}(M / M_0)` under the load M.
 
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     joint : Joint or str
         The joint or its name.
     torque : float
         :math:`M_0`, a torque at a hinge, a force at a slider.
     speed : float
-        :math:`v_0`, small in comparison with the rates of the joint; the smaller it is, the stiffer the equations are.
+        :math:`v_0`, small compared with the rates of the joint; smaller values make the equations stiffer.
     which : str, optional
-        Which coordinate, of a joint with several.
+        Name of the coordinate, for a joint with several.
 
     Examples
     --------
@@ -60,13 +60,13 @@ class SmoothFriction(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Brake."""
+        """Apply the friction."""
         loads.joint(self.joint, -self.torque * np.tanh(motion.rate(self.joint, self.which) / self.speed), self.which)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftContact(Force):
-    r"""A ball or a point that presses itself into a plane, by the depth :math:`\delta = r - n \cdot (p - p_0)`.
+    r"""A ball or a point that penetrates a plane by the depth :math:`\delta = r - n \cdot (p - p_0)`.
 
     For :math:`\delta > 0` the force along n is
 
@@ -81,13 +81,13 @@ class SoftContact(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     point : Body or Frame
         The point, or the centre of a ball.
     against : Body or Frame
         A point of the plane.
     normal : direction
-        n, from the plane to the side on which the point is, in the axes of `against`.
+        n, from the plane to the side of the point, in the axes of `against`.
     stiffness : float
         k.
     exponent : float
@@ -95,11 +95,11 @@ class SoftContact(Force):
     damping : float
         d.
     radius : float
-        r, of a ball.
+        r, for a ball.
     friction : float
         The coefficient :math:`\mu`.
     speed : float
-        :math:`v_0`, below which friction is less than full.
+        :math:`v_0`, below which friction is reduced.
 
     Notes
     -----
@@ -153,7 +153,7 @@ class SoftContact(Force):
         set_checked(self, frames=(self.point, self.against))
 
     def _touch(self, motion):
-        """Normal, elastic force, depth and its rate, place and velocity of the point that touches."""
+        """Normal, elastic force, depth and its rate, position and velocity of the contact point."""
         n = motion.rotation(self.against) @ self.normal
         arm = -self.radius * n
         lever = motion.position(self.point) + arm - motion.position(self.against)
@@ -164,7 +164,7 @@ class SoftContact(Force):
         return n, self.stiffness * depth**self.exponent, depth, rate, arm, lever, w
 
     def apply(self, t, motion, loads):
-        """Push the point out of the plane, and brake it along the plane."""
+        """Apply the normal force and friction along the plane."""
         n, elastic, _, rate, arm, lever, w = self._touch(motion)
         pressure = np.maximum(elastic * (1.0 + self.damping * rate), 0.0)
         force = pressure * n
@@ -178,11 +178,11 @@ class SoftContact(Force):
         loads.torque(self.against, -cross(lever, force))
 
     def energy(self, t, motion) -> float:
-        """What is stored in the indentation."""
+        """Elastic energy of the penetration."""
         _, elastic, depth, *_ = self._touch(motion)
         return float(elastic * depth) / (self.exponent + 1.0)
 
     def power(self, t, motion) -> float:
-        """What damping and friction take."""
+        """Dissipated power."""
         _, elastic, _, rate, *_ = self._touch(motion)
         return power_of(self, t, motion) + float(elastic * rate)

@@ -58,16 +58,16 @@ class Spring(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     a, b : Body or Frame
         The two ends.
     stiffness : number, pairs, Table or callable
         :math:`F_k`: a number k for :math:`F_k(x) = k x`, pairs (x, force) or a :class:`daedal.Table` (constant beyond
         its ends), or a function of the extension x.
     length : float
-        The free length :math:`\ell_0`. With 0, tables and functions are those of the length.
+        The free length :math:`\ell_0`. With 0, tables and functions refer to the length.
     damping : number, pairs, Table or callable
-        :math:`F_d`, of the rate of the length.
+        :math:`F_d`, as a function of the rate of the length.
 
     Notes
     -----
@@ -114,7 +114,7 @@ class Spring(Force):
         set_checked(self, frames=(self.a, self.b))
 
     def apply(self, t, motion, loads):
-        """Pull the ends together."""
+        """Apply the tension."""
         if not callable(self.stiffness) and self.length == 0.0 and self.damping == 0.0:
             pull = self.stiffness * (motion.position(self.b) - motion.position(self.a))
         else:
@@ -124,12 +124,12 @@ class Spring(Force):
         loads.force(self.b, -pull)
 
     def energy(self, t, motion) -> float:
-        """What is stored in the spring."""
+        """Elastic energy."""
         d = motion.position(self.b) - motion.position(self.a)
         return energy_of(self.stiffness, float(np.sqrt(d @ d)) - self.length)
 
     def power(self, t, motion) -> float:
-        """What the damper takes, not positive if it brakes."""
+        """Power of the damper, not positive if it dissipates."""
         if self.damping == 0.0:
             return 0.0
         _, rate, _ = line(self.a, self.b, motion, title(self))
@@ -153,10 +153,10 @@ def line(a: Frame, b: Frame, motion, who: str):
     d = motion.position(b) - motion.position(a)
     speed = motion.velocity(b) - motion.velocity(a)
     length = np.sqrt(d[0] ** 2 + d[1] ** 2 + d[2] ** 2)
-    if isinstance(length, float) and length == 0.0:  # of numbers; the traced function has no branch
+    if isinstance(length, float) and length == 0.0:  # for numbers; the traced function has no branch
         raise Unevaluable(
-            f"{who}: its ends are at the same point, so that its line has no direction. Remedy: start with its ends "
-            "apart, or take a spring with a number as stiffness, free length 0 and no damping, or a Bushing"
+            f"{who}: its ends coincide, so the direction of its line is undefined. Remedy: start with its ends "
+            "apart, or use a spring with a number as stiffness, free length 0 and no damping, or a Bushing"
         )
     along = d / length
     return length, along[0] * speed[0] + along[1] * speed[1] + along[2] * speed[2], along
@@ -164,7 +164,7 @@ def line(a: Frame, b: Frame, motion, who: str):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TorsionSpring(Force):
-    r"""A spring with a damper that acts on the coordinate of a joint, as a rule an angle.
+    r"""A spring and damper acting on a joint coordinate, usually an angle.
 
     The torque on the second body of the joint is :math:`M = -M_k(\varphi - \varphi_0) - M_d(\dot\varphi)`. For a
     coordinate that is a displacement it is a force along the axis.
@@ -172,17 +172,17 @@ class TorsionSpring(Force):
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     joint : Joint or str
         The joint or its name.
     stiffness : number, pairs, Table or callable
         :math:`M_k`, a number k for :math:`M_k(x) = k x`.
     angle : float
-        :math:`\varphi_0`, where the spring is at rest.
+        :math:`\varphi_0`, the rest position of the spring.
     damping : number, pairs, Table or callable
         :math:`M_d`, of the rate.
     which : str, optional
-        Which coordinate, of a joint with several: "angle", "displacement", "second_angle" (universal joint).
+        Name of the coordinate, for a joint with several: "angle", "displacement", "second_angle" (universal joint).
 
     Notes
     -----
@@ -218,18 +218,18 @@ class TorsionSpring(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Turn the joint back."""
+        """Apply the torque."""
         moment = value_of(self.stiffness, motion.coordinate(self.joint, self.which) - self.angle)
         if self.damping != 0.0:
             moment = moment + value_of(self.damping, motion.rate(self.joint, self.which))
         loads.joint(self.joint, -moment, self.which)
 
     def energy(self, t, motion) -> float:
-        """What is stored in the spring."""
+        """Elastic energy."""
         return energy_of(self.stiffness, float(motion.coordinate(self.joint, self.which)) - self.angle)
 
     def power(self, t, motion) -> float:
-        """What the damper takes."""
+        """Power of the damper."""
         rate = motion.rate(self.joint, self.which)
         return -float(value_of(self.damping, rate) * rate)
 
@@ -244,15 +244,15 @@ class Bushing(Force):
 
     .. math:: F = -K \delta - C \dot\delta, \qquad T = -(p_0 m + e \times m) - C_r \omega, \quad m = K_r \theta .
 
-    The elastic part has the potential :math:`\frac12 \delta^T K \delta + \frac12 \theta^T K_r \theta`, also where
-    rotations are large (less than half a turn); for small ones :math:`T = -K_r \theta`.
+    The elastic part has the potential :math:`\frac12 \delta^T K \delta + \frac12 \theta^T K_r \theta`, also for large
+    rotations (less than half a turn); for small ones :math:`T = -K_r \theta`.
 
     Parameters
     ----------
     name : str
-        A name that no other force of the model has.
+        A unique name.
     a, b : Body or Frame
-        The two frames; the link is at rest where they coincide.
+        The two frames; the bushing is at rest when they coincide.
     stiffness, damping : number or three numbers
         Along the axes of frame a.
     torsional_stiffness, torsional_damping : number or three numbers
@@ -300,7 +300,7 @@ class Bushing(Force):
         return slip, axes.T @ (motion.angular_velocity(self.b) - carried)
 
     def apply(self, t, motion, loads):
-        """Push and turn the frames together; the force acts at the origin of b on both bodies."""
+        """Apply force and torque; the force acts at the origin of b on both bodies."""
         axes, d, shift, p0, e = self._strain(motion)
         slip, spin = self._rates(motion, axes, d)
         moment = 2.0 * self.torsional_stiffness * e
@@ -312,12 +312,12 @@ class Bushing(Force):
         loads.torque(self.a, torque + cross(d, force))
 
     def energy(self, t, motion) -> float:
-        """What is stored in the link."""
+        """Elastic energy."""
         _, _, shift, _, e = self._strain(motion)
         return 0.5 * float(self.stiffness @ shift**2) + 2.0 * float(self.torsional_stiffness @ e**2)
 
     def power(self, t, motion) -> float:
-        """What damping takes."""
+        """Power of the damping."""
         axes, d, *_ = self._strain(motion)
         slip, spin = self._rates(motion, axes, d)
         return -float(self.damping @ slip**2 + self.torsional_damping @ spin**2)

@@ -1,4 +1,4 @@
-"""Compiled loops of the backward integration: machine code at many points, and the steps of small problems."""
+"""Compiled loops of the backward integration: evaluation at many points, and steps of small problems."""
 
 from daedal.kernels.callbacks import NATIVE
 from daedal.kernels.compilation import caller, entry
@@ -11,7 +11,7 @@ _call = caller(NATIVE)
 
 @entry(i64(i64, f64[:], f64[:, :], f64[:], i64, f64[:, :]))
 def evaluate_many(address, times, inputs, block, first, results):
-    """Rows of `results` from rows of `inputs`, by the machine code at an address; parameters stand in its block."""
+    """Rows of `results` from rows of `inputs`, by the machine code at an address; its block holds the parameters."""
     for i in range(times.size):
         for j in range(inputs.shape[1]):
             block[j] = inputs[i, j]
@@ -39,10 +39,10 @@ def add_many(address, times, weights, inputs, block, first, total):
 
 @entry(i64(i64, f64[:, :], i64[:, :], i64[:, :], f64[:, :], f64[:], f64[:, :, :], f64[:], f64[:, :]))
 def small_steps(lu_address, tableau, e_places, a_places, values, sizes, known, w, mu):
-    """Steps backwards, E_i mu_i + h sum_j a_ij A_j mu_j = w - known_i with E^T and A^T in the place of E and A.
+    """Backward steps, E_i mu_i + h sum_j a_ij A_j mu_j = w - known_i with E^T and A^T in place of E and A.
 
     Rows of `values` hold the entries of E and of A at the stages; `e_places` and `a_places` are their (row, column) in
-    the transposed matrices. `w` becomes E mu at the beginning.
+    the transposed matrices. On return, `w` is E mu at the beginning.
     """
     lu = record_at(lu_address, LU)
     n, size = w.size, 3 * w.size

@@ -1,9 +1,9 @@
-r"""A problem, linearised along a solution, and its costs, on one graph.
+r"""A problem linearised along a solution, and its costs, on one graph.
 
-For :math:`F(t, y, y', p) = 0` with the sensitivities :math:`E s' + A s + B = 0`, where :math:`E = F_{y'}`,
-:math:`A = F_y`, :math:`B = F_p`, the adjoint variables :math:`\mu` need E and A with the gradient of the cost, and
-:math:`\mu^T B` for all parameters at once, which reverse differentiation of :math:`\mu^T F` gives. A mechanism is
-:math:`q' = v,\ v' = a,\ 0 = M a + K^T \lambda - f,\ 0 = K a - \gamma`, of index 1 in (q, v, r, a, lambda).
+For :math:`F(t, y, y', p) = 0` with the sensitivities :math:`E s' + A s + B = 0`, where :math:`E = F_{y'}`, :math:`A =
+F_y`, :math:`B = F_p`, the adjoint variables :math:`\mu` require E, A and the gradient of the cost, and :math:`\mu^T B`
+for all parameters at once, which reverse differentiation of :math:`\mu^T F` provides. A mechanism is :math:`q' = v,\ v'
+= a,\ 0 = M a + K^T \lambda - f,\ 0 = K a - \gamma`, of index 1 in (q, v, r, a, lambda).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy.sparse import linalg as sparse_linalg
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments
+from daedal.problems.named_inputs import in_driven_form
 from daedal.sensitivity.variational import equations_of
 from daedal.sensitivity.variational_motion import VariationalMotion
 from daedal.symbolic import Untraceable
@@ -31,14 +32,14 @@ from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
-"""Unknowns up to which matrices are dense."""
-_NARROW = 0.1  # width of a band, as a fraction of the unknowns, up to which it is stored as such
+"""Number of unknowns up to which matrices are dense."""
+_NARROW = 0.1  # largest bandwidth, as a fraction of the unknowns, for banded storage
 
 Places = tuple[np.ndarray, np.ndarray]
 
 
 def storage_for(places: list[Places], n: int) -> Any:
-    """One storage for several matrices, by the rows and columns of their entries."""
+    """A common storage for several matrices, from the rows and columns of their entries."""
     if n <= DENSE:
         return DenseStorage(places, n)
     below, above = bandwidth(places)
@@ -48,7 +49,7 @@ def storage_for(places: list[Places], n: int) -> Any:
 
 
 def bandwidth(places: list[Places]) -> tuple[int, int]:
-    """How many diagonals below and above the main one there are."""
+    """Numbers of diagonals below and above the main one."""
     offsets = np.concatenate([rows - columns for rows, columns in places])
     return max(int(offsets.max(initial=0)), 0), max(int(-offsets.min(initial=0)), 0)
 
@@ -60,7 +61,7 @@ class DenseStorage:
         self._places, self._n = places, n
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of the pattern k with these entries."""
+        """The matrix of pattern k with these entries."""
         found = np.zeros((self._n, self._n))
         found[self._places[k]] = entries
         return found
@@ -70,26 +71,26 @@ class DenseStorage:
         return matrix @ x
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """The function that solves with a matrix."""
+        """A solver function for a matrix."""
         factor, solve = linalg.get_lapack_funcs(("getrf", "getrs"), (matrix,))
         lu, pivots, info = factor(matrix)
         check_regular(info)
         return lambda right: solve(lu, pivots, right)[0]
 
     def as_sparse(self, matrix: Any) -> Any:
-        """The matrix for SciPy."""
+        """Convert to a SciPy sparse matrix."""
         return sparse.csc_array(matrix)
 
 
 class BandedStorage(DenseStorage):
-    """Diagonals, as LAPACK has them: entry (i, j) in row above + i - j of column j."""
+    """Banded storage as in LAPACK: entry (i, j) in row above + i - j of column j."""
 
     def __init__(self, places: list[Places], n: int, below: int, above: int):
         self._below, self._above = below, above
         super().__init__([(above + rows - columns, columns) for rows, columns in places], n)
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of the pattern k with these entries."""
+        """The matrix of pattern k with these entries."""
         found = np.zeros((self._below + self._above + 1, self._n))
         found[self._places[k]] = entries
         return found
@@ -104,7 +105,7 @@ class BandedStorage(DenseStorage):
         return result
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """The function that solves with a matrix."""
+        """A solver function for a matrix."""
         below, above = self._below, self._above
         factor, solve = (lapack.dgbtrf, lapack.dgbtrs) if np.isrealobj(matrix) else (lapack.zgbtrf, lapack.zgbtrs)
         room = np.zeros((below, self._n), dtype=matrix.dtype)
@@ -113,7 +114,7 @@ class BandedStorage(DenseStorage):
         return lambda right: solve(lu, below, above, right, pivots)[0]
 
     def as_sparse(self, matrix: Any) -> Any:
-        """The matrix for SciPy."""
+        """Convert to a SciPy sparse matrix."""
         offsets = np.arange(self._above, -self._below - 1, -1)
         return sparse.csc_array(sparse.dia_array((matrix, offsets), shape=(self._n, self._n)))
 
@@ -131,21 +132,21 @@ class SparseStorage(DenseStorage):
         self._starts = [np.concatenate([[0], np.cumsum(count)]).astype(np.int32) for count in counts]
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of the pattern k with these entries."""
+        """The matrix of pattern k with these entries."""
         parts = entries[self._order[k]], self._indices[k], self._starts[k]
         return sparse.csr_array(parts, shape=(self._n, self._n))
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """The function that solves with a matrix."""
+        """A solver function for a matrix."""
         return sparse_solver(matrix)
 
     def as_sparse(self, matrix: Any) -> Any:
-        """The matrix for SciPy."""
+        """Convert to a SciPy sparse matrix."""
         return matrix
 
 
 def sparse_solver(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """The function that solves with a sparse matrix."""
+    """A solver function for a sparse matrix."""
     try:
         return sparse_linalg.splu(matrix.tocsc()).solve
     except RuntimeError:
@@ -154,12 +155,12 @@ def sparse_solver(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def check_regular(info: int) -> None:
-    """Refuse a matrix that LAPACK reports as singular."""
+    """Raise for a matrix that LAPACK reports as singular."""
     if info > 0:
         raise DaedalError("gradient: the matrix of the adjoint equations is singular")
 
 
-# --- a problem, linearised along a solution, and its costs, on one graph ----------------------------------------------
+# --- linearised problem -----------------------------------------------------------------------------------------------
 
 _ADJOINT = "mu"
 
@@ -175,13 +176,13 @@ class LinearisedRun:
         Names of the parameters.
     is_mechanical : bool
     constraints_by_parameters : tuple of int
-        Parameters that occur in constraints on what is differential, so that initial values depend on them.
+        Parameters in constraints on differential variables, on which the initial values therefore depend.
     places : tuple
         Rows and columns of the entries of E and of A.
     is_constant : bool
         Whether E is constant.
     cost_switches : list of Switch
-        Branches of the running cost, at which it bends or jumps.
+        Switching functions of the running cost, at which it has kinks or jumps.
     """
 
     def __init__(self, problem: Any, cost: Callable | None, final_cost: Callable | None):
@@ -224,7 +225,7 @@ class LinearisedRun:
         self._final = _Batch(graph, ends, sizes, params)
 
     def is_current(self, params: Any) -> bool:
-        """Whether the functions still read the same from outside, and the parameters have the same structure."""
+        """Whether external values are unchanged and the parameters have the same structure."""
         return self._dependencies.are_unchanged() and (self._layout is None or self._layout.fits(params))
 
     # --- the equations ------------------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ class LinearisedRun:
         self.constraints_by_parameters = ()
 
     def _in_constraints(self, e: Sequence[dict[int, int]], a: Sequence[dict[int, int]], count: int) -> tuple[int, ...]:
-        """Parameters in equations that contain neither derivatives nor variables without derivatives (index 2)."""
+        """Parameters in equations without derivatives and algebraic variables (index 2)."""
         graph = self._graph
         differential = {j for row in e for j in row}
         by = {graph.argument(NAME, k): k for k in range(count)}
@@ -284,6 +285,7 @@ class LinearisedRun:
             return self._graph.zero
         if not callable(function):
             raise InvalidProblemError(f"{name} must be a function, got {type(function).__name__}")
+        function = in_driven_form(function, self.problem.params)
         further, has_params = ("r",) if len(self._vectors) > 2 else (), self.problem.params is not None
         arguments = StateArguments(self.problem, has_params, len(self._vectors) > 1, further)
         places = arguments.of(function, name, state_only=True)
@@ -304,10 +306,10 @@ class LinearisedRun:
         self._dependencies.add(traced.dependencies)
         return traced.nodes[0]
 
-    # --- numbers ------------------------------------------------------------------------------------------------------
+    # --- values -------------------------------------------------------------------------------------------------------
 
     def points(self, solution: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """y and y' of the linearised problem at some times, one row for each."""
+        """y and y' of the linearised problem at given times, one row each."""
         if self.is_mechanical:
             state = solution(times)
             parts = [state.q, state.v, *([state.r] if self.problem.n_r else []), state.a, state.lam]
@@ -319,21 +321,21 @@ class LinearisedRun:
         return np.ascontiguousarray(y), np.ascontiguousarray(yp)
 
     def numbers(self, params: Any) -> np.ndarray:
-        """Parameters as the functions take them."""
+        """Parameters as passed to the functions."""
         if self._layout is None or not self._layout.count:
             return np.zeros(0)
         return self._layout.numbers(params)
 
     def evaluated(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """For each row (y, y') the entries of E and of A, the gradient of the running cost, and this cost."""
+        """For each row (y, y') the entries of E and A, the gradient of the running cost, and this cost."""
         return self._matrices(times, points, numbers)
 
     def cost_with_switches(self, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """The switching functions of the running cost, and this cost last, one row for each time."""
+        """Switching functions of the running cost, followed by this cost, one row per time."""
         return self._switches(times, np.concatenate(self.points(solution, times), axis=1), numbers)
 
     def transposed(self, values: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T from one such row, as arrays of NumPy or, of large problems, sparse ones."""
+        """E^T and A^T from one such row, as NumPy arrays or, for large problems, sparse matrices."""
         (e_rows, e_columns), (a_rows, a_columns) = self.places
         n_e, n_a, shape = e_rows.size, a_rows.size, (self.n, self.n)
         parts = (values[:n_e], (e_columns, e_rows)), (values[n_e : n_e + n_a], (a_columns, a_rows))
@@ -345,25 +347,25 @@ class LinearisedRun:
         return e, a
 
     def slopes(self, values: np.ndarray) -> np.ndarray:
-        """The gradients of the running cost in such rows."""
+        """Gradients of the running cost in such rows."""
         return values[..., -1 - self.n : -1]
 
     def by_parameters(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers) -> np.ndarray:
-        """The weighted sum of the derivatives of mu^T F + g by all parameters at points (y, y', mu)."""
+        """Weighted sum of the derivatives of mu^T F + g with respect to all parameters at points (y, y', mu)."""
         return self._by_parameters.summed(times, weights, points, numbers)
 
     def jump(self, t: float, point: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """The derivatives of mu^T F alone, at (y, y', mu)."""
+        """Derivatives of mu^T F alone, at (y, y', mu)."""
         return self._jump(np.array([t]), point[None], numbers)[0]
 
     def final(self, t: float, point: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """The gradient of the final cost by y and by the parameters, and this cost, at (y, y')."""
+        """Gradient of the final cost with respect to y and the parameters, and this cost, at (y, y')."""
         found = self._final(np.array([t]), point[None], numbers)[0]
         return found[: self.n], found[self.n : -1], float(found[-1])
 
 
 class _Batch:
-    """Nodes of a graph as machine code for many points."""
+    """Machine code for nodes of a graph at many points."""
 
     def __init__(self, graph: Any, nodes: Sequence[int], arguments: dict[str, int], params: tuple[str, int] | None):
         self._made = graph, np.array(nodes, dtype=np.int64), arguments, dict([params]) if params else {}
@@ -380,7 +382,7 @@ class _Batch:
         return block
 
     def __call__(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """One row for each point."""
+        """One row per point."""
         from daedal.sensitivity.adjoint.adjoint_loops import evaluate_many
 
         code, place = self._code, self._code.slices[""]
@@ -400,7 +402,7 @@ class _Batch:
 
 
 def _pattern(rows: Sequence[dict[int, int]], places: Sequence[int]) -> tuple[tuple[np.ndarray, np.ndarray], list[int]]:
-    """Places of the entries of a matrix, as (rows, columns), and their nodes."""
+    """Rows and columns of the nonzero entries of a matrix, and their nodes."""
     entries = [(i, places[j], node) for i, row in enumerate(rows) for j, node in row.items()]
     i, j = (np.array([entry[k] for entry in entries], dtype=np.int32) for k in (0, 1))
     return (i, j), [entry[2] for entry in entries]

@@ -1,19 +1,18 @@
-r"""The adjoint equations, integrated backwards over the steps of a solution.
+r"""Backward integration of the adjoint equations over the steps of a solution.
 
 .. math::
 
     (E^T \mu)' = A^T \mu + g_y, \qquad E^T \mu (T) = -(h_y + A^T \nu), \quad \nu^T E = 0,
 
-for the cost :math:`\int g\, dt + h(y(T))`; :math:`\nu` belongs to algebraic variables in h. Then
+for the cost :math:`\int g\, dt + h(y(T))`; :math:`\nu` accounts for algebraic variables in h. Then
 
 .. math::
 
     \frac{dJ}{dp} = h_p + \nu^T B(T) + \int (g_p + \mu^T B)\, dt - (E^T \mu)^T s \,\big|_{t_0}
 
 (Y. Cao, S. Li, L. Petzold, R. Serban, Adjoint sensitivity analysis for differential-algebraic equations, SIAM J. Sci.
-Comput. 24, 2003). Steps are those of the solution, of Radau IIA with three stages, which
-is stable however stiff the problem is; the last one is divided towards the end, where adjoint variables may begin with
-a layer.
+Comput. 24, 2003). The method is Radau IIA with three stages, which is stable for any stiffness, on the steps of the
+solution; the last step is subdivided towards the end, where adjoint variables may have a boundary layer.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ from daedal.sensitivity.adjoint.costs import LinearisedRun, bandwidth, check_reg
 # one real and a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration,
 # and serve further steps for as long as that converges.
 
-_RADAU = daedal.formula("radau5")  # Radau IIA of order 5
-assert isinstance(_RADAU, daedal.RungeKuttaTableau)
+_RADAU = daedal.methods.coefficients("radau5")  # Radau IIA of order 5
+assert isinstance(_RADAU, daedal.methods.RungeKuttaTableau)
 NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.a))
 WEIGHTS = TABLEAU[-1]
-SMALL = 16  # unknowns up to which the 3 n equations are solved as they stand
+SMALL = 16  # number of unknowns up to which the 3 n equations are solved together
 _PRECISE = 1e-3  # relative residual of a solution, as a fraction of rtol
-NARROW = 4  # diagonals on each side of a band up to which the same is done
-_STALE, _MOST_ITERATIONS = 4, 12  # iterations with factors of another step, and with those of this one
-_SLOWEST = 0.2  # the rate of an iteration that goes on
+NARROW = 4  # number of diagonals on each side of a band up to which the same is done
+_STALE, _MOST_ITERATIONS = 4, 12  # iterations with factors of another step and of this one
+_SLOWEST = 0.2  # largest convergence rate with which the iteration continues
 
 
 def steps_for(equations: LinearisedRun, rtol: float) -> Any:
-    """Steps in the way that suits the problem."""
+    """The stepping strategy for the size and structure of a problem."""
     if equations.n <= SMALL:
         return SmallSteps(equations)
     if max(bandwidth(list(equations.places))) <= NARROW:
@@ -61,14 +60,14 @@ def steps_for(equations: LinearisedRun, rtol: float) -> Any:
 
 
 class SmallSteps:
-    """Compiled steps with dense matrices of all stages together."""
+    """Compiled steps with the dense matrix of all stages."""
 
     def __init__(self, equations: LinearisedRun):
         self._lu = dense_lu(3 * equations.n)
         self._e, self._a = (np.array(places[::-1], dtype=np.int64) for places in equations.places)
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w where the steps begin, and mu at all stages, (steps, 3, n)."""
+        """w at the beginning of the steps, and mu at all stages, (steps, 3, n)."""
         from daedal.sensitivity.adjoint.adjoint_loops import small_steps
 
         w, mu = w.copy(), np.empty((sizes.size, 3 * w.size))
@@ -78,7 +77,7 @@ class SmallSteps:
 
 
 class BandedSteps:
-    """All stages together, node by node, so that a narrow band stays one."""
+    """All stages together, interleaved so that a narrow band stays narrow."""
 
     def __init__(self, equations: LinearisedRun):
         (e_rows, e_columns), (a_rows, a_columns) = equations.places
@@ -91,11 +90,11 @@ class BandedSteps:
         self._a_places = [[self._place(3 * a_columns + i, 3 * a_rows + j) for j in stage] for i in stage]
 
     def _place(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Where entries stand in LAPACK's storage, column by column."""
+        """Positions of entries in LAPACK's storage, by columns."""
         return columns * (2 * self._below + self._above + 1) + self._below + self._above + rows - columns
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w where the steps begin, and mu at all stages, (steps, 3, n)."""
+        """w at the beginning of the steps, and mu at all stages, (steps, 3, n)."""
         n, below, above = self._n, self._below, self._above
         mu = np.empty((sizes.size, 3, n))
         for k in reversed(range(sizes.size)):
@@ -113,7 +112,7 @@ class BandedSteps:
 
 
 class SplitSteps:
-    """Steps with one real and one complex factorisation, which are kept while they serve."""
+    """Steps with one real and one complex factorisation, reused while they converge."""
 
     def __init__(self, equations: LinearisedRun, rtol: float):
         self._n, self._precise = equations.n, _PRECISE * rtol
@@ -121,13 +120,14 @@ class SplitSteps:
         self._storage = storage_for([(e_columns, e_rows), (a_columns, a_rows)], equations.n)
         self._split, self._end = e_rows.size, e_rows.size + a_rows.size
         rates, vectors = np.linalg.eig(np.linalg.inv(TABLEAU))
-        chosen = [int(np.argmin(np.abs(rates.imag))), int(np.argmax(rates.imag))]  # the real one, and one of the pair
+        # the real eigenvalue, and one of the complex pair
+        chosen = [int(np.argmin(np.abs(rates.imag))), int(np.argmax(rates.imag))]
         self._rates, self._vectors = (float(rates[chosen[0]].real), rates[chosen[1]]), vectors[:, chosen]
         self._inverse = (np.linalg.inv(vectors) @ np.linalg.inv(TABLEAU))[chosen]
         self._factors: list[Any] = []
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w where the steps begin, and mu at all stages, (steps, 3, n)."""
+        """w at the beginning of the steps, and mu at all stages, (steps, 3, n)."""
         mu = np.empty((sizes.size, 3, self._n))
         for k in reversed(range(sizes.size)):
             stages = [self._matrices(row) for row in values[3 * k : 3 * k + 3]]
@@ -155,7 +155,7 @@ class SplitSteps:
         return self._whole(stages, h, right) if mu is None else mu
 
     def _iterated(self, applied: Callable, right: np.ndarray, most: int) -> np.ndarray | None:
-        """The solution, by iteration with the factors at hand; None if that does not converge."""
+        """The solution by iteration with existing factors; None if it does not converge."""
         mu, rest = np.zeros_like(right), right
         size = before = float(np.abs(right).max(initial=0.0))
         for _ in range(most):
@@ -175,7 +175,7 @@ class SplitSteps:
         return np.outer(self._vectors[:, 0].real, real) + 2.0 * np.outer(self._vectors[:, 1], pair).real
 
     def _whole(self, stages: list[tuple[Any, Any]], h: float, right: np.ndarray) -> np.ndarray:
-        """All 3 n equations at once, where E or A change much within a step."""
+        """All 3 n equations together, if E or A change strongly within a step."""
         pairs = [(self._storage.as_sparse(e), self._storage.as_sparse(a)) for e, a in stages]
         blocks = [
             [h * TABLEAU[i, j] * a + (e if i == j else 0.0 * e) for j, (e, a) in enumerate(pairs)] for i in range(3)
@@ -184,14 +184,14 @@ class SplitSteps:
         return sparse_solver(sparse.block_array(blocks, format="csc"))(right.ravel()).reshape(3, -1)
 
 
-# --- costs that switch along a solution: steps end there, and a jump is refused ---------------------------------------
+# --- costs that switch along a solution: steps end there, and jumps are rejected --------------------------------------
 
 _BISECTIONS = 40
-_JUMP = 1e-6  # of the size of the cost along the solution
+_JUMP = 1e-6  # relative to the size of the cost along the solution
 
 
 def with_kinks(equations: Any, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The ends of steps, with the times at which the running cost passes to another branch; refused if it jumps."""
+    """Ends of steps, including the times at which the running cost changes branch; raises if it jumps."""
     if not equations.cost_switches:
         return times
     found = []
@@ -212,15 +212,15 @@ def with_kinks(equations: Any, solution: Any, times: np.ndarray, numbers: np.nda
         if abs(after - before) > _JUMP * max(size, abs(before), abs(after)):
             raise InvalidProblemError(
                 f"cost is not differentiable: it jumps from {before:.6g} to {after:.6g} at t = {high:.6g}, where "
-                f"{equations.cost_switches[0].site} passes to another branch. Remedy: a continuous cost, such as one "
-                "of np.maximum, np.abs or np.tanh"
+                f"{equations.cost_switches[0].site} changes branch. Remedy: a continuous cost, for example with "
+                "np.maximum, np.abs or np.tanh"
             )
         found.append(high)
     return np.unique(np.concatenate([times, found]))
 
 
 def _sides(equations: Any, values: np.ndarray) -> np.ndarray:
-    """On which side of its points each switching function is."""
+    """For each switching function the interval between its switching points."""
     columns = []
     for j, switch in enumerate(equations.cost_switches):
         u = values[:, j]
@@ -241,18 +241,18 @@ def _sides(equations: Any, values: np.ndarray) -> np.ndarray:
 # Cao, S. Li, L. Petzold, R. Serban, SIAM J. Sci. Comput. 24, 2003, section 3).
 
 _SINGULAR = 1e-10
-_REMEDY = "State a mechanism as a MechanicalSystem, or reduce the index first, daedal.reduce_index(problem)"
+_REMEDY = "Use a MechanicalSystem for a mechanism, or reduce the index first, daedal.reduce_index(problem)"
 
 
 def terminal_values(
     e: Any, a: Any, h_y: np.ndarray, g_y: np.ndarray, *, constant: bool
 ) -> tuple[np.ndarray, Any, bool]:
-    """E^T mu at the end, nu (None if it vanishes), and whether constraints bind differential variables (index 2).
+    """E^T mu at the end, nu (None if zero), and whether constraints bind differential variables (index 2).
 
     Parameters
     ----------
     e, a : arrays
-        E^T and A^T; sparse ones of large problems.
+        E^T and A^T; sparse for large problems.
     h_y, g_y : numpy.ndarray
         Gradients of final and running cost.
     constant : bool
@@ -261,7 +261,7 @@ def terminal_values(
     left, right = _null_space(e), _null_space(e.T)  # nu^T E = 0, and E R = 0
     if not right.shape[1]:
         return -h_y, None, False
-    hidden = right.T @ (a @ left)  # of the equations without derivatives, by the variables without derivatives
+    hidden = right.T @ (a @ left)  # of the equations without derivatives with respect to the algebraic variables
     if left.shape[1] == right.shape[1] and _is_regular(hidden):
         missing = right.T @ h_y
         if not np.any(missing):
@@ -270,27 +270,27 @@ def terminal_values(
         return -(h_y + a @ nu), nu, False
     if not constant or _largest(hidden) > _SINGULAR * _largest(a):
         raise InvalidProblemError(
-            f"gradient: the problem has index 2 or more, and not the form of Hessenberg's index 2. {_REMEDY}"
+            f"gradient: the problem has index 2 or more, and is not in Hessenberg form of index 2. {_REMEDY}"
         )
     return *_of_index_2(e, a, h_y, g_y, left, right), True
 
 
 def _of_index_2(e: Any, a: Any, h_y: np.ndarray, g_y: np.ndarray, left: Any, right: Any) -> tuple[np.ndarray, Any]:
-    backwards = _pseudo_inverse(e)  # mu = E^{T+} w + what E does not see
+    backwards = _pseudo_inverse(e)  # mu = E^{T+} w + the component in the kernel of E^T
     product = right.T @ (a @ (backwards @ (a @ left)))
     if not _is_regular(product):
         raise InvalidProblemError(f"gradient: the problem has index 3 or more. {_REMEDY}")
     if np.abs(right.T @ h_y).max(initial=0.0) > _SINGULAR * max(np.abs(h_y).max(initial=0.0), 1e-300):
         raise InvalidProblemError(
-            "gradient: final_cost depends on variables of index 2 or more, whose final values follow from derivatives "
-            f"of constraints. {_REMEDY}, or take them into cost"
+            "gradient: final_cost depends on variables of index 2 or more, whose final values follow from "
+            f"derivatives of constraints. {_REMEDY}, or use them in cost"
         )
     nu = left @ _solved(product, right.T @ g_y - right.T @ (a @ (backwards @ h_y)))
     return -(h_y + a @ nu), nu
 
 
 def _null_space(e: Any) -> Any:
-    """Vectors x with e x = 0; of large matrices those that are unit vectors."""
+    """Vectors x with e x = 0; for large matrices only unit vectors."""
     n = e.shape[0]
     if not sparse.issparse(e):
         return linalg.null_space(e)
@@ -299,7 +299,7 @@ def _null_space(e: Any) -> Any:
 
 
 def _pseudo_inverse(e: Any) -> Any:
-    """Of E^T; of large matrices, whose entries must stand on a diagonal."""
+    """Pseudo-inverse of E^T; for large matrices, which must be diagonal up to permutation."""
     if not sparse.issparse(e):
         return np.linalg.pinv(e)
     diagonal = e.diagonal()
@@ -329,7 +329,7 @@ def _is_regular(matrix: Any) -> bool:
 
 
 def _equilibrated(matrix: Any) -> Any:
-    """With rows of size 1; None if one is zero."""
+    """The matrix with rows scaled to size 1; None if one is zero."""
     sizes = abs(matrix).max(axis=1).toarray().ravel()
     return None if np.any(sizes == 0.0) else (sparse.diags_array(1.0 / sizes) @ matrix).tocsc()
 
@@ -338,18 +338,18 @@ def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
     return sparse_linalg.spsolve(matrix.tocsc(), right) if sparse.issparse(matrix) else np.linalg.solve(matrix, right)
 
 
-# --- the adjoint equations, integrated backwards over the steps of a solution -----------------------------------------
+# --- backward integration ---------------------------------------------------------------------------------------------
 
 _LAYERS = 24  # how often the last step is halved towards the end at most
-_RESOLVED = 0.1  # step times the fastest rate below which there is nothing left to resolve
-_FINER = 7.0  # how much smaller the error of steps of half the length is: 2^3 - 1, of a stiff problem
-_TOGETHER = 32  # steps that are halved together
+_RESOLVED = 0.1  # step times the fastest rate below which everything is resolved
+_FINER = 7.0  # error ratio of steps of half the length for a stiff problem: 2^3 - 1
+_TOGETHER = 32  # number of steps halved together
 _MOST_HALVINGS = 6
-_PORTION = 4e6  # numbers in the matrices of the steps that are treated together
+_PORTION = 4e6  # numbers in the matrices of a batch of steps
 
 
 def graded(times: np.ndarray, fastest: float) -> np.ndarray:
-    """The ends of steps, the last one divided towards the end of the run, until no rate is faster."""
+    """Ends of steps, with the last one subdivided towards the end of the run until all rates are resolved."""
     times = np.unique(times)
     last = times[-1] - times[-2]
     halvings = np.clip(np.ceil(np.log2(max(last * fastest, 1.0) / _RESOLVED)), 1.0, _LAYERS)
@@ -357,7 +357,7 @@ def graded(times: np.ndarray, fastest: float) -> np.ndarray:
 
 
 class SweepPart(NamedTuple):
-    """Result of some steps: E^T mu where they begin, and their contributions to the cost and its gradient."""
+    """Result of some steps: E^T mu at their beginning, and their contributions to the cost and its gradient."""
 
     w: np.ndarray
     value: float
@@ -365,36 +365,58 @@ class SweepPart(NamedTuple):
 
 
 class AdjointSweep:
-    """Backward integration; what it has found so far."""
+    """Backward integration and its results so far."""
 
-    def __init__(self, equations: LinearisedRun, params: Any, rtol: float):
-        self._equations, self._numbers, self._rtol = equations, equations.numbers(params), rtol
+    def __init__(self, equations: LinearisedRun, rtol: float):
+        self._equations, self._rtol = equations, rtol
+        self._numbers = np.zeros(0)
         self._steps = steps_for(equations, rtol)
         self.value = 0.0
         self.gradient = np.zeros(len(equations.labels))
         self.w = np.zeros(equations.n)
-        self.fastest = np.inf  # a bound of the rates at the end
-        self.is_bound = False  # whether constraints bind the initial values of differential variables
+        self.fastest = np.inf  # bound of the rates at the end
+        self.is_bound = False  # whether constraints restrict the initial values of differential variables
 
-    def begin(self, solution: Any, t: float) -> None:
-        """The end of the run: terminal values that are consistent with the final cost."""
-        equations, numbers = self._equations, self._numbers
-        point = np.concatenate(equations.points(solution, np.array([t])), axis=1)[0]
-        values = equations.evaluated(np.array([t]), point[None], numbers)[0]
-        h_y, h_p, h = equations.final(t, point, numbers)
-        e, a = equations.transposed(values)
-        self.w, nu, self.is_bound = terminal_values(e, a, h_y, equations.slopes(values), constant=equations.is_constant)
-        self.fastest = _fastest(e, a)
+    def take(self, params: Any) -> None:
+        """Continue with these parameters and inputs."""
+        self._numbers = self._equations.numbers(params)
+
+    def begin(self, solution: Any, t: float, slope: np.ndarray | None = None) -> None:
+        """Start at the end of the run: terminal values consistent with the final cost.
+
+        `slope` is the gradient of a further cost of the unknowns there.
+        """
+        point = self._point(solution, t)
+        h_y, h_p, h = self._equations.final(t, point, self._numbers)
         self.value += h
         self.gradient += h_p
+        self._restart(t, point, h_y if slope is None else h_y + slope)
+
+    def add_cost(self, solution: Any, t: float, slope: np.ndarray) -> None:
+        """Add a cost of the unknowns at the current time `t`, with this gradient.
+
+        It is zero where only inputs jump, to which the adjoint variables of index 2 have to be made consistent.
+        """
+        self._restart(t, self._point(solution, t), slope - self.w)
+
+    def _point(self, solution: Any, t: float) -> np.ndarray:
+        return np.concatenate(self._equations.points(solution, np.array([t])), axis=1)[0]
+
+    def _restart(self, t: float, point: np.ndarray, slope: np.ndarray) -> None:
+        equations = self._equations
+        values = equations.evaluated(np.array([t]), point[None], self._numbers)[0]
+        e, a = equations.transposed(values)
+        running = equations.slopes(values)
+        self.w, nu, self.is_bound = terminal_values(e, a, slope, running, constant=equations.is_constant)
+        self.fastest = _fastest(e, a)
         if nu is not None:
-            self.gradient += equations.jump(t, np.concatenate([point, nu]), numbers)
+            self.gradient += equations.jump(t, np.concatenate([point, nu]), self._numbers)
 
     def over(self, solution: Any, times: np.ndarray) -> None:
-        """Back over the steps between `times`, which increase; in portions, the last one first.
+        """Integrate back over the steps between increasing `times`; in batches, the last one first.
 
-        Every portion is computed with every second step left out, with all of them, and with steps that are halved
-        until its result no longer changes.
+        Every batch is computed with every other step omitted, with all steps, and with halved steps until its result
+        settles.
         """
         times = with_kinks(self._equations, solution, times, self._numbers)
         portion = min(_TOGETHER, max(1, int(_PORTION / self._equations.n**1.5)))
@@ -416,7 +438,7 @@ class AdjointSweep:
             raise IntegrationError("gradient: the equations or a cost cannot be evaluated along the solution", solution)
 
     def _is_settled(self, coarse: SweepPart, fine: SweepPart) -> bool:
-        """Whether the last halving has changed nothing that counts: the finer steps are nearer by a factor."""
+        """Whether the last halving changed the result by less than the tolerance, given the error ratio."""
         near = 10.0 * _FINER * self._rtol
         gradient = np.abs(self.gradient) + np.abs(fine.gradient)
         return (
@@ -442,7 +464,7 @@ class AdjointSweep:
 
 
 def _fastest(e: Any, a: Any) -> float:
-    """A bound of the rates of E^T mu' = A^T mu; infinite where some variables have no derivatives."""
+    """Bound of the rates of E^T mu' = A^T mu; infinite if there are algebraic variables."""
     sizes, rates = (np.asarray(abs(matrix).sum(axis=1)).ravel() for matrix in (e, a))
     if np.any(sizes != np.abs(e.diagonal())) or np.any(sizes == 0.0):
         return float(np.inf)

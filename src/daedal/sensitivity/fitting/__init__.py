@@ -1,4 +1,4 @@
-"""Parameters found from measurements: least squares with exact derivatives of solutions."""
+"""Parameter estimation from measurements: least squares with exact derivatives of solutions."""
 
 from daedal.sensitivity.fitting.experiment import Experiment
 from daedal.sensitivity.fitting.fit import fit

@@ -1,4 +1,4 @@
-"""Measured values of one run, whatever they come as: a mapping, a frame, or times and values."""
+"""Measured values of one run in any form: a mapping, a frame, or times and values."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ TIME = "t"
 
 @dataclass(frozen=True)
 class Experiment:
-    """What was measured in one run, and how the run was set up.
+    """Measurements of one run and its settings.
 
     Parameters
     ----------
     data : mapping or pandas.DataFrame
         Measured values by the names of variables (or of `outputs`, see :func:`daedal.fit`), with the times as ``"t"``;
-        the times of a frame may also be its index. NaN and None mean: not measured.
+        the times of a frame may also be its index. NaN and None denote missing values.
     initial : optional
-        Initial values of this run; those given to :func:`daedal.fit` by default.
+        Initial values of this run; by default those given to :func:`daedal.fit`.
     params : mapping, optional
-        Parameters that were different in this run, by name.
+        Parameters specific to this run, by name.
     t_span : (float, float), optional
-        Start and end of the run; from the first to the last time of `data` by default.
+        Start and end of the run; by default the first and the last time of `data`.
     sigma : float, mapping or array, optional
-        Standard deviations of the measurements: one number, one for each name, or one for each value.
+        Standard deviations of the measurements: one number, one per name, or one per value.
     unknown : sequence of str, optional
-        Initial values, such as ``"x(0)"``, that are not known and are estimated for this run alone.
+        Unknown initial values, such as ``"x(0)"``, estimated for this run alone.
     name : str
-        For tables and plots.
+        Name for tables and plots.
 
     Examples
     --------
     >>> import daedal
-    >>> run = daedal.Experiment({"t": [0.0, 1.0, 2.0], "x": [1.0, None, 0.2]}, params={"load": 3.0}, sigma=0.01)
+    >>> data = {"t": [0.0, 1.0, 2.0], "x": [1.0, None, 0.2]}
+    >>> run = daedal.sensitivity.Experiment(data, params={"load": 3.0}, sigma=0.01)
     >>> run.data["x"][1] is None
     True
     """
@@ -54,13 +55,13 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Measurements:
-    """The values of an experiment as arrays: rows are what was measured, columns are times."""
+    """The values of an experiment as arrays: rows are measured quantities, columns are times."""
 
     name: str
     t: np.ndarray
     columns: tuple[str, ...]
     values: np.ndarray
-    weights: np.ndarray  # 1 / sigma, 0 where nothing was measured
+    weights: np.ndarray  # 1 / sigma, 0 for missing values
     t_span: tuple[float, float]
     initial: Any
     params: Mapping[str, Any]
@@ -69,12 +70,12 @@ class Measurements:
 
     @property
     def count(self) -> int:
-        """How many values were measured."""
+        """Number of measured values."""
         return int(np.count_nonzero(self.weights))
 
 
 def measurements(given: Any, known: list[str], initial: Any, t_span: Any, sigma: Any) -> list[Measurements]:
-    """The experiments that `data` stands for, checked; `known` are the names that can be compared."""
+    """The experiments in `data`, validated; `known` are the names that can be compared."""
     experiments = given if isinstance(given, (list, tuple)) and given else [given]
     if not all(isinstance(one, Experiment) for one in experiments):
         experiments = [Experiment(given)]
@@ -123,7 +124,7 @@ def _read(run: Experiment, k: int, known: list[str], initial: Any, t_span: Any, 
 
 def _table(data: Any, where: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Times and columns of a mapping or a frame."""
-    if hasattr(data, "columns") and hasattr(data, "index"):  # a frame of pandas, which need not be imported
+    if hasattr(data, "columns") and hasattr(data, "index"):  # a pandas frame; pandas need not be imported
         columns = {str(name): np.asarray(data[name]) for name in data.columns}
         columns.setdefault(TIME, np.asarray(data.index))
     elif isinstance(data, Mapping):
@@ -131,7 +132,7 @@ def _table(data: Any, where: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     else:
         raise InvalidProblemError(
             f"{where} must be a mapping or a frame with the times as 't' and a column for each measured variable, or a "
-            f"list of daedal.Experiment, got {type(data).__name__}"
+            f"list of daedal.sensitivity.Experiment, got {type(data).__name__}"
         )
     if TIME not in columns:
         raise InvalidProblemError(f"{where}: no times; give them as 't'")
@@ -160,7 +161,7 @@ def _numbers(value: Any, what: str) -> np.ndarray:
 
 
 def _deviations(sigma: Any, columns: tuple[str, ...], shape: tuple, order: np.ndarray, where: str) -> np.ndarray:
-    """The standard deviation of each value; 1 if nothing is known about them."""
+    """Standard deviation of each value; 1 if unknown."""
     if sigma is None:
         return np.ones(shape)
     if isinstance(sigma, Mapping):

@@ -1,4 +1,4 @@
-"""The public function: arguments are checked, least squares are found by SciPy, the result says how sure they are."""
+"""Public function: validates arguments, runs SciPy's least squares, returns estimates with uncertainty."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared, ShotPieces
 from daedal.sensitivity.fitting.unknowns import Unknowns
 
 _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
-_ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient that end the search
-_TO_DEVIATION = 1.4826  # of the median of sizes, for a normal distribution: P. J. Huber, Robust Statistics, 1981
-_ROUNDS = 3  # of a robust search whose scale is the spread of the residuals
+_ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient at convergence
+# standard deviation over median absolute value, normal distribution: P. J. Huber, Robust Statistics, 1981
+_TO_DEVIATION = 1.4826
+_ROUNDS = 3  # of a robust search scaled by the spread of the residuals
 _MODELS = (
     daedal.ImplicitDAE,
     daedal.SemiExplicitDAE,
     daedal.SecondOrderDAE,
     daedal.MechanicalSystem,
-    daedal.HybridProblem,
+    daedal.hybrid.HybridProblem,
 )
 
 
@@ -44,7 +45,7 @@ def fit(
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
-    rtol: float = 1e-7,
+    rtol: float = 1e-6,
     atol: Any = 1e-9,
     **options: Any,
 ) -> Fit:
@@ -59,47 +60,47 @@ def fit(
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HybridProblem, ...
-        The model, stated with ``params``. Models with modes, such as :class:`Friction`, are followed through their
+        The model, with ``params``. Models with modes, such as :class:`Friction`, are followed through their
         transitions.
     data : mapping, pandas.DataFrame, or list of Experiment
-        Measured values by name, with the times as ``"t"``; NaN or None where nothing was measured. Several runs, with
-        initial values, inputs and deviations of their own, as a list of :class:`Experiment`.
+        Measured values by name, with the times as ``"t"``; NaN or None for missing values. Several runs, with separate
+        initial values, inputs and deviations, as a list of :class:`Experiment`.
     parameters : names, or mapping of names to starting values
-        What is to be found: parameters, and initial values such as ``"x(0)"``; the name of a vector stands for all of
-        its numbers. Starts are those of the problem by default.
+        Quantities to estimate: parameters, and initial values such as ``"x(0)"``; the name of a vector selects all of
+        its numbers. Starting values are those of the problem by default.
     initial, t_span
         As for :func:`daedal.solve`; the interval is that of the data by default.
     sigma : float, mapping or array, optional
-        Standard deviations of the measurements: for all, by name, or for each value. Without them all are taken for
-        equal, and their size is estimated from the residuals.
+        Standard deviations of the measurements: for all, by name, or for each value. Without them all are assumed
+        equal, and estimated from the residuals.
     bounds : mapping, optional
         ``{name: (low, high)}``, None for no bound.
     log : True or names, optional
-        Parameters that are searched for, and whose confidence intervals are formed, on a logarithmic scale.
+        Parameters that are searched for on a logarithmic scale, on which their confidence intervals are formed, too.
     outputs : mapping, optional
-        Measured quantities that are no variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state;
-        of a mechanism ``function(t, q, v, p)``, of a semi-explicit problem ``function(t, y, z, p)``. Arguments are told
-        by their names, as those of an :class:`Event`.
+        Measured quantities that are not variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state;
+        for a mechanism ``function(t, q, v, p)``, for a semi-explicit problem ``function(t, y, z, p)``. Arguments are
+        recognised by name, as for an :class:`Event`.
     loss : str
-        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances do
-        not know of it.
+        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances
+        ignore it.
     f_scale : float
-        The weighted residual from which on `loss` counts a value as an outlier: 1 where `sigma` is given, and otherwise
-        the spread of the residuals by default, 1.4826 times the median of their sizes.
+        The weighted residual above which `loss` treats a value as an outlier: 1 if `sigma` is given, otherwise by
+        default the spread of the residuals, 1.4826 times their median absolute value.
     shooting : int, optional
-        Multiple shooting with so many pieces, for unstable or chaotic models: every piece has initial values of its
-        own, and gaps between them are closed in the course of the search.
+        Number of pieces for multiple shooting, for unstable or chaotic models: every piece has separate initial values,
+        and gaps between them are closed during the search.
     max_evaluations : int
-        Limit for the number of times that all runs are computed.
+        Maximum number of evaluations of all runs.
     progress : bool
         Show a progress bar with the sum of squares.
     rtol, atol, **options
-        Of the runs; as for :func:`daedal.solve`.
+        For the runs; as for :func:`daedal.solve`.
 
     Returns
     -------
     Fit
-        With ``success`` false where the search did not end, or was interrupted: it holds the best point so far.
+        ``success`` is false if the search did not converge or was interrupted; it then holds the best point so far.
 
     Notes
     -----
@@ -120,8 +121,8 @@ def fit(
     """
     if not isinstance(problem, _MODELS):
         raise InvalidProblemError(
-            "fit is for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a SecondOrderDAE, a "
-            f"MechanicalSystem or a HybridProblem, not for a {type(problem).__name__}"
+            "fit supports ODE, MassMatrixDAE, ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem and "
+            f"HybridProblem, not {type(problem).__name__}"
         )
     outputs = dict(outputs or {})
     for name, function in outputs.items():
@@ -134,7 +135,7 @@ def fit(
     count = sum(run.count for run in runs)
     if count < len(unknowns.all):
         raise InvalidProblemError(
-            f"parameters: {len(unknowns.all)} numbers cannot be found from {count} measured values"
+            f"parameters: {len(unknowns.all)} numbers cannot be estimated from {count} measured values"
         )
     comparison = RunsCompared(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
     search = _FitSearch(comparison, unknowns, loss, f_scale, max_evaluations)
@@ -161,7 +162,7 @@ def fit(
 
 
 class _FitSearch:
-    """The least-squares search of SciPy; of a robust one without a scale, a plain one first tells the scale."""
+    """SciPy's least-squares search; a robust search without a scale follows a plain one that estimates the scale."""
 
     def __init__(self, comparison: RunsCompared, unknowns: Unknowns, loss: str, f_scale: float | None, most: int):
         self._comparison, self._unknowns, self._most = comparison, unknowns, most
@@ -171,14 +172,14 @@ class _FitSearch:
         self.result: Any = None
 
     def run(self, x: np.ndarray) -> None:
-        """Search from x."""
+        """Run the search from x."""
         if self._scale is not None:
             self.result = self._least_squares(x, self._loss, self._scale)
             return
         found = self._least_squares(x, "linear", 1.0)
-        for _ in range(_ROUNDS):  # outliers spoil the first estimate of the spread, and less the next
+        for _ in range(_ROUNDS):  # outliers spoil the first estimate of the spread, and the next ones less
             spread = _TO_DEVIATION * float(np.median(np.abs(found.fun)))
-            if spread <= _ENOUGH * float(np.abs(found.fun).max()):  # most residuals vanish: nothing to be judged by
+            if spread <= _ENOUGH * float(np.abs(found.fun).max()):  # most residuals vanish, so there is no scale
                 break
             found = self._least_squares(found.x, self._loss, spread)
         self.result = found
@@ -202,8 +203,8 @@ class _FitSearch:
 
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
-    """Names that measurements may have."""
-    if isinstance(problem, daedal.HybridProblem):
+    """Admissible names of measurements."""
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]
     names = list(StateForm(problem).labels)
@@ -214,7 +215,7 @@ def _known(problem: Any, outputs: Mapping) -> list[str]:
 
 
 class _FitBar:
-    """A progress bar that counts evaluations and shows the cost; nothing where it is not wanted."""
+    """A progress bar that counts evaluations and shows the cost, if requested."""
 
     def __init__(self, wanted: bool):
         self._bar: Any = None

@@ -1,4 +1,4 @@
-"""What came out of a fit: estimates, how sure they are, and what the data do not determine."""
+"""Result of a fit: estimates, their uncertainty, and quantities that the data do not determine."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from daedal.common.tabular import Tabular
 from daedal.errors import InvalidProblemError
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared
 
-_UNDETERMINED = 1e-5  # singular values of the Jacobian with columns of length 1, in relation to the largest
-_TAKES_PART = 1e-3  # entries of an undetermined direction, in relation to the largest, that count
+_UNDETERMINED = 1e-5  # singular values of the Jacobian with normalised columns, relative to the largest
+_TAKES_PART = 1e-3  # entries of an undetermined direction, relative to the largest, that are reported
 
 
 @dataclass(frozen=True)
 class Fit:
-    r"""Parameters found by :func:`daedal.fit`.
+    r"""Result of :func:`daedal.fit`.
 
     Attributes
     ----------
     params : dict
-        The estimates by name.
+        Estimates by name.
     success : bool
         Whether the search converged.
     message : str
-        How it ended.
+        Reason for termination.
     cost : float
         Half the sum of squares of the weighted residuals.
     residuals : numpy.ndarray
-        Weighted residuals, model minus measurement, of all runs one after the other.
+        Weighted residuals, model minus measurement, of all runs in sequence.
     jacobian : numpy.ndarray, shape (residuals, parameters)
-        Their derivatives by the estimates.
+        Their derivatives with respect to the estimates.
     degrees_of_freedom : int
         Number of measured values minus number of estimates.
     solutions : tuple of Solution
-        The runs with the estimates, at the times of the measurements.
+        Runs with the estimates, at the times of the measurements.
     evaluations, failed : int
-        How often all runs were computed, and how often one of them failed on the way.
+        How often all runs were computed, and how often one of them failed.
     undetermined : tuple of dict
-        Combinations of estimates that the data say nothing about: ``{"a": 1.0, "b": -0.5}`` means that a may grow while
-        b falls by half as much, and nothing changes. An estimate alone has no influence.
+        Combinations of estimates that the data do not determine: ``{"a": 1.0, "b": -0.5}`` means that a may grow while
+        b decreases by half as much, without effect. A single estimate has no influence at all.
     at_bounds : tuple of str
-        Estimates that end at one of their bounds.
+        Estimates at one of their bounds.
     """
 
     params: dict[str, float]
@@ -68,7 +68,7 @@ class Fit:
 
     @classmethod
     def of(cls, comparison: RunsCompared, best: FitPoint, result: Any, interrupted: bool) -> Fit:
-        """The result of a search that ended at `best`."""
+        """Result of a search that ended at `best`."""
         unknowns = comparison.unknowns
         values = unknowns.values(best.x)
         jacobian = best.jacobian / unknowns.slopes(best.x)
@@ -78,7 +78,11 @@ class Fit:
             for k, (run, sol) in enumerate(zip(comparison.runs, best.solutions, strict=True))
         )
         converged = result is not None and result.status > 0
-        said = "interrupted; the best point so far" if interrupted else _ENDINGS.get(result.status, result.message)
+        said = (
+            "interrupted; returning the best point so far"
+            if interrupted
+            else _ENDINGS.get(result.status, result.message)
+        )
         return cls(
             params=values,
             success=converged,
@@ -106,7 +110,7 @@ class Fit:
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        r"""Of the estimates: :math:`(J^T J)^{-1}`, times :math:`s^2` without `sigma`; infinite where undetermined."""
+        r"""Covariance of estimates: :math:`(J^T J)^{-1}`, times :math:`s^2` without `sigma`; inf if undetermined."""
         names = list(self.params)
         free = [k for k, name in enumerate(names) if not any(name in one for one in self.undetermined)]
         found = np.zeros((len(names), len(names)))
@@ -126,17 +130,17 @@ class Fit:
 
     @property
     def correlation(self) -> np.ndarray:
-        """Of the estimates; NaN where undetermined."""
+        """Correlation of the estimates; NaN if undetermined."""
         deviations = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore"):
             return self.covariance / np.outer(deviations, deviations)
 
     def confidence(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Confidence intervals of the estimates, one by one, by Student's distribution (normal where sigma is known).
+        """Individual confidence intervals of the estimates, by Student's distribution (normal if sigma is given).
 
-        Those of parameters on a logarithmic scale are formed there, and stay positive.
+        Intervals of parameters on a logarithmic scale are formed there, and stay positive.
         """
-        from scipy.special import ndtri, stdtrit  # quantiles, without the two seconds that scipy.stats takes to load
+        from scipy.special import ndtri, stdtrit  # quantiles without scipy.stats, which takes two seconds to import
 
         if not 0.0 < level < 1.0:
             raise InvalidProblemError(f"level must lie between 0 and 1, got {level!r}")
@@ -153,11 +157,11 @@ class Fit:
         return found
 
     def uncertainty(self, k: int = 0) -> Any:
-        """Standard deviations of the solution of run k that follow from the covariance of the estimates."""
+        """Standard deviations of the solution of run k due to the covariance of the estimates."""
         if not 0 <= k < len(self.solutions):
             raise InvalidProblemError(f"there is no run {k}; there are {len(self.solutions)}, numbered from 0")
         sol = self.solutions[k]
-        # an unknown of one run follows the shared one of the same quantity
+        # an unknown of a single run replaces the shared one of the same quantity
         own = {one.quantity: i for i, one in enumerate(self.unknowns) if one.experiment in (None, k)}
         used = [name for name in sol.sensitivities.names if name in own]
         places = [own[name] for name in used]
@@ -194,7 +198,9 @@ class Fit:
         for one in self.undetermined:
             lines.append(f"  Not determined by the data: {_in_words(one)}")
         for name in self.at_bounds:
-            lines.append(f"  {name} ends at a bound: the data ask for a value beyond it, and its interval says little")
+            lines.append(
+                f"  {name} is at a bound: the data favour a value beyond it, and its confidence interval is unreliable"
+            )
         strong = self._strongest()
         if strong:
             lines.append(f"  {strong}")
@@ -202,13 +208,13 @@ class Fit:
         return "\n".join(lines)
 
     def _strongest(self) -> str:
-        """The most strongly correlated pair of estimates, if it can hardly be distinguished."""
+        """The most strongly correlated pair of estimates, if it is nearly indistinguishable."""
         found = np.nan_to_num(np.abs(np.triu(self.correlation, 1)))
         i, j = np.unravel_index(int(found.argmax()), found.shape)
         names = list(self.params)
         if found[i, j] < 0.98:
             return ""
-        return f"{names[i]} and {names[j]} are hardly told apart: correlation {self.correlation[i, j]:.4f}"
+        return f"{names[i]} and {names[j]} are nearly indistinguishable: correlation {self.correlation[i, j]:.4f}"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -217,7 +223,7 @@ class Fit:
 
 
 _ENDINGS = {
-    0: "the limit of evaluations was reached; the best point so far",
+    0: "the limit of evaluations was reached; returning the best point so far",
     1: "converged: the gradient vanishes",
     2: "converged: the sum of squares no longer changes",
     3: "converged: the parameters no longer change",
@@ -226,7 +232,7 @@ _ENDINGS = {
 
 
 def _undetermined(jacobian: np.ndarray, values: np.ndarray, names: list[str]) -> tuple[dict[str, float], ...]:
-    """Directions that the Jacobian does not see: single columns first, then combinations."""
+    """Directions in the kernel of the Jacobian: single columns first, then combinations."""
     lengths = np.linalg.norm(jacobian, axis=0)
     sizes = np.where(values == 0.0, 1.0, np.abs(values))
     none = lengths * sizes <= 1e-12 * max(float((lengths * sizes).max()), 1e-300)
@@ -245,7 +251,7 @@ def _undetermined(jacobian: np.ndarray, values: np.ndarray, names: list[str]) ->
 
 def _in_words(combination: dict[str, float]) -> str:
     if len(combination) == 1:
-        return f"{next(iter(combination))} has no influence on what was measured"
+        return f"{next(iter(combination))} has no influence on the measured quantities"
     moved = ", ".join(f"{name} by {factor:+.3g}" for name, factor in combination.items())
     return f"the combination that changes {moved}"
 
@@ -262,7 +268,7 @@ def _failures(count: int) -> str:
     return f", in {count} of which a run failed" if count else ""
 
 
-# --- uncertain parameters carried along a solution, to first order ----------------------------------------------------
+# --- propagation of uncertain parameters, to first order --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -295,17 +301,17 @@ class Uncertainty:
 
 
 def uncertainty(solution: Any, covariance: Any, parameters: Any = None) -> Uncertainty:
-    r"""What uncertain parameters make of a solution, to first order: :math:`\mathrm{Cov}\, y = S\, C\, S^T`.
+    r"""First-order effect of uncertain parameters on a solution: :math:`\mathrm{Cov}\, y = S\, C\, S^T`.
 
     Parameters
     ----------
     solution : Solution
-        From ``solve(..., sensitivities=[...])``.
+        Result of ``solve(..., sensitivities=[...])``.
     covariance : array (m, m), or mapping
         Covariance of the parameters, in the order of `parameters`; or their standard deviations by name, if they are
         independent.
     parameters : sequence of str, optional
-        Which parameters; all of those that the solution was differentiated by, by default.
+        Names of the parameters; by default all with sensitivities in the solution.
 
     Returns
     -------
@@ -316,7 +322,7 @@ def uncertainty(solution: Any, covariance: Any, parameters: Any = None) -> Uncer
     >>> import daedal
     >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
     >>> sol = daedal.solve(decay, (0.0, 1.0), ([1.0], None), sensitivities=["k"], rtol=1e-8)
-    >>> band = daedal.uncertainty(sol, {"k": 0.1})  # d x / d k = -t exp(-k t)
+    >>> band = daedal.sensitivity.uncertainty(sol, {"k": 0.1})  # d x / d k = -t exp(-k t)
     >>> print(f"{band['x'][-1]:.4f}")
     0.0368
     """

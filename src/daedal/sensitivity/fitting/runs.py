@@ -1,4 +1,4 @@
-"""Runs of a model beside measurements: weighted residuals and their derivatives by the unknowns."""
+"""Comparison of model runs with measurements: weighted residuals and their derivatives with respect to the unknowns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateA
 from daedal.sensitivity.fitting.experiment import Measurements
 from daedal.sensitivity.fitting.unknowns import Unknowns
 
-_STEP = 1e-6  # of directional differences of outputs, in units of the state
-_FAR = 1e6  # what a run that cannot be computed counts for, in units of the residuals at the best point so far
+_STEP = 1e-6  # step of directional differences of outputs, in units of the state
+_FAR = 1e6  # residual assigned to a failed run, in units of the residuals at the best point so far
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class FitPoint:
 
     x: np.ndarray
     residuals: np.ndarray
-    jacobian: np.ndarray  # by the unknowns on the scale of the search
+    jacobian: np.ndarray  # with respect to the unknowns on the scale of the search
     solutions: tuple[Any, ...]
     failure: Exception | None = None
 
@@ -35,7 +35,7 @@ class FitPoint:
 
 
 class RunsCompared:
-    """All runs of a fit; keeps the last point and the best one."""
+    """All runs of a fit; stores the last point and the best one."""
 
     def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
         self.runs, self.unknowns, self.outputs = runs, unknowns, outputs
@@ -52,7 +52,7 @@ class RunsCompared:
         self.on_point: Callable[[FitPoint], None] = lambda point: None
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        """Weighted residuals, model minus measurement; huge where the model cannot be solved."""
+        """Weighted residuals, model minus measurement; huge if the model cannot be solved."""
         return self.at(x).residuals
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ class RunsCompared:
         return self.at(x).jacobian
 
     def at(self, x: np.ndarray) -> FitPoint:
-        """The model at x; a run that fails does not end the search, unless it is the first."""
+        """The model at x; a failing run does not end the search, except at the first point."""
         if self._last is not None and np.array_equal(self._last.x, x):
             return self._last
         self.evaluations += 1
@@ -90,7 +90,7 @@ class RunsCompared:
             residuals.append(((model - run.values) * run.weights)[seen])
             block = np.zeros((int(seen.sum()), values.size))
             quantities = self.unknowns.quantities(k)
-            own = {self.unknowns.all[i].quantity: i for i in self.unknowns.of(k)}  # those of the run come last
+            own = {self.unknowns.all[i].quantity: i for i in self.unknowns.of(k)}  # unknowns of this run come last
             for name, place in own.items():
                 block[:, place] = (derivatives[quantities.index(name)] * run.weights)[seen] * slopes[place]
             rows.append(block)
@@ -116,7 +116,7 @@ class RunsCompared:
     def measured(
         self, k: int, run: Measurements, sol: Any, values: np.ndarray, quantities: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The measured columns of the model (columns, times), and their derivatives by each quantity."""
+        """The measured columns of the model (columns, times), and their derivatives with respect to each quantity."""
         place = {float(t): i for i, t in enumerate(sol.t)}
         at = np.array([place[float(t)] for t in run.t])
         sensitivities = [sol.sensitivity(name) for name in quantities]
@@ -168,22 +168,25 @@ def component(sol: Any, column: str, sensitivity: Any) -> np.ndarray:
     multipliers = list(getattr(sol, "multiplier_names", ()))
     if column in multipliers:
         return sensitivity.lam[multipliers.index(column)]
-    raise InvalidProblemError(f"the derivative of {column!r} by parameters is not known; give it as one of the outputs")
+    raise InvalidProblemError(
+        f"the derivative of {column!r} with respect to parameters is not available; define it as one of the outputs"
+    )
 
 
 def _state_step(states: np.ndarray, s: np.ndarray) -> float:
-    """The step of a difference along s that is small for every component of the state."""
+    """Step of a difference along s that is small for every component of the state."""
     sizes, rates = np.abs(states).max(axis=1), np.abs(s).max(axis=1)
     ratios = sizes[rates > 0.0] / rates[rates > 0.0]
     ratios = ratios[ratios > 0.0]
     return _STEP * float(ratios.min() if ratios.size else 1.0 / max(float(rates.max(initial=0.0)), 1.0))
 
 
-# --- multiple shooting: every piece of a run has initial values of its own, and the gaps are closed step by step ------
+# --- multiple shooting: every piece of a run has separate initial values, and the gaps are closed gradually -----------
 
-# Unstable and chaotic models run away from the measurements long before the end if parameters are wrong; pieces do not.
-# The gaps between pieces are residuals whose weight grows from round to round (H. G. Bock, Randwertproblemmethoden zur
-# Parameteridentifizierung, 1987, closes them by constraints); the search over whole runs follows.
+# Unstable and chaotic models diverge from the measurements long before the end if parameters are wrong; pieces do not.
+# The gaps between pieces are residuals with weights that increase from round to round (H. G. Bock,
+# Randwertproblemmethoden zur Parameteridentifizierung, 1987, closes them by constraints); the search over whole runs
+# follows.
 
 _WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in the measurements
 
@@ -191,8 +194,8 @@ _WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in t
 class ShotPieces:
     """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece.
 
-    A mechanism has positions and velocities there that are projected onto its constraints, and so are the sensitivities
-    to them; the gaps draw the values themselves to the constraints.
+    For a mechanism, the positions and velocities there are projected onto its constraints, and so are the sensitivities
+    to them; the gaps pull the values themselves towards the constraints.
     """
 
     def __init__(self, problem: Any, comparison: RunsCompared, pieces: int, options: dict[str, Any]):
@@ -217,7 +220,7 @@ class ShotPieces:
             self._solvers.append(daedal.prepare(problem, sensitivities=later, correct_initial=True, **options))
         self.n_nodes = len(comparison.runs) * (int(pieces) - 1) * len(self._variables)
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        self._best: tuple[float, np.ndarray] | None = None  # of the last weight of the gaps
+        self._best: tuple[float, np.ndarray] | None = None  # for the last weight of the gaps
         self._scales: np.ndarray | None = None
 
     def shoot(self, x: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -238,7 +241,7 @@ class ShotPieces:
         return point[: x.size], False
 
     def nodes(self, x: np.ndarray) -> np.ndarray:
-        """First values: interpolated measurements, and where there are none the model from its last node."""
+        """Initial nodes: interpolated measurements, or else the model integrated from its previous node."""
         found = []
         for k, run in enumerate(self._comparison.runs):
             state = None
@@ -255,7 +258,7 @@ class ShotPieces:
         return np.concatenate(found)
 
     def _advanced(self, k: int, i: int, x: np.ndarray, state: np.ndarray | None) -> np.ndarray:
-        """The differential variables at the end of piece i, or where it began if it cannot be computed."""
+        """The differential variables at the end of piece i, or at its beginning if it cannot be computed."""
         try:
             sol = self._solved(k, i, x, state)
         except DaedalError:
@@ -282,7 +285,7 @@ class ShotPieces:
         return sol
 
     def _started(self, initial: Any, state: np.ndarray) -> Any:
-        """Initial values with these ones of the differential variables; what follows from them is left open."""
+        """Initial values with these differential variables; dependent ones are left open."""
         if self._split is not None:
             n = self._split
             return (state[:n], state[n : 2 * n], state[2 * n :]) if state.size > 2 * n else (state[:n], state[n:])
@@ -293,7 +296,7 @@ class ShotPieces:
         return (full, *(None for _ in initial[1:])) if isinstance(initial, tuple) else full
 
     def residuals(self, point: np.ndarray) -> np.ndarray:
-        """Those of the measurements, then the gaps."""
+        """Residuals of the measurements, then the gaps."""
         return self._at(point)[0]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
@@ -373,7 +376,7 @@ class ShotPieces:
 
 
 def _part(run: Any, edges: np.ndarray, i: int) -> Any:
-    """The measurements of piece i; one at an edge belongs to the piece that begins there, and to the last one."""
+    """Measurements of piece i; one at a boundary belongs to the later piece."""
     low, high = sorted((edges[i], edges[i + 1]))
     forward = edges[-1] > edges[0]
     if forward:
@@ -384,10 +387,10 @@ def _part(run: Any, edges: np.ndarray, i: int) -> Any:
 
 
 def _differential(problem: Any) -> list[int]:
-    """The variables whose values at a node can be chosen."""
-    if isinstance(problem, (daedal.HybridProblem, daedal.SecondOrderDAE)):
+    """The variables that can be chosen freely at a node."""
+    if isinstance(problem, (daedal.hybrid.HybridProblem, daedal.SecondOrderDAE)):
         raise InvalidProblemError(
-            f"shooting is not for a {type(problem).__name__}: fit whole runs, or state it as an ImplicitDAE or a "
+            f"shooting does not support {type(problem).__name__}: fit whole runs, or use an ImplicitDAE or a "
             "MechanicalSystem"
         )
     if isinstance(problem, daedal.MechanicalSystem):

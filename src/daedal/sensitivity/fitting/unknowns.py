@@ -1,4 +1,4 @@
-"""What is estimated: parameters and initial values by name, with bounds, on a linear or a logarithmic scale."""
+"""Quantities to estimate: parameters and initial values by name, with bounds, on a linear or a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from daedal.sensitivity.fitting.experiment import Measurements
 
 @dataclass(frozen=True)
 class Unknown:
-    """One number that is estimated.
+    """One number to estimate.
 
-    `quantity` is what the solver calls it, ``"k"`` or ``"x(0)"``; `experiment` the only run that it belongs to.
+    `quantity` is the solver's name, ``"k"`` or ``"x(0)"``; `experiment` is the only run it belongs to, if any.
     """
 
     name: str
@@ -33,11 +33,11 @@ class Unknown:
     experiment: int | None = None
 
     def scaled(self, value: float) -> float:
-        """On the scale of the search."""
+        """Convert to the scale of the search."""
         return float(np.log(value)) if self.logarithmic else float(value)
 
     def value(self, scaled: float) -> float:
-        """From the scale of the search."""
+        """Convert from the scale of the search."""
         return float(np.exp(scaled)) if self.logarithmic else float(scaled)
 
     @property
@@ -47,7 +47,7 @@ class Unknown:
 
 
 class Unknowns:
-    """All of them, and what they make of a problem and its initial values."""
+    """All unknowns, and how they enter a problem and its initial values."""
 
     def __init__(self, problem: Any, given: Any, bounds: Any, log: Any, runs: list[Measurements]):
         self._problem = problem
@@ -74,7 +74,7 @@ class Unknowns:
                 label = f"{quantity} in {run.name}"
                 self._add(label, quantity, self._own(quantity, run.initial), limits, logarithmic, k)
         if not self.all:
-            raise InvalidProblemError("parameters names nothing to be estimated")
+            raise InvalidProblemError("parameters is empty: nothing is to be estimated")
         for run in runs:
             for name, value in run.params.items():
                 self._position(name)
@@ -84,7 +84,7 @@ class Unknowns:
                     raise InvalidProblemError(f"{run.name}: params[{name!r}] must be a number, got {value!r}")
 
     def _parts(self, name: str) -> list[str]:
-        """The numbers that a name stands for: those of a vector, or of a mapping, if it is the name of one."""
+        """The numbers selected by a name: those of a vector or mapping if it names one."""
         if name.endswith("(0)"):
             return [name]
         return entries_of(name, self.labels) or [name]
@@ -99,7 +99,7 @@ class Unknowns:
                 values = np.ravel(start).tolist()
                 if len(values) != len(parts):
                     raise InvalidProblemError(
-                        f"parameters: {name!r} has {len(parts)} numbers, and {len(values)} starting values were given"
+                        f"parameters: {name!r} has {len(parts)} numbers, but {len(values)} starting values were given"
                     )
             twice = [part for part in parts if part in found]
             if twice:
@@ -135,18 +135,18 @@ class Unknowns:
         if logarithmic:
             if value <= 0.0:
                 raise InvalidProblemError(
-                    f"log: {name!r} must be positive for a logarithmic scale, it starts at {value:g}"
+                    f"log: {name!r} must be positive for a logarithmic scale, but it starts at {value:g}"
                 )
             low = max(low, 0.0)
         self.all.append(Unknown(name, quantity, value, low, high, logarithmic, experiment))
 
     def _own(self, quantity: str, initial: Any, known: float | None = None) -> float | None:
-        """The value of a quantity as the problem or the initial values have it."""
+        """Value of a quantity in the problem or the initial values."""
         if quantity.endswith("(0)"):
             if not self._variables:
                 raise InvalidProblemError(
-                    f"{quantity!r}: initial values of models with modes are not estimated; where they are unknown, "
-                    "state the start as a parameter of a mode"
+                    f"{quantity!r}: initial values of models with modes are not estimated; if they are unknown, "
+                    "define the start as a parameter of a mode"
                 )
             if quantity[:-3] not in self._variables:
                 raise unknown_quantity(quantity, [], self._variables, "parameters")
@@ -158,52 +158,50 @@ class Unknowns:
     def _position(self, name: str) -> int:
         if name not in self.labels:
             if not self.labels:
-                raise InvalidProblemError(
-                    f"parameters: {name!r} is asked for, but the problem was stated without params"
-                )
+                raise InvalidProblemError(f"parameters: {name!r} is requested, but the problem has no params")
             raise unknown_quantity(name, self.labels, self._variables, "parameters")
         return self.labels.index(name)
 
-    # --- numbers ------------------------------------------------------------------------------------------------------
+    # --- values -------------------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """Where the search begins, on its scale."""
+        """Starting point of the search, on its scale."""
         return np.array([one.scaled(one.start) for one in self.all])
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of the search, on its scale."""
+        """Bounds of the search, on its scale."""
         with np.errstate(divide="ignore"):
             low = [np.log(one.low) if one.logarithmic else one.low for one in self.all]
             high = [np.log(one.high) if one.logarithmic else one.high for one in self.all]
         return np.array(low), np.array(high)
 
     def at_bounds(self, scaled: np.ndarray) -> tuple[str, ...]:
-        """Those that are at one of their bounds, or as near as makes no difference."""
+        """Unknowns at one of their bounds, to within round-off."""
         low, high = self.bounds()
         near = 1e-6 * np.maximum(np.abs(scaled), 1e-300)
         there = (scaled - low <= near) | (high - scaled <= near)
         return tuple(one.name for one, at in zip(self.all, there, strict=True) if at)
 
     def values(self, scaled: np.ndarray) -> dict[str, float]:
-        """The estimates by name."""
+        """Estimates by name."""
         return {one.name: one.value(x) for one, x in zip(self.all, scaled, strict=True)}
 
     def slopes(self, scaled: np.ndarray) -> np.ndarray:
         """d(value) / d(scaled)."""
         return np.array([one.value(x) if one.logarithmic else 1.0 for one, x in zip(self.all, scaled, strict=True)])
 
-    # --- of one run ---------------------------------------------------------------------------------------------------
+    # --- single runs --------------------------------------------------------------------------------------------------
 
     def of(self, k: int) -> list[int]:
-        """Which unknowns concern run k."""
+        """Indices of the unknowns of run k."""
         return [i for i, one in enumerate(self.all) if one.experiment in (None, k)]
 
     def quantities(self, k: int) -> list[str]:
-        """What the solver differentiates by in run k; an unknown of this run replaces the shared one."""
+        """Variables of differentiation in run k; an unknown of this run replaces the shared one."""
         return list(dict.fromkeys(self.all[i].quantity for i in self.of(k)))
 
     def params(self, run: Measurements, values: np.ndarray) -> Any:
-        """The parameters of a run: those of the problem, what was different in it, and what is estimated."""
+        """Parameters of a run: those of the problem, changed for this run, with the estimates inserted."""
         changes = {self._position(name): float(value) for name, value in run.params.items()}
         changes |= {
             self._position(one.quantity): float(value)
@@ -213,7 +211,7 @@ class Unknowns:
         return self._parameters.changed(changes)
 
     def initial(self, k: int, run: Measurements, values: np.ndarray) -> Any:
-        """The initial values of a run, with those that are estimated in their places."""
+        """Initial values of a run, with the estimated ones inserted."""
         changes = {
             self._variables.index(self.all[i].quantity[:-3]): values[i] for i in self.of(k) if self.all[i].is_initial
         }
@@ -224,8 +222,8 @@ class Unknowns:
 
 
 def _variables(problem: Any) -> list[str]:
-    """What initial values may be estimated, in the order of the numbers of `initial`."""
-    if isinstance(problem, daedal.HybridProblem):
+    """Variables whose initial values may be estimated, in the order of `initial`."""
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         return []
     names = [problem.label(i) for i in range(problem.n)]
     return [*names, *(f"{name}'" for name in names)] if isinstance(problem, daedal.SecondOrderDAE) else names
@@ -304,7 +302,7 @@ def _parts(initial: Any) -> list[Any]:
 
 
 def _replaced(initial: Any, changes: Mapping[int, float]) -> Any:
-    """Initial values with some numbers changed, by their place in the state; (q, v) and (y, z) are one state."""
+    """Initial values with some numbers replaced, by index in the state; (q, v) and (y, z) count as one state."""
     parts = list(initial) if isinstance(initial, tuple) else [initial]
     made: list[Any] = []
     offset = 0

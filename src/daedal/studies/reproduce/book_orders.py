@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, ImplicitRungeKutta, ModifiedBDF, library
+from daedal import library
+from daedal.methods import DASSL, ImplicitRungeKutta, ModifiedBDF
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 
 # A method of a table is one of constant steps: BDF with exact starting values, or an implicit Runge-Kutta method. The
@@ -261,7 +262,7 @@ ORDERS = {
 
 # --- Brenan, Campbell and Petzold, chapters 4 and 6: implicit Runge-Kutta methods with constant steps on DAEs ---------
 
-# What follows from the coefficients is said by :func:`daedal.analyse_method`.
+# What follows from the coefficients is said by :func:`daedal.analysis.analyse_method`.
 
 _FULLY_IMPLICIT = "F(t, y, y') = 0"
 _SEMI_EXPLICIT = "f(t, x, x', y) = 0, 0 = g(t, x, y)"
@@ -274,7 +275,7 @@ _ROUND_OFF = 1e-12
 
 @cache
 def _analysis(formula: str) -> Any:
-    return daedal.analyse_method(formula)
+    return daedal.analysis.analyse_method(formula)
 
 
 def _properties(row: Row) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, library
+from daedal import library
+from daedal.methods import DASSL
 from daedal.studies.reproduce.book_orders import ORDERS, RUNGE_KUTTA, observed_orders
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.figure import COLOURS
@@ -82,7 +83,7 @@ def _errors(refinement: int, component: int) -> list[list[Decimal]]:
         context.prec = _DIGITS
         step = _STEP / refinement
         truth = (1 / (1 + step) ** 2, 1 / (1 + step))[component]
-        table = daedal.extrapolation_table(range(1, _ROWS + 1), lambda n: _end(step, n)[component])
+        table = daedal.methods.extrapolation_table(range(1, _ROWS + 1), lambda n: _end(step, n)[component])
         return [[abs(value - truth) for value in row] for row in table]
 
 

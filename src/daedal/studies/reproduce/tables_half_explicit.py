@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import ellipj, ellipk
 
 import daedal
-from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, library
+from daedal import library
 from daedal.analysis import order_conditions
+from daedal.methods import HEDOP5, HEM3, HEM4, HEM5, PHEM56
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.figure import COLOURS, GRID
 

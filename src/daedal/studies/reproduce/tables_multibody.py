@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, GGL, Baumgarte, Event, Index1, LinearDAE, library, linear
+from daedal import Event, LinearDAE, library, linear
+from daedal.formulations import GGL, Baumgarte, Index1
+from daedal.methods import DASSL
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.figure import COLOURS, FAINT, GRID
 
@@ -413,7 +415,7 @@ def draw_crank_slider(figure: Any, result: Any) -> None:
 def draw_crash(figure: Any, result: Any) -> None:
     """The angle over time; the force of the wall over the indentation."""
     sol = solved("crash_pendulum", 2.0)
-    law = daedal.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
+    law = daedal.hybrid.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
     left, right = figure.subplots(1, 2)
     t = np.linspace(0.0, 2.0, 801)
     left.plot(t, [sol(s).q[2] for s in t], color=COLOURS[0])

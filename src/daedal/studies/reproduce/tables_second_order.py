@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, Collocation, ModifiedBDF, library
+from daedal import library
+from daedal.methods import DASSL, Collocation, ModifiedBDF
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.figure import COLOURS, FAINT
 

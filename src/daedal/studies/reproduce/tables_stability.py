@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import (
-    DASSL,
+from daedal import library
+from daedal.formulations import (
     GGL,
     Baumgarte,
     CoordinateProjection,
@@ -20,8 +20,8 @@ from daedal import (
     Index3,
     ProjectedInvariants,
     StateSpace,
-    library,
 )
+from daedal.methods import DASSL
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 
 DIRECTIONS: dict[str, Any] = {"B": "B", "C^T": "CT", "unit": [[0.0], [1.0]]}

@@ -1,17 +1,17 @@
-"""Problems whose functions are machine code with exact derivatives, made from problems in plain functions."""
+"""Problems whose functions are machine code with exact derivatives, traced from plain functions."""
 
 
 class DerivativeWarning(UserWarning):
-    """A derivative that the user gave is not that of the function; it is used as it is."""
+    """A derivative given by the user differs from that of the function; it is used nevertheless."""
 
 
 class StatefulFunctionWarning(UserWarning):
-    """A function remembers earlier calls, or draws random numbers: what it gives is no function of its arguments."""
+    """A function remembers earlier calls or draws random numbers, so its result depends on more than its arguments."""
 
 
 class TraceWarning(UserWarning):
-    """A function is not what its trace says; the run was repeated with the functions as they are."""
+    """A function disagrees with its trace; the run was repeated with the original functions."""
 
 
 class SwitchWarning(UserWarning):
-    """A hidden switch of a run is not followed, or no longer."""
+    """A hidden switch of a run is not followed, or no longer followed."""

@@ -1,4 +1,4 @@
-"""Whether machine code and the user's function agree: to round-off, at points where both are evaluated."""
+"""Comparison of machine code with the user function, to round-off, at points where both are evaluated."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_SAME = 1e-11  # relative difference that is round-off in any case
-_MOVE = 1e-12  # relative move of the arguments that shows how much round-off is to be expected
-_WRONG = 1e-3  # error of an entry of a given matrix, relative to the largest of its row
+_SAME = 1e-11  # relative difference always attributed to round-off
+_MOVE = 1e-12  # relative perturbation of the arguments for estimating round-off
+_WRONG = 1e-3  # relative error of an entry of a given matrix, in units of the largest of its row
 _FACTORS = ("cj", "c1", "c2")
 _MOVES = 3
-_ALLOWED = 100.0  # changes by such moves that round-off may amount to
+_ALLOWED = 100.0  # multiples of the change by such a perturbation attributed to round-off
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A function that is not what its trace says."""
+    """A function that disagrees with its trace."""
 
     name: str
     component: int | None
@@ -39,7 +39,7 @@ class Disagreement:
 def disagreement(
     traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
 ) -> Disagreement | None:
-    """The first function that differs from its machine code at a point, given by the names of arguments."""
+    """The first function that differs from its machine code at a point, given by argument names."""
     last = () if traced.layout is None else (params,)
     for name, function in functions.items():
         arrays = [point[argument] for argument in traced.arguments[name]]
@@ -50,12 +50,12 @@ def disagreement(
 
 
 def irregular_derivatives(traced: TracedProblem) -> tuple[str, ...]:
-    """The derivatives that can become infinite otherwise than by overflow."""
+    """Derivatives that can become infinite other than by overflow."""
     return tuple(name for name, function in traced.derivatives.items() if not function.is_regular)
 
 
 def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those that are infinite at a point where their function is not; differences may still be of use there."""
+    """Those that are infinite at a point at which their function is finite; finite differences may still work there."""
     last = () if traced.layout is None else (params,)
     found = []
     for name in irregular_derivatives(traced):
@@ -67,7 +67,7 @@ def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Ma
 
 
 def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[str, Any]) -> str | None:
-    """The entry of a given matrix of Newton's method that is plainly not that of the residual, in words; or None."""
+    """Description of an entry of a given Newton matrix that clearly differs from the residual's derivative; or None."""
     if traced.exact_matrix is None or getattr(problem, "jacobian", None) is None:
         return None
     values: dict[str, Any] = {"t": t, **point}
@@ -86,7 +86,7 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
             given = full_matrix(stacked, jacobian(t, *[x.copy() for x in arrays], *factors, *last))
         size = np.maximum(np.abs(exact), np.abs(given)).max(axis=1, keepdims=True)
         excess = np.abs(given - exact) - _WRONG * size
-    except Exception:  # not evaluable here: whatever it is, the run says it properly
+    except Exception:  # not evaluable here; the run itself raises the detailed error
         return None
     if given.shape != exact.shape or not np.isfinite(excess).all() or excess.max() <= 0.0:
         return None
@@ -96,7 +96,7 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
 
 
 def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """A point in the neighbourhood, off every axis."""
+    """A nearby point, off every axis."""
     moved = {}
     for name, values in point.items():
         if isinstance(values, float):
@@ -108,10 +108,10 @@ def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def _difference(function: TracedFunction, t: float, arrays: list, last: tuple) -> int | None:
-    """The component that differs most, -1 if there is no result to compare; None if all is well."""
+    """Index of the component that differs most, -1 if there is no result to compare; None if all agree."""
     status, found = function.evaluate(t, *arrays, *last)
     if status != 0:
-        return None  # Python is asked there
+        return None  # falls back to Python there
     expected = _value(function, t, arrays, last)
     if expected is None or expected.shape != found.shape:
         return -1
@@ -130,16 +130,16 @@ def _beyond_round_off(function, t: float, arrays: list, last: tuple, found, expe
     for k in range(_MOVES):
         moved = _value(function, *_moved(t, arrays, k), last)
         if moved is None or moved.shape != found.shape:
-            return None  # at the edge of its domain
+            return None  # at the boundary of its domain
         noise = noise + _ALLOWED * np.abs(moved - expected)
     wrong &= ~(gap <= noise)
     return int(np.argmax(np.where(wrong, gap, 0.0))) if wrong.any() else None
 
 
 def _moved(t: float, arrays: list, k: int) -> tuple[float, list]:
-    """All arguments moved by about one part in 10^12, every one by a share of its own, another one for every k.
+    """All arguments perturbed by about 1 in 10^12, each by a different relative amount that varies with k.
 
-    Terms that cancel move apart then: what they change by shows their size, and with it the round-off to be expected.
+    Cancelling terms then separate: the resulting change measures their size, and thus the expected round-off.
     """
     sizes = [np.size(a) for a in arrays]
     shares = np.cos(0.7 + 2.3 * np.arange(1 + sum(sizes)) + k * (1.0 + np.arange(1 + sum(sizes))))
@@ -151,7 +151,7 @@ def _moved(t: float, arrays: list, k: int) -> tuple[float, list]:
 def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.ndarray | None:
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
     try:
-        with np.errstate(all="ignore"):  # branches that are not taken need not be defined
+        with np.errstate(all="ignore"):  # branches not taken may be undefined
             return np.asarray(function.reference(t, *copies, *last), dtype=float)
-    except Exception:  # whatever it is, the code should have seen it
+    except Exception:  # any exception here is one that the code should have signalled
         return None

@@ -1,4 +1,4 @@
-"""Switching functions and their rates along a motion as programs whose values kernels can bound."""
+"""Switching functions and their rates along a motion as programs with interval bounds."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.operations import TABLES
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
-_ALONG = "along"  # the name of derivatives of arguments
+_ALONG = "along"  # argument name for derivatives
 MOST_NODES = 4000
-"""Functions that need more operations, with their rates, are not enclosed. Chosen: 20 to 40 us for each piece."""
+"""Functions that need more operations, rates included, are not enclosed. Chosen: bounds take 20 to 40 us per piece."""
 
 
 class Enclosure:
-    """Some of the switching functions of a run as a program.
+    """A program for some of the switching functions of a run.
 
     Parameters
     ----------
     graph : Graph
     functions : sequence of int
-        The nodes of all of them; constants are left out.
+        The nodes of all of them; constants are omitted.
     arguments : mapping
-        The names of the vectors in [y | y'], in order, with their lengths.
+        Names of the vectors in [y | y'], in order, with their lengths.
     n : int
         Length of y.
     parameters : mapping
-        The same of the numbers that stay as they are along a step.
+        The same for the numbers that are constant during a step.
     time : str
-        The name of the time.
+        Name of the time.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Enclosure:
         self.rates = np.array([self._positions[i] for i in rates], dtype=np.int64)
 
     def _read(self, graph: Graph, outputs: Sequence[int], begins: Mapping[str, int], offsets: Mapping[str, int]):
-        """The program that computes nodes; begins and offsets say where arguments and parameters stand."""
+        """The program that computes nodes; begins and offsets are the places of arguments and parameters."""
         needed = graph.needed(outputs)
         given = [i for i in needed if graph.operations[i] in _GIVEN]
         made = [i for i in needed if graph.operations[i] not in _GIVEN]
@@ -102,7 +102,7 @@ class Enclosure:
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether there are any functions, and bounds cost little enough."""
+        """Whether there are any functions, and bounds are cheap enough."""
         return 0 < self.index.size and self.size <= MOST_NODES
 
 
@@ -111,14 +111,14 @@ def _columns(pairs: list[tuple[int, int]]) -> list[np.ndarray]:
 
 
 class EnclosedEvent:
-    """A switching function of the user's as a program.
+    """A user's switching function as a program.
 
     Parameters
     ----------
     function : callable
-        ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``; `count` says how many arguments it has.
+        ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``; `count` is its number of arguments.
     sizes : mapping
-        The names of y, and of what follows it, with their lengths.
+        Names and lengths of the vectors in y and of those that follow it.
     n : int
         Length of the state.
     params : object
@@ -144,7 +144,7 @@ class EnclosedEvent:
         self.read = None if self._layout is None else self._layout.numbers
 
     def is_current(self, params: Any) -> bool:
-        """Whether the function still reads the same from outside, and parameters have the same structure."""
+        """Whether its external values are unchanged and parameters have the same structure."""
         return self._is_unchanged() and (self._layout is None or self._layout.fits(params))
 
 
@@ -154,9 +154,9 @@ _known: WeakKeyDictionary[Any, dict[Any, EnclosedEvent | None]] = WeakKeyDiction
 def enclosed_event(
     original: Any, function: Callable[..., Any], count: int, sizes: Mapping[str, int], n: int, params: Any
 ) -> EnclosedEvent | None:
-    """A switching function as a program, made once; None where that is impossible, or bounds would cost too much.
+    """A switching function as a program, created once; None if that is impossible or bounds would be too expensive.
 
-    `original` is the function as the user has it.
+    `original` is the user's function.
     """
     try:
         known = _known.setdefault(original, {})

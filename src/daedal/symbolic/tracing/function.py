@@ -1,4 +1,4 @@
-"""A user's function, or a derivative of it, as machine code that kernels call."""
+"""User functions, and their derivatives, as machine code that kernels call."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 
 
 class TracedFunction(CodedFunction):
-    """A function of the user's as machine code; called from Python it is what it was.
+    """A user function as machine code; called from Python it behaves as before.
 
     Attributes
     ----------
     original : callable
-        The user's function; of a derivative the function that it is the derivative of.
+        The user's function; for a derivative, the function that was differentiated.
     is_derivative : bool
         Whether this is a derivative, which exists as machine code only.
     is_regular : bool
-        Whether nothing but overflow can make its result infinite.
+        Whether only overflow can make its result infinite.
     is_smooth : bool
-        Whether it has no choices, absolute values, tables and the like.
+        Whether it is free of choices, absolute values, tables and the like.
     operations : int
-        How many operations a call takes.
+        Number of operations of a call.
     trace : (Traced, dict) or None
-        The nodes that the code was made of, and names and lengths of the vectors that they depend on.
+        The nodes compiled, and names and lengths of the vectors that they depend on.
     kept : dict
-        What was derived from the trace, for all problems that share the function.
+        Cache of objects derived from the trace, shared by all problems with this function.
     """
 
-    layout: Any  # of the parameters; None if there are none
+    layout: Any  # layout of the parameters; None if there are none
     trace: tuple[Traced, dict[str, int]] | None = None
-    in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)  # the same code for eight members
+    # lanes version of the code, for eight members
+    in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)
 
     def __init__(
         self,
@@ -75,25 +76,25 @@ class TracedFunction(CodedFunction):
 
     @property
     def reads(self) -> object:
-        """What reads the parameters: the same object for all functions with this layout."""
+        """Reader of the parameters: the same object for all functions with this layout."""
         return self.layout
 
     def __call__(self, t: float, *arguments):
         if not self.is_derivative:
             return self._ask(t, *arguments)
         status, values = self.evaluate(t, *arguments)
-        if status != 0:  # the function itself may say why
+        if status != 0:  # the function itself may raise a specific error
             last = arguments[-1:] if self.layout is not None else ()
             self._ask(t, *[arguments[k] if isinstance(k, int) else k.copy() for k in self._shared], *last)
             raise Unevaluable(f"{self.__name__} cannot be computed here")
         return values
 
     def _ask(self, t: float, *arguments):
-        """The user's function, with its parameters in the form that it needs."""
+        """Call the user's function, with its parameters in the original form."""
         return self.original(t, *self._given(arguments))
 
     def reference(self, t: float, *arguments):
-        """The user's function in Python, also where it is compiled with Numba, which may not have happened yet."""
+        """The user's function in Python, even if it is compiled with Numba, since that compilation may be pending."""
         return self._reference(t, *self._given(arguments))
 
     def _given(self, arguments: tuple) -> tuple:
@@ -117,12 +118,12 @@ class TracedFunction(CodedFunction):
         return f"<{self.__name__}: {kind}, {self.operations} operations>"
 
     def __reduce__(self):
-        """Machine code stays behind: what is stored is the function as it was stated, and no derivative of it."""
+        """Machine code is not pickled: only the original function is stored, and no derivatives."""
         return _as_stated, (None if self.is_derivative else self.original,)
 
 
 def as_stated(function: Any) -> Any:
-    """The user's function behind machine code; other objects unchanged."""
+    """The user's function behind machine code; other objects are returned unchanged."""
     return function.original if isinstance(function, TracedFunction) and not function.is_derivative else function
 
 

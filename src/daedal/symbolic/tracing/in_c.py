@@ -1,10 +1,10 @@
 r"""The equations of a traced problem as functions in C, for integrators that are compiled with them.
 
-Mechanisms: ``slopes``, the accelerations (and r'), ``correct_positions`` and ``correct_velocities``, the projections in
-the norm of M. First-order problems M y' = f(t, y) with a constant M: ``slopes`` where M is regular,
-``rosenbrock_step``, a whole step, and ``correct_algebraic``, Newton's step for the variables that no derivative
-determines. All are straight-line code, elimination included, of the state ``y`` and the parameters ``p``; they return
-0, 1 where a function raises, 2 where a pivot is bad.
+For mechanisms: ``slopes``, the accelerations (and r'), ``correct_positions`` and ``correct_velocities``, the
+projections in the norm of M. For first-order problems M y' = f(t, y) with constant M: ``slopes`` if M is regular,
+``rosenbrock_step``, a whole step, and ``correct_algebraic``, a Newton correction of the variables that no derivative
+determines. All are straight-line code, elimination included, in terms of the state ``y`` and the parameters ``p``; they
+return 0, 1 if a function raises, 2 if a pivot is bad.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 WORST_SINGLE = 1e-4
-"""Quality of pivots below which results in single precision are not used."""
+"""Pivot quality below which single-precision results are not used."""
 WORST_SINGLE_REST = 1e-3
-"""What solutions in single precision may leave of a row, in units of its terms."""
+"""Largest residual of a row for solutions in single precision, in units of its terms."""
 
 
 @dataclass(frozen=True)
 class ProblemInC:
-    """Functions in C and what their callers have to know.
+    """C functions and their metadata.
 
     Attributes
     ----------
     text : str
         The functions.
     n : int
-        The length of the state: (q, v, r), or y.
+        Length of the state: (q, v, r), or y.
     n_parameters : int
-        The length of ``p``.
+        Length of ``p``.
     positions : int
-        How many of the state are positions; 0 for first-order problems.
+        Number of positions in the state; 0 for first-order problems.
     constraints, velocity_constraints : int
-        How many constraints there are on positions and on velocities alone.
+        Numbers of constraints on positions and on velocities alone.
     length : float
-        Of a machine, in which positions near zero are measured, or 0.
+        Typical length of a machine, the scale for positions near zero, or 0.
     algebraic : bool
-        Whether there is ``correct_algebraic``.
+        Whether ``correct_algebraic`` exists.
     operations : int
-        How many operations ``slopes``, or a step, takes.
+        Number of operations of ``slopes``, or of a step.
     """
 
     text: str
@@ -75,14 +75,14 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
     ----------
     traced : TracedProblem
     tableau : RosenbrockTableau, optional
-        For steps of this method; without it ``slopes`` for explicit methods.
+        Method whose steps are generated; without it, ``slopes`` for explicit methods.
     single : bool
-        For single precision: pivots are judged by it.
+        Whether pivots are judged for single precision.
 
     Raises
     ------
     Untraceable
-        If there is no such code; the reason says why.
+        If such code is impossible; the reason is in the message.
     """
     problem = traced.problem
     code = code_of(problem)
@@ -96,23 +96,99 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
     if code is None:
         raise Untraceable(_reason(traced, "has no traced residual F(t, y, y')"), "")
     if not code.constant_mass:
-        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "", "state it as M y' = f(t, y)")
+        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "", "write it as M y' = f(t, y)")
     with code.tracer.lock:
         if tableau is None:
             return _guarded(_explicit, code, single)
         return _guarded(_linearly_implicit, code, tableau, single)
 
 
+@dataclass(frozen=True)
+class Rates:
+    """The derivatives of a state as nodes.
+
+    Attributes
+    ----------
+    state : list of int
+        Nodes of the state.
+    integrated : list of int
+        Entries of the state that have derivatives.
+    nodes : list of int
+        Their derivatives.
+    further : dict
+        Further quantities by name: accelerations and multipliers of mechanisms.
+    raises : int
+        The condition under which a function raises.
+    pivots : list
+        Those of the elimination.
+    algebraic : tuple of two lists of int
+        Entries of the state that no derivative determines, and nodes of the equations for them.
+    """
+
+    state: list[int]
+    integrated: list[int]
+    nodes: list[int]
+    further: dict[str, list[int]]
+    raises: int
+    pivots: list[tuple[int, list[int]]]
+    algebraic: tuple[list[int], list[int]] = ((), ())  # type: ignore[assignment]
+
+
+def rates_of(traced: TracedProblem) -> Rates:
+    """The derivatives of the state of a problem for which :func:`problem_in_c` has succeeded.
+
+    The caller holds the lock of the tracer.
+    """
+    code, problem = code_of(traced.problem), traced.problem
+    return _rates_of_mechanism(code, problem) if isinstance(problem, MechanicalSystem) else _first_order_rates(code)
+
+
+def _rates_of_mechanism(code: StraightLine, system: MechanicalSystem) -> Rates:
+    tracer, n = code.tracer, system.n_q
+    state, motion = _state(tracer, system), code.formulas("accelerations")
+    nodes, raises = [*state[n : 2 * n], *motion.nodes[:n]], motion.raises
+    if system.n_r:
+        rate = tracer.traces.get("state_rate")
+        if rate is None:
+            raise Untraceable("has a state_rate that cannot be traced", "")
+        nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
+    further = {"acceleration": motion.nodes[:n], "multiplier": motion.nodes[n:]}
+    return Rates(state, list(range(len(state))), nodes, further, raises, motion.solved.pivots)
+
+
+def _first_order_rates(code: LinearlyImplicit) -> Rates:
+    """y' = -M^{-1} F(t, y, 0) for the variables whose derivatives occur."""
+    graph, (y, _) = code.tracer.graph, code.unknowns
+    values, raises = _at_rest(code)
+    rows = code.by_rates
+    equations = [i for i, row in enumerate(rows) if row]
+    variables = sorted({j for row in rows for j in row})
+    if len(equations) != len(variables):
+        raise Untraceable(
+            "has equations in which derivatives occur only together",
+            "",
+            "state it such that there are as many equations with derivatives as variables that have one",
+        )
+    place = {j: k for k, j in enumerate(variables)}
+    matrix: list[Row] = [{place[j]: x for j, x in rows[i].items()} for i in equations]
+    order = matching(matrix)
+    right = [graph.negative(values[equations[k]]) for k in order]
+    solved = solve(graph, [matrix[k] for k in order], [right])
+    algebraic = [j for j in range(len(y)) if j not in place]
+    rest = [values[i] for i, row in enumerate(rows) if not row]
+    return Rates(list(y), variables, solved.solutions[0], {}, raises, solved.pivots, (algebraic, rest))
+
+
 def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[Any, int]]) -> tuple[str, list[int]]:
-    """Switching functions as ``switching_functions(t, y, p, result)``, and how many values each of them has.
+    """Switching functions as ``switching_functions(t, y, p, result)``, and the number of values of each.
 
     Parameters
     ----------
     traced : TracedProblem
-        One for which :func:`problem_in_c` has succeeded.
+        A problem for which :func:`problem_in_c` has succeeded.
     functions : sequence of (callable, int)
-        Functions ``f(t, y)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters last if there is one more argument;
-        and how many arguments each of them takes.
+        Functions ``f(t, y)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters as an optional last argument; and
+        their numbers of arguments.
     """
     problem = traced.problem
     tracer = code_of(problem).tracer
@@ -129,7 +205,7 @@ def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[An
 
 
 def _state(tracer: Tracer, problem: Any) -> list[int]:
-    """The nodes of the state."""
+    """Nodes of the state."""
     if isinstance(problem, MechanicalSystem):
         return [node for name in (("q", "v", "r") if problem.n_r else ("q", "v")) for node in tracer.nodes(name)]
     return code_of(problem).unknowns[0]
@@ -139,7 +215,7 @@ def _guarded(make, *arguments) -> ProblemInC:
     try:
         return make(*arguments)
     except StructurallySingular as error:
-        raise Untraceable("has equations without a fixed order of pivots", "") from error
+        raise Untraceable("has equations without a fixed pivot order", "") from error
 
 
 def _reason(traced: TracedProblem, otherwise: str) -> str:
@@ -149,13 +225,13 @@ def _reason(traced: TracedProblem, otherwise: str) -> str:
 
 
 def parameter_nodes(tracer: Tracer) -> list[int]:
-    """The nodes of the parameters."""
+    """Nodes of the parameters."""
     count = 0 if tracer.layout is None else tracer.layout.count
     return [tracer.graph.argument(NAME, k) for k in range(count)]
 
 
 class _CWriter:
-    """Writes functions of one state."""
+    """Writes functions of a common state."""
 
     def __init__(self, tracer: Tracer, state: Sequence[int], single: bool):
         self.tracer, self.graph = tracer, tracer.graph
@@ -174,16 +250,11 @@ class _CWriter:
 def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> ProblemInC:
     tracer, n = code.tracer, system.n_q
     writer = _CWriter(tracer, _state(tracer, system), single)
-    motion = code.formulas("accelerations")
-    nodes, raises = motion.nodes[:n], motion.raises
-    if system.n_r:
-        rate = tracer.traces.get("state_rate")
-        if rate is None:
-            raise Untraceable("has a state_rate that cannot be traced", "")
-        nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
+    rates = _rates_of_mechanism(code, system)
+    nodes = rates.nodes[n:]
     constrained = system.n_constraints + system.n_velocity_constraints > 0
-    # The corrections of velocities end every step, with the same matrix: its pivots are tested there.
-    texts = [writer.function("slopes", nodes, raises, [] if constrained else motion.solved.pivots)]
+    # Corrections of velocities end every step and use the same matrix, so its pivots are tested there.
+    texts = [writer.function("slopes", nodes, rates.raises, [] if constrained else rates.pivots)]
     if system.n_constraints:
         positions = code.formulas("position_correction")
         texts.append(writer.function("correct_positions", positions.nodes[:n], positions.raises, []))
@@ -210,12 +281,11 @@ def _explicit(code: LinearlyImplicit, single: bool) -> ProblemInC:
     """y' = -M^{-1} F(t, y, 0)."""
     y, _ = code.unknowns
     writer = _CWriter(code.tracer, y, single)
-    values, raises = _at_rest(code)
-    rows = code.by_rates
-    places = matching(rows)
-    solved = solve(writer.graph, [rows[i] for i in places], [[writer.graph.negative(values[i]) for i in places]])
-    text = writer.function("slopes", solved.solutions[0], raises, solved.pivots)
-    operations = writer.graph.count(solved.solutions[0])
+    rates = _first_order_rates(code)
+    if len(rates.nodes) < len(y):
+        raise StructurallySingular("some variables have no derivative")
+    text = writer.function("slopes", rates.nodes, rates.raises, rates.pivots)
+    operations = writer.graph.count(rates.nodes)
     return ProblemInC(text, len(y), len(writer.arguments["p"]), operations=operations)
 
 
@@ -241,7 +311,7 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
 
 
 def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
-    """Newton's step for the variables without derivatives, from the equations without; none if they are not as many."""
+    """Newton step of the variables without derivatives, by the equations without; empty if their numbers differ."""
     graph, (y, _) = writer.graph, code.unknowns
     rows = code.by_rates
     equations = [i for i, row in enumerate(rows) if not row]
@@ -263,7 +333,7 @@ def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
 
 
 def _at_rest(code: LinearlyImplicit) -> tuple[list[int], int]:
-    """F(t, y, 0), and where it raises."""
+    """F(t, y, 0), and the condition under which it raises."""
     graph, (_, yp), residual = code.tracer.graph, code.unknowns, code.residual
     there = {
         graph.data[i]: graph.zero if i in set(yp) else i

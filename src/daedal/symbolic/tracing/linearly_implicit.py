@@ -8,17 +8,17 @@ With :math:`G = F_y + F_{y'}/(h\gamma)` a step of a Rosenbrock method
     G u_i = -F\Big(t_i, Y_i, -\sum_{j<i} \frac{c_{ij}}{h} u_j\Big) - \gamma_i h F_t, \qquad
     Y_i = y_0 + \sum_{j<i} a_{ij} u_j
 
-if :math:`F_{y'}` is constant. Otherwise the equations are taken as :math:`y' = z,\ 0 = F(t, y, z)`, whose increments of
-z can be eliminated: with :math:`Z_i = z_0 + \sum_j a_{ij} w_j` and :math:`e_i = Z_i + \sum_j c_{ij} u_j / h`,
+if :math:`F_{y'}` is constant. Otherwise the equations are treated as :math:`y' = z,\ 0 = F(t, y, z)`, whose increments
+of z can be eliminated: with :math:`Z_i = z_0 + \sum_j a_{ij} w_j` and :math:`e_i = Z_i + \sum_j c_{ij} u_j / h`,
 
 .. math::
 
     G u_i = -F(t_i, Y_i, Z_i) - \gamma_i h F_t + F_{y'} e_i, \qquad w_i = \frac{1}{h \gamma} u_i - e_i.
 
-At a place inside of the step the defect of its polynomial, :math:`G^{-1} F(t, p, p')`, is computed as well.
+The defect of the step's polynomial, :math:`G^{-1} F(t, p, p')`, is computed at one interior point.
 
-Pivots are chosen beforehand. Whether they were good is seen at run time from what the solutions leave of the equations:
-:math:`\sum_i m_i (G u_i - r_i)`, row by row in units of its terms.
+Pivots are chosen in advance. Their quality is checked at run time by the residual of the solutions: :math:`\sum_i m_i
+(G u_i - r_i)`, row by row in units of its terms.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
-_MOST_UNKNOWNS = 50  # beyond, a factorisation with pivoting takes no longer
-_MOST_OPERATIONS = 8_000  # of a step; code generation takes 40 us each
+_MOST_UNKNOWNS = 50  # beyond, a factorisation with pivoting is as fast
+_MOST_OPERATIONS = 8_000  # per step; code generation takes 40 us each
 WORST_REST = 1e-9
-"""What solutions may leave of a row, in units of its terms; beyond, pivots were bad."""
+"""Largest residual of a row, in units of its terms; larger ones indicate bad pivots."""
 
 
 class LinearlyImplicit:
-    """What linearly implicit methods need of a traced F(t, y, y'), each function made when it is first asked for.
+    """Functions of a traced F(t, y, y') for linearly implicit methods, each created on first use.
 
     Parameters
     ----------
     tracer : Tracer
-        With the graph of F.
+        Tracer with the graph of F.
     residual : Traced
         F.
     arguments : sequence of str
-        The names of the vectors that y and y' consist of.
+        Names of the vectors in y and y'.
     y, yp : sequence of int
-        The nodes of y and y'.
+        Nodes of y and y'.
     """
 
     def __init__(self, tracer: Tracer, residual: Traced, arguments: Sequence[str], y: Sequence[int], yp: Sequence[int]):
@@ -68,7 +68,7 @@ class LinearlyImplicit:
 
     @property
     def tracer(self) -> Tracer:
-        """What holds the graph, and its lock."""
+        """The tracer, which holds the graph and its lock."""
         return self._tracer
 
     @property
@@ -78,12 +78,12 @@ class LinearlyImplicit:
 
     @property
     def unknowns(self) -> tuple[list[int], list[int]]:
-        """The nodes of y and y'."""
+        """Nodes of y and y'."""
         return self._y, self._yp
 
     @cached_property
     def by_rates(self) -> list[Row]:
-        """The rows of dF/dy'."""
+        """Rows of dF/dy'."""
         return jacobian(self._tracer.graph, self._residual.nodes, self._yp)
 
     @cached_property
@@ -93,7 +93,7 @@ class LinearlyImplicit:
 
     @property
     def constant_mass(self) -> bool:
-        """Whether dF/dy' depends on nothing but parameters."""
+        """Whether dF/dy' depends on parameters only."""
         with self._tracer.lock:
             return self._constant_mass
 
@@ -111,19 +111,19 @@ class LinearlyImplicit:
             return any(not self._tracer.graph.is_zero(node) for node in self._by_time)
 
     def time_derivative(self) -> TracedFunction | None:
-        """dF/dt of (t, y, y'); None if there are too many operations."""
+        """dF/dt as a function of (t, y, y'); None if there are too many operations."""
         return self._kept("time derivative", lambda: self._function(self._by_time, self._arguments, []))
 
     def slope_product(self) -> TracedFunction | None:
-        """dF/dy' v of (t, y, y', v); None if there are too many operations."""
+        """dF/dy' v as a function of (t, y, y', v); None if there are too many operations."""
         return self._kept("slope product", self._make_slope_product)
 
     def step(self, name: str, tableau: Any) -> TracedFunction | None:
         """A step of a method as a function of (t, y, y', h).
 
-        It gives y at the end, the increments of all stages, the defect inside of the step, and z if y' = z is solved.
+        It computes y at the end, the increments of all stages, the interior defect, and z if y' = z is solved.
 
-        Its status is BAD_PIVOT where the pivots were bad. None if there are too many operations, or no pivots.
+        Its status is BAD_PIVOT if the pivots were bad. None if there are too many operations, or no pivots.
         """
         return self._kept(name, lambda: self._make_step(tableau)) if len(self._y) <= _MOST_UNKNOWNS else None
 
@@ -153,7 +153,7 @@ class LinearlyImplicit:
         return self._function(nodes, (*self._arguments, "direction"), [])
 
     def step_in_lanes(self, name: str, tableau: Any) -> MachineFunction | None:
-        """A step with eight members in its lanes; None where there is no such code."""
+        """A step with eight members in its lanes; None if there is no such code."""
         with self._tracer.lock:
             if name not in self._wide:
                 try:
@@ -174,7 +174,7 @@ class LinearlyImplicit:
     def step_formulas(
         self, tableau: Any, worst_rest: float = WORST_REST
     ) -> tuple[list[int], list[tuple[int, int]]] | None:
-        """The nodes of a step of a method, functions of (t, y, y', h), and the conditions under which it fails.
+        """Nodes of a step of a method, functions of (t, y, y', h), and the conditions under which it fails.
 
         The caller holds the lock of the tracer. None if there are too many operations.
         """
@@ -196,7 +196,7 @@ class LinearlyImplicit:
         return nodes, [(step.raises, RAISES), (step.bad_pivot, BAD_PIVOT)]
 
     def __reduce__(self):
-        """Machine code stays behind."""
+        """Machine code is not pickled."""
         return type(None), ()
 
 
@@ -220,7 +220,7 @@ class _Step:
 
     @property
     def least_operations(self) -> int:
-        """How many operations the stages take at least: values of F, and two for every entry of the factors."""
+        """Lower bound of the operations of the stages: values of F, and two for every entry of the factors."""
         entries = sum(map(len, self.factors.rows)) + sum(map(len, self.factors.multipliers.values()))
         return (self.tableau.s + 1) * (self.graph.count(self.residual.nodes) + 2 * entries)
 
@@ -234,7 +234,7 @@ class _Step:
         return rows
 
     def nodes(self, constant_mass: bool) -> list[int]:
-        """y at the end, the increments of all stages, the defect, and z at the end if that is an unknown."""
+        """y at the end, the increments of all stages, the defect, and z at the end if it is an unknown."""
         tableau, graph = self.tableau, self.graph
         u: list[list[int]] = []  # increments of y
         w: list[list[int]] = []  # increments of z
@@ -259,7 +259,7 @@ class _Step:
         return [*end, *(x for increments in u for x in increments), *self._defect(u), *last]
 
     def _defect(self, u: list[list[int]]) -> list[int]:
-        """What the polynomial of the step errs by inside of it: G^{-1} F there."""
+        """Defect of the step's polynomial at an interior point: G^{-1} F."""
         graph, tableau, theta = self.graph, self.tableau, self.tableau.middle
         y = self._combined(self.y, tableau.weights(theta), u)
         yp = [graph.multiply(self.inverse_h, x) for x in self._sum(tableau.slopes(theta), u)]
@@ -267,7 +267,7 @@ class _Step:
         return self.factors.solve([values[k] for k in self.places])
 
     def _sum(self, weights, vectors: list[list[int]]) -> list[int]:
-        """The sum of vectors with weights, the first ones first: sums that begin alike are computed once."""
+        """Weighted sum of vectors, accumulated from the first, so that sums with a common beginning share nodes."""
         graph = self.graph
         total = [graph.zero] * len(self.y)
         for weight, vector in zip(weights, vectors, strict=False):
@@ -286,7 +286,7 @@ class _Step:
         return total
 
     def _residual_at(self, theta: float, y: list[int], yp: list[int]) -> list[int]:
-        """F at t + theta h; where it raises is noted."""
+        """F at t + theta h; records the condition under which it raises."""
         graph = self.graph
         t = graph.add(self.t, graph.multiply(graph.constant(theta), self.h))
         there = {self.t: t, **dict(zip(self.y, y, strict=True)), **dict(zip(self.yp, yp, strict=True))}
@@ -296,7 +296,7 @@ class _Step:
         return values
 
     def _look_back(self, u: list[list[int]], rights: list[list[int]]):
-        """What is left of sum_i m_i (G u_i - r_i), in units of its terms, says whether pivots were good."""
+        """Check the pivots: the residual of sum_i m_i (G u_i - r_i), in units of its terms."""
         graph, m = self.graph, self.tableau.m
         change, right = self._sum(m, u), self._sum(m, rights)
         for row, b in zip(self.matrix, right, strict=True):

@@ -1,10 +1,10 @@
-r"""Branches mixed by shares, and the shares that keep a motion on its surfaces in closed form (Filippov).
+r"""Convex combinations of branches, and in closed form the shares that keep a motion on its surfaces (Filippov).
 
-On surfaces u = 0 the equations are a mixture of those of both sides. Where they are affine in each of the shares nu of
-the upper sides, u' = 0 is a system for the shares, which is solved on the graph: a linear one, or, where shares
-multiply, by a few steps of Newton's method. What slides is again an ordinary differential equation, or a mechanism with
-another force. Which surfaces those are is data, as the modes are: mode 0
-means that a share keeps the motion on its surface, a mode between 0 and 1 is a share that is held.
+On surfaces u = 0 the equations are a combination of those of both sides. If they are affine in each of the shares nu of
+the upper sides, u' = 0 is a system for the shares, solved on the graph: a linear one, or, if shares multiply, by a few
+Newton steps. The sliding motion is again an ordinary differential equation, or a mechanism with another force. The
+surfaces are selected by data, like the modes: mode 0 means that a share keeps the motion on its surface, a mode between
+0 and 1 is a fixed share.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from daedal.symbolic.tracing.switched import SwitchedProblem
 
 SHARES = "shares"
-_NEWTON = 4  # steps of Newton's method
-SLACK = 2e-9  # by which a share may leave the interval from 0 to 1 before the motion leaves its surface
+_NEWTON = 4  # number of Newton steps
+SLACK = 2e-9  # by which a share may leave [0, 1] before the motion leaves its surface
 
 
 class NotAffine(Exception):
-    """The equations are not affine in a share, which stands in a function."""
+    """The equations are not affine in a share, which is the argument of a nonlinear function."""
 
 
 class _Condition(NamedTuple):
-    """A condition that holds by a share: the condition as it is, the share, and whether the share counts."""
+    """A condition that holds with a share: the original condition, the share, and whether the share applies."""
 
     plain: int
     share: int
@@ -44,22 +44,22 @@ class _Condition(NamedTuple):
 
 
 class Mixture:
-    """Nodes with the branches of some surfaces mixed.
+    """Nodes with the branches of some surfaces combined.
 
     Parameters
     ----------
     switched : SwitchedProblem
     surfaces : sequence of int
-        The switches that may be mixed; each has an entry of the argument "shares".
+        The switches whose branches may be combined; each has an entry of the argument "shares".
     always : bool
-        Whether they are mixed whatever their modes are.
+        Whether they are combined whatever their modes are.
 
     Attributes
     ----------
     shares, levels : list of int
-        For each surface its share, and its switching function minus the point at which it switches.
+        For each surface its share, and its switching function minus the switching point.
     free, held : list of int
-        For each surface the conditions that its share keeps the motion on it, and that the share is given.
+        For each surface the conditions that its share keeps the motion on it, and that the share is fixed.
     """
 
     def __init__(self, switched: SwitchedProblem, surfaces: Sequence[int], *, always: bool = False):
@@ -74,11 +74,11 @@ class Mixture:
             graph.subtract(switched.switches[j].function, graph.constant(switched.switches[j].points[0]))
             for j in self.surfaces
         ]
-        self.multiply = False  # whether shares do
+        self.multiply = False  # whether shares multiply each other
         self._made: dict[int, int | _Condition] = {}
 
     def nodes(self, plain: Sequence[int]) -> list[int]:
-        """The nodes, affine in each of the shares; raises NotAffine where they are not."""
+        """The nodes, affine in each of the shares; raises NotAffine otherwise."""
         for i in self.graph.needed(plain):
             if i not in self._made:
                 self._made[i] = self._mixed(i)
@@ -92,7 +92,7 @@ class Mixture:
         return nodes
 
     def _shares_of(self, i: int) -> set[int]:
-        """The shares on which a node depends."""
+        """The shares that a node depends on."""
         graph = self.graph
         read = [graph.data[k] for k in graph.needed([i]) if graph.operations[k] == "argument"]
         return {index for name, index in read if name == SHARES}
@@ -101,7 +101,7 @@ class Mixture:
         graph, operation = self.graph, self.graph.operations[i]
         operands = [self._made[k] for k in graph.operands[i]]
         if operation == "where" and graph.is_finite(graph.operands[i][1]) == graph.operands[i][0]:
-            return operands[1]  # beyond its end a branch would be as it is written
+            return operands[1]  # beyond its end, a branch is the function as written
         if operation == "less" and (operands[0] == graph.zero or operands[1] == graph.zero):
             upper = operands[0] == graph.zero
             k = self._modes.get(graph.operands[i][1 if upper else 0])
@@ -128,7 +128,7 @@ class Mixture:
         return graph.where(condition.mixed, mixture, plain)
 
     def _joined(self, both: bool, one: int | _Condition, other: int | _Condition) -> _Condition:
-        """Two conditions at once, or one of them."""
+        """Conjunction of two conditions, or one of them."""
         graph = self.graph
         join = graph.both if both else graph.either
         if not isinstance(one, _Condition):
@@ -143,7 +143,7 @@ class Mixture:
         return _Condition(join(one.plain, other), share, one.mixed)
 
     def _meet(self, a: int, b: int) -> bool:
-        """Whether two branches agree on a surface, as those of abs, min and max do."""
+        """Whether two branches agree on a surface, as for abs, min and max."""
         graph = self.graph
         for level in self.levels:
             if {a, b} == {level, graph.negative(level)}:
@@ -154,16 +154,16 @@ class Mixture:
 
 
 class ClosedForm:
-    """What slides along any surfaces of a problem, with the shares eliminated.
+    """Sliding motion of a problem along any surfaces, with the shares eliminated.
 
     Attributes
     ----------
     surfaces : tuple of int
-        The switches along whose surfaces a motion may slide.
+        The switches whose surfaces permit sliding.
     problem : ODE or MechanicalSystem
-        The problem whose branches are mixed by the shares that the modes ask for.
+        The problem with its branches combined by the shares that the modes select.
     balance : SwitchCode
-        The rates of the surfaces, and the shares, of (t, state).
+        The rates of the surfaces and the shares as functions of (t, state).
     """
 
     def __init__(self, switched: SwitchedProblem):
@@ -176,7 +176,7 @@ class ClosedForm:
         self.balance = switched.code([*self.rates, *self._nu])
 
     def events(self) -> list[int]:
-        """What is positive as long as the shares are between 0 and 1: nu of all surfaces, then 1 - nu."""
+        """Event functions, positive while the shares are between 0 and 1: nu of all surfaces, then 1 - nu."""
         graph, free = self.switched.tracer.graph, self._mixture.free
         above = [graph.add(x, graph.constant(SLACK)) for x in self._nu]
         below = [graph.subtract(graph.constant(1.0 + SLACK), x) for x in self._nu]
@@ -187,7 +187,7 @@ class ClosedForm:
     # --- the shares ---------------------------------------------------------------------------------------------------
 
     def _level_rates(self, motion: dict[int, int]) -> tuple[list[int], list[int]]:
-        """What u' is but for the part of the state's rates, and that with the return to the surface, negative."""
+        """Negative of u' without the state's rates, and the same with the return to the surface."""
         tracer, levels = self.switched.tracer, self._mixture.levels
         graph = tracer.graph
         assert tracer.modal is not None
@@ -200,21 +200,21 @@ class ClosedForm:
         return known, asked
 
     def _row(self, k: int, row: Row, place: int) -> Row:
-        """A row of the system for the shares: u' = 0 where share k is free, else the share is what it is."""
+        """A row of the system for the shares: u' = 0 if share k is free, otherwise its fixed value."""
         graph, free = self.switched.tracer.graph, self._mixture.free[k]
         made = {i: graph.where(free, x, graph.zero) for i, x in row.items()}
         made[place] = graph.where(free, row.get(place, graph.zero), graph.one)
         return made
 
     def _start(self) -> list[int]:
-        """Shares to begin with: those that are held, and any others."""
+        """Initial shares: the fixed ones, and arbitrary others."""
         graph, mixture = self.switched.tracer.graph, self._mixture
         middle = graph.constant(0.5 if mixture.multiply else 0.0)
         modes = [self.switched.modes.argument(j) for j in mixture.surfaces]
         return [graph.where(held, m, middle) for held, m in zip(mixture.held, modes, strict=True)]
 
     def _at(self, nodes: Sequence[int], rows: Sequence[Row], shares: Sequence[int]) -> tuple[list[int], list[Row]]:
-        """Nodes, and their derivatives with respect to the shares, at given shares."""
+        """Nodes and their derivatives with respect to the shares, at given shares."""
         graph, there = self.switched.tracer.graph, dict(zip(self._mixture.shares, shares, strict=True))
         return replaced(graph, nodes, there), [
             dict(zip(row, replaced(graph, list(row.values()), there), strict=True)) for row in rows
@@ -310,7 +310,7 @@ class ClosedForm:
 
 
 def closed_form(switched: SwitchedProblem) -> ClosedForm | None:
-    """The closed form of motions along surfaces; None where there is none."""
+    """Closed form of motions along surfaces; None if there is none."""
     if not any(switched.slides) or not isinstance(switched.problem, (ODE, MechanicalSystem)):
         return None
     try:

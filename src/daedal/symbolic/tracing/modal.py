@@ -17,19 +17,19 @@ from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 
 class Moded(ParametersOfRun):
-    """The parameters of one run: the user's, and the modes of the switches; these change from stretch to stretch.
+    """Parameters of one run: the user's, and the modes of the switches, which change between arcs.
 
     Attributes
     ----------
     given : object
-        The user's parameters, None if there are none.
+        The user's parameters, or None.
     modes : numpy.ndarray
-        One number for each switch; NaN where the functions are as they were written. The last number is the rate with
-        which a motion along a surface returns to it.
+        One number per switch; NaN where functions are as written. The last number is the rate at which a motion along a
+        surface is pulled back to it.
     lower, upper : numpy.ndarray
-        The bounds of each switching function in its mode.
+        Bounds of each switching function in its mode.
     slack : numpy.ndarray
-        How far beyond them it may be, on account of the tolerances, before the mode ends.
+        Tolerance by which these may be exceeded before the mode ends.
     """
 
     def __init__(self, given: Any, count: int):
@@ -38,12 +38,12 @@ class Moded(ParametersOfRun):
         self.lower, self.upper, self.slack = np.full(count, -np.inf), np.full(count, np.inf), np.zeros(count)
 
     def fresh(self, given: Any) -> Moded:
-        """Those of another run."""
+        """A fresh copy for another run."""
         return Moded(given, self.modes.size)
 
 
 class ModalLayout:
-    """Where numbers and modes stand in the block of machine code: one after the other."""
+    """Places of numbers and modes in the block of machine code: consecutive."""
 
     def __init__(self, inner: ParameterLayout | None, count: int):
         self.inner, self.count = inner, count
@@ -54,14 +54,14 @@ class ModalLayout:
         return ({} if self.inner is None else {NAME: self.inner.count}) | {MODES: self.count}
 
     def numbers(self, params: Moded) -> np.ndarray:
-        """The numbers of parameters, then the modes."""
+        """Numbers of the parameters, followed by the modes."""
         if self.inner is None:
             return params.modes
         return np.concatenate([self.inner.numbers(params.given), params.modes])
 
 
 class ModalVector:
-    """Numbers and modes as one vector of parameters, in the form of a :class:`ParameterLayout`."""
+    """Numbers and modes as one parameter vector, with the interface of :class:`ParameterLayout`."""
 
     def __init__(self, layout: ModalLayout):
         self._layout, self._n_numbers = layout, 0 if layout.inner is None else layout.inner.count
@@ -73,11 +73,11 @@ class ModalVector:
         return isinstance(params, Moded) and params.modes.size == self._layout.count
 
     def numbers(self, params: Moded) -> np.ndarray:
-        """The numbers of parameters, then the modes, as they are now."""
+        """Numbers of the parameters, followed by the current modes."""
         return np.array(self._layout.numbers(params))
 
     def labels(self, params: Moded) -> list[str]:
-        """What the numbers and the modes are called."""
+        """Names of the numbers and modes."""
         given = [] if self._layout.inner is None else self._layout.inner.labels(params.given)
         return [*given, *(f"{MODES}[{k}]" for k in range(self._layout.count))]
 
@@ -87,13 +87,13 @@ class ModalVector:
         return vector, vector
 
     def arguments(self, nodes: list[int]) -> dict[tuple[str, int], int]:
-        """Nodes of the vector as the arguments that traces with modes have."""
+        """Nodes of the vector split into the arguments of traces with modes."""
         numbers, modes = nodes[: self._n_numbers], nodes[self._n_numbers :]
         return {(NAME, k): i for k, i in enumerate(numbers)} | {(MODES, k): i for k, i in enumerate(modes)}
 
 
 class ModalFunction(TracedFunction):
-    """A function of the user's on the branches that the modes name."""
+    """A user function on the branches selected by the modes."""
 
     def __init__(self, name: str, code: MachineFunction, layout: ModalLayout, original: Callable[..., Any], **options):
         super().__init__(name, code, layout.inner, original, **options)
@@ -105,7 +105,7 @@ class ModalFunction(TracedFunction):
         status, values = self.evaluate(t, *[np.asarray(a, dtype=float) for a in arguments[:-1]], arguments[-1])
         if status != 0:
             if not self.is_derivative:
-                self._ask(t, *arguments)  # it may say why
+                self._ask(t, *arguments)  # the function itself may raise a specific error
             raise Unevaluable(f"{self.__name__} cannot be computed here")
         return values
 

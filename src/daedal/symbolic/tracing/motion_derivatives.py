@@ -1,4 +1,4 @@
-"""The derivatives of F(t, x, x', x'') along the motion that given values begin, as machine code: for consistent starts.
+"""Time derivatives of F(t, x, x', x'') along the motion through given values, as machine code, for consistent starts.
 
 The motion is x + tau x' + tau^2 x'' / 2, with x' only for variables of order 1 and 2 and x'' only for those of order 2
 (:mod:`daedal.initial.second_order_start`).
@@ -15,7 +15,7 @@ NAME = "motion"
 
 
 class MotionDerivatives:
-    """The first two derivatives along the motion, made when the orders of the variables are known."""
+    """The first two derivatives along the motion, created once the orders of the variables are known."""
 
     def __init__(self, tracer: Tracer, residual: Traced):
         self._tracer, self._residual = tracer, residual
@@ -43,5 +43,5 @@ class MotionDerivatives:
         return [*first, *directional(graph, first, along)]
 
     def __reduce__(self):
-        """Machine code stays behind."""
+        """Machine code is not pickled."""
         return type(None), ()

@@ -1,7 +1,7 @@
-"""Parameters of any structure as a vector of numbers, so that machine code needs no change for others.
+"""Parameters of any structure as a vector of numbers, so that machine code can be reused for other values.
 
-Floats and arrays of them are symbols of a trace, wherever they stand in lists, tuples, dictionaries and objects.
-Everything else (strings, whole numbers, functions, tables) is a constant of the trace.
+Floats and float arrays become symbols of a trace, at any depth of lists, tuples, dictionaries and objects. Everything
+else (strings, integers, functions, tables) is a constant of the trace.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from typing import Any
 
 import numpy as np
 
+from daedal.problems.named_inputs import Course, SampledCourse
 from daedal.problems.symbols import Driven
 from daedal.symbolic import Graph, vector_argument
 from daedal.symbolic.expression import Expression
 
 _DEEPEST = 8
 NAME = "p"
-"""What parameters are called in a graph."""
+"""Name of parameters in a graph."""
 
 
 class ParameterLayout:
-    """Where the numbers of parameters stand in their structure.
+    """Places of the numbers in a parameter structure.
 
     Parameters
     ----------
     params : object
     all_numbers : bool
-        Whether whole numbers are symbols as well: compiled functions get all of them, as one vector of floats.
+        Whether integers are symbols as well: compiled functions receive all numbers as one vector of floats.
 
     Attributes
     ----------
     fixed : dict
-        Numbers that a trace had to know: {position: number}. For others it must be repeated.
+        Numbers that a trace has used: {position: number}. Other values require a new trace.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class ParameterLayout:
         self.fixed: dict[int, float] = {}
 
     def fits(self, params: Any) -> bool:
-        """Whether machine code for this layout may be used with these parameters."""
+        """Whether machine code for this layout is valid for these parameters."""
         if type(params) is np.ndarray and params.dtype == np.float64 and not self.fixed:
             return self._signature == (np.ndarray, params.shape)
         numbers: list[float] = []
@@ -63,7 +64,7 @@ class ParameterLayout:
         return all(numbers[k] == value for k, value in self.fixed.items())
 
     def numbers(self, params: Any) -> np.ndarray:
-        """The numbers of parameters that fit, in order."""
+        """Numbers of parameters that fit, in order."""
         if type(params) is np.ndarray and params.dtype == np.float64 and params.ndim == 1:
             return params
         numbers: list[float] = []
@@ -71,7 +72,7 @@ class ParameterLayout:
         return np.array(numbers, dtype=float)
 
     def labels(self, params: Any) -> list[str]:
-        """What the numbers of parameters are called, in order: ``mass``, ``springs[1]``, ``p[0]``."""
+        """Names of the numbers, in order: ``mass``, ``springs[1]``, ``p[0]``."""
         return self._labels(params, "")
 
     def _labels(self, value: Any, path: str, depth: int = 0) -> list[str]:
@@ -88,12 +89,12 @@ class ParameterLayout:
         names, entries = parts
         if type(value) in (list, tuple) and _is_vector(entries):
             return [f"{path or NAME}[{k}]" for k in range(len(entries))]
-        inner = [f"{path}.{name}" if path else str(name) for name in names]
+        inner = [f"{path}.{name}" if path and name else path or str(name) for name in names]
         inner = inner or [f"{path or NAME}[{k}]" for k in range(len(entries))]
         return [label for name, entry in zip(inner, entries) for label in self._labels(entry, name, depth + 1)]
 
     def symbols(self, graph: Graph, params: Any) -> tuple[Any, Any]:
-        """The same structure with symbols in place of its numbers, and all of these as a vector."""
+        """The same structure with symbols in place of its numbers, and the vector of these symbols."""
         vector = vector_argument(graph, NAME, self.count, self.numbers(params).tolist())
         return self._rebuilt(params, iter(list(vector)), type(vector)), vector
 
@@ -110,7 +111,7 @@ class ParameterLayout:
         return self._rebuilt(params, iter(numbers), np.ndarray, dtype=float)
 
     def _read(self, value: Any, numbers: list[float], depth: int = 0) -> Any:
-        """The structure of a value, as something that can be compared; its numbers are appended."""
+        """Structure of a value as a comparable object; its numbers are appended."""
         kind = type(value)
         if self._is_number(value):
             numbers.append(float(value))
@@ -167,25 +168,25 @@ class ParameterLayout:
 
 
 def _as_python(symbol: Any) -> Any:
-    """The symbol of a number that is no NumPy scalar."""
+    """Symbol of a Python number."""
     return symbol.item() if type(symbol) is Expression else symbol
 
 
 def _is_vector(entries: tuple) -> bool:
-    """Whether there are floats and nothing but numbers: whole ones among them stand for floats."""
+    """Whether an array is numeric with at least one float; its integers then stand for floats."""
     kinds = set(map(type, entries))
     return kinds <= {float, np.float64, int} and kinds != {int} and bool(kinds)
 
 
 def _parts(value: Any) -> tuple[tuple, tuple] | None:
-    """Names and entries of something that holds others, or None for a constant."""
+    """Names and entries of a container, or None for a constant."""
     kind = type(value)
     if kind in (list, tuple):
         return (), tuple(value)
     if kind is dict:
         return tuple(value), tuple(value.values())
-    if kind is Driven:  # parameters and inputs are called what they are without the other
-        return ("", ""), tuple(value)
+    if kind in _NAMES:
+        return _NAMES[kind], tuple(value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return kind._fields, tuple(value)
     if _holds_attributes(value):
@@ -193,8 +194,21 @@ def _parts(value: Any) -> tuple[tuple, tuple] | None:
     return None
 
 
+_NAMES: dict[type, tuple[str, ...]] = {
+    Driven: ("", ""),  # parameters and inputs keep their own names
+    SampledCourse: ("", "_weights", "_since"),  # samples u[0], u[1], ...
+    Course: ("_coefficients", "_since"),
+}
+"""What the entries of tuples of Daedal are called; with a leading underscore, numbers that are not for the user."""
+
+
+def is_internal(label: str) -> bool:
+    """Whether a label of :meth:`ParameterLayout.labels` names a number that is not for the user."""
+    return "._" in label
+
+
 def _holds_attributes(value: Any) -> bool:
-    """Whether an object is a mere bundle of attributes, of a user's class or a namespace."""
+    """Whether an object is a plain bundle of attributes, of a user class or a namespace."""
     kind = type(value)
     if kind is SimpleNamespace:
         return True

@@ -1,4 +1,4 @@
-"""Any problem as the same problem with functions that are machine code; how functions are evaluated, in words."""
+"""Problems with their functions traced to machine code; description of how functions are evaluated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daedal.symbolic.tracing import traced_linear as linear
 from daedal.symbolic.tracing import traced_mechanical as mechanical
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_MOST_COORDINATES = 500  # of a mechanism; larger ones have sparse matrices
+_MOST_COORDINATES = 500  # for mechanisms; larger ones have sparse matrices
 
 TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, LinearDAE)
 """Classes of problems whose functions can be traced."""
@@ -33,14 +33,14 @@ TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem
 def traced_problem(
     problem: Any, compile: str = "auto", linear_solver: Any = "auto", *, follow: int = 0
 ) -> TracedProblem | None:
-    """The problem with its functions traced; None if nothing can be or need be.
+    """The problem with its functions traced; None if tracing is impossible or unnecessary.
 
-    With `follow`, up to so many switches are set by data (:mod:`daedal.symbolic.modes`).
+    With `follow`, up to this many switches are set by data (:mod:`daedal.symbolic.modes`).
     """
     always = compile == "always"
     try:
         traced = _traced(problem, linear_solver, always, follow)
-    except Untraceable as reason:  # of the problem as a whole
+    except Untraceable as reason:  # for the problem as a whole
         traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason.forgetting()))
         traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
     if always:
@@ -69,9 +69,9 @@ def _traced(problem: Any, linear_solver: Any, always: bool, follow: int) -> Trac
 
 
 def _check_dense(system: MechanicalSystem):
-    """Refuse systems of whose functions no straight-line code is made."""
+    """Raise for systems that have no straight-line code."""
     if system.n_s:
-        raise Untraceable("belongs to a system with contact coordinates, which are found by an iteration", "")
+        raise Untraceable("belongs to a system with contact coordinates, which require an iteration", "")
     if hasattr(system.mass, "tocsr"):
         raise Untraceable("belongs to a system with sparse matrices", "")
     if system.n_q > _MOST_COORDINATES:
@@ -86,13 +86,13 @@ def _check_complete(problem: Any, traced: TracedProblem | None):
 
 
 def compiled_by_trace(problem: Any) -> Any:
-    """The same problem with functions that are machine code, for good."""
+    """A permanent version of the problem whose functions are machine code."""
     traced = traced_problem(problem, "always")
     return problem if traced is None else traced.problem
 
 
 def untraced_words(problem: Any) -> FunctionTable:
-    """How the functions of a problem are evaluated if they are called as they are."""
+    """Description of how the functions of a problem are evaluated without tracing."""
     if isinstance(problem, MechanicalSystem):
         names = [name for name in FUNCTIONS if callable(getattr(problem, name))]
     elif isinstance(problem, (HessenbergDAE, LinearDAE)):
@@ -106,7 +106,7 @@ def untraced_words(problem: Any) -> FunctionTable:
 
 
 def words(problem: Any) -> FunctionTable:
-    """How each function of a problem is evaluated by default; a linear problem is solved as x' = f, 0 = g."""
+    """Description of how each function of a problem is evaluated; a linear problem is solved as x' = f, 0 = g."""
     if isinstance(problem, LinearDAE):
         return words(replace(problem.semi_explicit(), jacobian=None))
     traced = traced_problem(problem)

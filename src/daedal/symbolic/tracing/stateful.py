@@ -1,4 +1,4 @@
-"""Warnings about functions that remember, draw random numbers, or jump where no trace shows it."""
+"""Warnings about functions that have memory, draw random numbers, or have jumps that no trace reveals."""
 
 from typing import Any
 
@@ -12,27 +12,27 @@ def _called(name: str, function: Any) -> str:
 
 
 def jump_words(name: str, function: Any, reason: Untraceable, interval: float) -> str:
-    """The function, why its jumps are not located, and what to write instead."""
+    """Message on a function whose jumps are not located: name, reason, and a remedy."""
     place = f" ({reason.site})" if reason.site else ""
     return (
-        f"{_called(name, function)} {reason.reason}{place} and is not traced: where it jumps is not known, and a pulse "
-        f"shorter than a step may be missed. "
-        f"Remedy: {reason.remedy}; or give breakpoints at the jumps, or max_step={1e-4 * interval:.1g}"
+        f"{_called(name, function)} {reason.reason}{place} and is not traced: its jumps cannot be located, and a "
+        f"pulse shorter than a step may be missed. Remedy: {reason.remedy}; or give breakpoints at the jumps, or "
+        f"max_step={1e-4 * interval:.1g}"
     )
 
 
 def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
-    """The function, what it remembers or draws, why that is wrong, and what to use instead."""
+    """Message on a function with memory or random numbers: name, consequence, and a remedy."""
     called = _called(name, function)
     place = f", {reason.site}" if reason.site else ""
     if reason.memory in DRAWN or "random" in reason.reason:
         return (
-            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and a "
-            "step meets its tolerance by chance only. Remedy: draw the numbers before the run, for a daedal.Table"
+            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, so the error "
+            "estimate of a step is meaningless. Remedy: draw the numbers before the run, for a daedal.Table"
         )
     return (
         f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
-        "several times in a step, and in steps that are rejected: that is not the state of the solution. Remedy: modes "
-        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each "
-        "interval of a sampled controller, with its output as a parameter, or one more equation"
+        "several times per step, also in rejected steps, so this is not the state of the solution. Remedy: modes "
+        "(daedal.hybrid.HybridProblem) for switches with hysteresis, a daedal.Table for data, one run per sampling "
+        "interval of a controller, with its output as a parameter, or an additional equation"
     )

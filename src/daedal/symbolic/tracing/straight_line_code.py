@@ -5,7 +5,7 @@ r"""Accelerations, corrections and half-explicit stages of a mechanism as straig
     \begin{pmatrix} M & K^T \\ K & 0 \end{pmatrix}
     \begin{pmatrix} a \\ \lambda \end{pmatrix} = \begin{pmatrix} f \\ \gamma \end{pmatrix}
 
-The code says where its pivots are bad; there, kernels turn to a matrix and a factorisation with pivoting.
+The code reports bad pivots; kernels then fall back to a matrix factorisation with pivoting.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.tracer import Tracer
 
 MOST_OPERATIONS = 40_000
-"""Nodes of the graph beyond which matrices are factored with pivoting."""
+"""Graph size above which matrices are factored with pivoting."""
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
 PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
-"""The functions of a system that its accelerations are made of."""
+"""The functions of a system that determine its accelerations."""
 STAGE = ("bar_q", "bar_v", "bar_t", "factor")
-"""The further arguments of a half-explicit stage: where its constraints are imposed, and 1 / (h ab_ii)."""
+"""Further arguments of a half-explicit stage: the point at which constraints are imposed, and 1 / (h ab_ii)."""
 RATTLE = ("bar_q", "bar_v", "bar_t", "factor", "push")
-"""The further arguments of a step of RATTLE: q_1 and the velocity behind the first half, t_1, h, and h/2."""
+"""Further arguments of a step of RATTLE: q_1 and the velocity after the first half, t_1, h, and h/2."""
 
 
 @dataclass(frozen=True)
 class StraightLineOutputs:
-    """What one function of straight-line code computes.
+    """Outputs of one function of straight-line code.
 
     Attributes
     ----------
     solved : Solved
-        The elimination that it rests on.
+        Its elimination.
     nodes : list of int
         Its results.
     arguments : tuple of str
-        The vectors that it reads, besides time and parameters.
+        Its input vectors, besides time and parameters.
     raises : int
-        The condition under which a function of the user's raises.
+        The condition under which a user function raises.
     """
 
     solved: Solved
@@ -60,16 +60,16 @@ class StraightLineOutputs:
 
 
 class StraightLine:
-    """Straight-line code of a traced mechanism, each function made when it is first asked for.
+    """Straight-line code of a traced mechanism, each function created on first use.
 
     Parameters
     ----------
     tracer : Tracer
-        With the graph of the functions.
+        Tracer with the graph of the functions.
     system : MechanicalSystem
-        As it was stated.
+        The original system.
     traces : mapping
-        The traces of its functions by name; all that it has of mass, force and constraints.
+        Traces of its functions by name: all of mass, force and constraints that exist.
     """
 
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
@@ -79,25 +79,25 @@ class StraightLine:
         self._parts = parts_of(tracer, system, PARTS)
 
     def belongs_to(self, system: MechanicalSystem) -> bool:
-        """Whether `system` has the functions that this is made of, and the derivatives."""
+        """Whether `system` has the functions and derivatives that this code was built from."""
         return has_parts(system, self._parts)
 
     @property
     def tracer(self) -> Tracer:
-        """What holds the graph, and its lock."""
+        """The tracer, which holds the graph and its lock."""
         return self._tracer
 
     def formulas(self, name: str) -> StraightLineOutputs:
-        """What a function computes, for other ways to write it down; the caller holds the lock of the tracer."""
+        """Outputs of a function as nodes, for other code generators; the caller holds the lock of the tracer."""
         graph = self._tracer.graph
         graph.most_nodes = max(graph.most_nodes, MOST_OPERATIONS)
         return getattr(self, f"_{name}")()
 
     def function(self, name: str) -> TracedFunction | None:
-        """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
-        (dv and K, row by row, of q, v), "stage" (V', Lambda), "rattle_positions" (the velocities that the first half of
-        a step adds and those added by a change of M) and "rattle_velocities" (what the second half adds); None where
-        there is no such code.
+        """One of "accelerations" (a, lam from q, v, r), "position_correction" (dq from q), "velocity_correction" (dv
+        and K, row by row, from q, v), "stage" (V', Lambda), "rattle_positions" (velocity increments of the first half
+        of a step, and those from a change of M) and "rattle_velocities" (velocity increments of the second half); None
+        if there is no such code.
         """
         with self._tracer.lock:
             if name not in self._made:
@@ -108,7 +108,7 @@ class StraightLine:
             return self._made[name]
 
     def in_lanes(self, name: str) -> MachineFunction | None:
-        """The same function with eight members in its lanes; None where there is no such code."""
+        """The same function with eight members in its lanes; None if there is no such code."""
         with self._tracer.lock:
             if name not in self._wide:
                 try:
@@ -162,7 +162,7 @@ class StraightLine:
         return ("q", "v", "r") if self._system.n_r else ("q", "v")
 
     def _raises(self, arguments: tuple[str, ...]) -> int:
-        """Where a function of the system raises, of those that these arguments determine: others are not evaluated."""
+        """The condition under which a function of the system raises, among those that these arguments determine."""
         tracer, raises = self._tracer, self._tracer.graph.false
         for trace in self._traces.values():
             if trace is not None and tracer.foreign([trace.raises], arguments) is None:
@@ -172,7 +172,7 @@ class StraightLine:
     def _made_of(
         self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
     ) -> StraightLineOutputs:
-        """`elsewhere` says where functions raise that are evaluated at other points."""
+        """`elsewhere` is the condition under which functions raise that are evaluated at other points."""
         raises = self._raises(arguments)
         for further in elsewhere:
             raises = self._tracer.graph.either(raises, further)
@@ -187,18 +187,18 @@ class StraightLine:
         return self._tracer.code(formulas.arguments, np.array(formulas.nodes), statuses, quick=True, **options)
 
     def __reduce__(self):
-        """Code is not stored, as that of functions is not."""
+        """Machine code is not pickled."""
         return type(None), ()
 
 
 def parts_of(tracer: Tracer, system: MechanicalSystem, names: Sequence[str]) -> dict[str, Any]:
-    """What a traced system has under these names."""
+    """The attributes of a traced system with these names."""
     made = tracer.result.functions | tracer.result.derivatives
     return {name: made.get(name, getattr(system, name)) for name in names}
 
 
 def has_parts(system: MechanicalSystem, parts: Mapping[str, Any]) -> bool:
-    """Whether a system still has these functions and constant matrices: copies of it may have got others."""
+    """Whether a system still has these functions and constant matrices, which may be replaced in copies."""
     return all(
         getattr(system, name) is part or (isinstance(part, np.ndarray) and np.array_equal(getattr(system, name), part))
         for name, part in parts.items()
@@ -206,7 +206,7 @@ def has_parts(system: MechanicalSystem, parts: Mapping[str, Any]) -> bool:
 
 
 def dynamics(tracer: Tracer, system: MechanicalSystem, traces: Mapping[str, Traced | None]) -> Dynamics:
-    """The equations of motion on the graph of a tracer, with the derivatives that were given."""
+    """Equations of motion on the graph of a tracer, with the given derivatives."""
     graph, mass = tracer.graph, traces.get("mass")
     given: dict[str, Any] = {}
     for name in DERIVATIVES:
@@ -227,7 +227,7 @@ def dynamics(tracer: Tracer, system: MechanicalSystem, traces: Mapping[str, Trac
 
 
 def straight_line(tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]) -> StraightLine | None:
-    """The straight-line code of a system; None if a function could not be traced, or the multipliers couple."""
+    """Straight-line code of a system; None if a function could not be traced, or multipliers are coupled."""
     complete = all(traces[name] is not None for name in PARTS if callable(getattr(system, name)))
     if not complete or system.n_w or system.force_uses_multipliers:
         return None

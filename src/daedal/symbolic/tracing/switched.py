@@ -1,4 +1,4 @@
-"""A problem whose switches are set by data, with machine code for the switching functions and their rates."""
+"""Problems whose switches are set by data, with machine code for the switching functions and their rates."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from daedal.symbolic.tracing.problem import traced_problem
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 MOST_SWITCHES = 64
-"""A problem with more of them is integrated as it is written: there is always one that has just switched."""
+"""Problems with more switches are integrated as written: one of them would have switched at almost any time."""
 _BOUNDS = ("lower", "upper", "slack")
 _FOLLOWED: Any = (ImplicitDAE, SemiExplicitDAE, MechanicalSystem)
 
 
 def switched_problem(problem: Any, plain: TracedProblem, compile: str, linear_solver: Any) -> SwitchedProblem | None:
-    """The problem with its switches set by data; None where there are none, too many, or untraced functions."""
+    """The problem with its switches set by data; None if it has none, too many, or untraced functions."""
     if not isinstance(problem, _FOLLOWED) or not plain.n_switches or not _is_complete(plain):
         return None
     try:
@@ -40,37 +40,37 @@ def switched_problem(problem: Any, plain: TracedProblem, compile: str, linear_so
             return None
         made = SwitchedProblem(traced, plain.problem)
         return made if 0 < made.count <= MOST_SWITCHES else None
-    except Untraceable:  # it has become too large
+    except Untraceable:  # the graph has become too large
         return None
 
 
 def _is_complete(traced: TracedProblem) -> bool:
-    """Whether all functions of the user's are machine code."""
+    """Whether all user functions are machine code."""
     return set(traced.arguments) <= set(traced.functions) | set(traced.derivatives) and not (
         set(traced.refused) & set(traced.arguments)
     )
 
 
 class SwitchedProblem:
-    """What is known of the switches of a problem.
+    """The switches of a problem and their properties.
 
     Attributes
     ----------
     traced : TracedProblem
         The problem; its parameters are :class:`Moded`.
     as_written : object
-        The problem as machine code whose switches follow the state.
+        The problem as machine code, with switches determined by the state.
     switches : list of Followed
     slides : list of bool
-        For each switch whether its rate is known from the state, so that it can slide along the surface.
+        For each switch whether its rate follows from the state, so that the motion can slide along the surface.
     in_time : list of bool
-        For each switch whether it depends on the time alone.
+        For each switch whether it depends on time only.
     is_affine : list of bool
-        For each of these whether it grows at a constant rate, so that its times follow from a formula.
+        For each of these whether it is affine in time, so that its switching times follow from a formula.
     taken : BranchesTaken
-        What all functions compute in given modes, those of switches among them that depend on the state.
+        All functions in given modes, including the state-dependent switching functions.
     values, rates : SwitchCode
-        The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
+        The switching functions u of time and state (y' too for first-order problems), and u' along a motion.
     """
 
     def __init__(self, traced: TracedProblem, as_written: Any):
@@ -102,9 +102,11 @@ class SwitchedProblem:
         self.is_affine = [in_time and self._is_affine(one) for one, in_time in zip(self.switches, self.in_time)]
         self.slides = [self._has_rate(switch) for switch in self.switches]
         self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
-        self._closed: list[ClosedForm | None] = []  # one, once it is known
+        self._closed: list[ClosedForm | None] = []  # one entry once known
         self._along: dict[tuple[int, ...], Any] = {}
-        self._guard = self.tracer.lock  # a graph is for one thread at a time
+        # SwitchingFunctions by number of unknowns, and whether along surfaces; made by the driver, once for all runs
+        self.functions_known: dict[tuple[int, bool], Any] = {}
+        self._guard = self.tracer.lock  # a graph is not thread-safe
         outputs = [node for trace in self.tracer.traces.values() for node in trace.nodes]
         outputs += [one.function for one, in_time in zip(self.switches, self.in_time) if not in_time]
         self.taken = BranchesTaken(self._graph, outputs)
@@ -121,10 +123,10 @@ class SwitchedProblem:
         return directional(graph, [switch.function for switch in self.switches], direction)
 
     def events(self, n: int, *, along: bool = False, in_time: bool = False) -> tuple[SwitchCode, Enclosure | None]:
-        """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives.
+        """Event functions, positive while the modes are valid: two numbers per switch, for n unknowns and derivatives.
 
-        Machine code, and bounds where they cost little enough; for switches that depend on time alone, or for others.
-        With `along`, two more numbers for each surface of the closed form: its share is positive, and below 1.
+        Machine code, with bounds if these are cheap enough, for the switches that depend on time only or for the
+        others. With `along`, two more numbers per surface of the closed form: its share is positive, and below 1.
         """
         closed, key = self.closed if along else None, (n, along, in_time)
         with self._guard:
@@ -142,7 +144,7 @@ class SwitchedProblem:
             ):
                 bounded = graph.apply("less", graph.apply("absolute", bound), graph.constant(np.inf))
                 watched = graph.both(bounded, graph.apply("equal", inside, inside))
-                if self.in_time[j] != in_time or self.is_affine[j]:  # others look for it
+                if self.in_time[j] != in_time or self.is_affine[j]:  # located by other code
                     watched = graph.false
                 nodes.append(graph.where(watched, graph.add(inside, slack), graph.one))
         sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
@@ -152,23 +154,23 @@ class SwitchedProblem:
 
     @property
     def closed(self) -> ClosedForm | None:
-        """What slides along any surfaces, in closed form; None where there is none, or no surface."""
+        """Closed form of sliding along any surfaces; None if there is none, or no surface."""
         with self._guard:
             if not self._closed:
                 self._closed.append(closed_form(self))
             return self._closed[0]
 
     def along(self, surfaces: tuple[int, ...], make: Callable[[SwitchedProblem, tuple[int, ...]], Any]) -> Any:
-        """What ``make(self, surfaces)`` makes of the equations along surfaces, once; the graph is for one thread."""
+        """Result of ``make(self, surfaces)`` for the equations along surfaces, cached; holds the lock of the graph."""
         with self._guard:
             if surfaces not in self._along:
-                with suppress(NotAffine):  # more surfaces than can be mixed one after the other
+                with suppress(NotAffine):  # too many surfaces to combine one after the other
                     self._along[surfaces] = None
                     self._along[surfaces] = make(self, surfaces)
             return self._along[surfaces]
 
     def code(self, nodes: list[int], sizes: dict[str, int] | None = None, *, with_bounds: bool = False) -> SwitchCode:
-        """Machine code for nodes, of time and state by default."""
+        """Machine code for nodes, functions of time and state by default."""
         assert self.tracer.modal is not None
         sizes = self._sizes if sizes is None else sizes
         bounds = dict.fromkeys(_BOUNDS, self.tracer.modal.count) if with_bounds else {}
@@ -176,10 +178,10 @@ class SwitchedProblem:
         code = compile_function(self._graph, sizes, {"u": nodes}, parameters)
         return SwitchCode(self.tracer.modal, code, bounds, parameters)
 
-    # --- what switches depend on --------------------------------------------------------------------------------------
+    # --- dependencies of switches -------------------------------------------------------------------------------------
 
     def _is_in_time(self, switch: Followed) -> bool:
-        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # with its rate and bounds
+        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # including its rate and bounds
         return few and self.modes.depends_on(switch.function) <= {"t", NAME, MODES}
 
     def _is_affine(self, switch: Followed) -> bool:
@@ -187,7 +189,7 @@ class SwitchedProblem:
         return self.modes.depends_on(rate) <= {NAME, MODES}
 
     def _has_rate(self, switch: Followed) -> bool:
-        """Whether the rate jumps with the equations, and follows from the state alone."""
+        """Whether the rate jumps with the equations and follows from the state alone."""
         names = self.modes.depends_on(switch.function) - {"t", NAME}
         if not switch.is_surface or not switch.jumps or not names:
             return False
@@ -201,13 +203,13 @@ class SwitchedProblem:
         return self._entries("y", [switch.function]) <= slopes  # all of them are differential variables
 
     def _entries(self, name: str, nodes: Sequence[int]) -> set[int]:
-        """Which entries of an argument nodes depend on."""
+        """The entries of an argument that nodes depend on."""
         graph = self._graph
         read = [graph.data[i] for i in graph.needed(nodes) if graph.operations[i] == "argument"]
         return {index for argument, index in read if argument == name}
 
     def _acts_as_force(self, switch: Followed) -> bool:
-        """Whether the switch of a mechanism is linear in v, and changes nothing but forces."""
+        """Whether the switch of a mechanism is linear in v and affects forces only."""
         graph, mode = self._graph, self.modes.argument(self.switches.index(switch))
         [row] = jacobian(graph, [switch.function], self.tracer.nodes("v"))
         if any("v" in self.modes.depends_on(entry) for entry in row.values()):
@@ -221,7 +223,7 @@ _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 
 
 class SwitchCode(CodedFunction):
-    """Numbers of all switches as machine code, which kernels call as they call events."""
+    """Machine code for the values of all switches, with the interface of events."""
 
     def __init__(self, layout, code, bounds, parameters):
         self._layout, self._code, self._bounds, self.parameters = layout, code, tuple(bounds), parameters
@@ -239,11 +241,11 @@ class SwitchCode(CodedFunction):
         return np.concatenate([numbers, *[getattr(params, name) for name in self._bounds]]) if self._bounds else numbers
 
     def __call__(self, t: float, *arguments) -> np.ndarray:
-        """The numbers at a point; the last argument is the parameters with their modes."""
+        """Values at a point; the last argument is the parameters with their modes."""
         return self.evaluate(t, *arguments)[1]
 
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
-        """Status and numbers at a point."""
+        """Status and values at a point."""
         block, end = np.zeros(self._code.size), 0
         for values in arguments[:-1]:
             block[end : end + values.size] = values

@@ -1,4 +1,4 @@
-"""Switching functions of the user's on the graph of a traced problem, and as machine code."""
+"""User-defined switching functions on the graph of a traced problem, and as machine code."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from daedal.symbolic.machine import RAISES
 from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.tracer import Tracer
 
-_SLOPES = "slopes"  # the name of y' of a mechanism, which switching functions do not have
+_SLOPES = "slopes"  # name for y' of a mechanism, not available to switching functions
 
 
 def code_of(problem: Any) -> Any:
-    """Straight-line code of a mechanism, or what linearly implicit methods need; None where there is none."""
+    """Straight-line code of a mechanism, or the functions of linearly implicit methods; None if there is none."""
     if isinstance(problem, MechanicalSystem):
         return problem.straight_line
     stated = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
@@ -27,16 +27,16 @@ def code_of(problem: Any) -> Any:
 def switching_nodes(
     tracer: Tracer, problem: Any, functions: Sequence[tuple[Any, int]]
 ) -> tuple[list[int], list[int], int]:
-    """The values of all functions, how many each of them has, and where one raises.
+    """Values of all functions, the number of values of each, and the condition under which one raises.
 
     Parameters
     ----------
     tracer : Tracer
-        Of the problem; the caller holds its lock.
+        The problem's tracer; the caller holds its lock.
     problem : object
     functions : sequence of (callable, int)
-        Functions ``f(t, y)``, ``f(t, y, yp)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters last if there is
-        one more argument; and how many arguments each of them takes.
+        Functions ``f(t, y)``, ``f(t, y, yp)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters as an optional
+        last argument; and their numbers of arguments.
     """
     names = ("q", "v") if isinstance(problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
     nodes: list[int] = []
@@ -53,11 +53,11 @@ def switching_nodes(
 def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original: Callable[..., Any]) -> TracedFunction:
     """All functions as machine code of (t, y, y'), with y the state and y' its derivative.
 
-    Raises Untraceable where that is not possible. `original` computes the same in Python.
+    Raises Untraceable if that is impossible. `original` computes the same in Python.
     """
     code = code_of(problem)
     if code is None:
-        raise Untraceable("belongs to a problem that is not machine code as a whole", "")
+        raise Untraceable("belongs to a problem that is not entirely machine code", "")
     tracer, mechanism = code.tracer, isinstance(problem, MechanicalSystem)
     with tracer.lock:
         nodes, _, raises = switching_nodes(tracer, problem, functions)
@@ -66,13 +66,13 @@ def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original:
             tracer.sizes[slopes] = sum(tracer.sizes[name] for name in state)
         arguments = (*state, slopes)
         if not set(arguments) <= set(tracer.sizes) or tracer.foreign(nodes, arguments) is not None:
-            raise Untraceable("depends on other variables than those that are integrated", "")
+            raise Untraceable("depends on variables other than the integrated ones", "")
         made = tracer.code(arguments, np.array(nodes), [(raises, RAISES)])
         return tracer.made("events", made, original)
 
 
 def state_arguments(problem: Any, tracer: Tracer) -> tuple[tuple[str, ...], str]:
-    """The parts of y, and the name of y', as the functions of a problem have them for arguments."""
+    """Names of the parts of y, and of y', as arguments of the problem's functions."""
     if isinstance(problem, MechanicalSystem):
         return ("q", "v", "r") if problem.n_r else ("q", "v"), _SLOPES
     return (("y", "z"), "xp") if "z" in tracer.sizes else (("y",), "yp")

@@ -20,16 +20,16 @@ from daedal.symbolic.tracing.linearly_implicit import LinearlyImplicit
 from daedal.symbolic.tracing.motion_derivatives import MotionDerivatives
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
-_FEWEST_FOR_BAND = 40  # unknowns from which a narrow band is used although nobody asked for it
-_FEWEST_FOR_SPARSE = 200  # unknowns from which sparse factors, which Python manages, beat dense ones
-_NARROW = 0.25  # part of n that a band may take
-_SPARSE = 0.1  # part of the entries that may be nonzero
-_MOST_COMPARED = 200  # unknowns up to which a given matrix is compared with the exact one
-_MOST_DENSE = 120  # unknowns up to which a dense matrix is written by straight-line code
+_FEWEST_FOR_BAND = 40  # number of unknowns above which a narrow band is used by default
+_FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, managed in Python, beat dense ones
+_NARROW = 0.25  # bandwidth as a fraction of n
+_SPARSE = 0.1  # fraction of nonzero entries
+_MOST_COMPARED = 200  # number of unknowns up to which a given matrix is compared with the exact one
+_MOST_DENSE = 120  # number of unknowns up to which a dense matrix is computed by straight-line code
 
 
 def is_ready(problem: ImplicitDAE | SemiExplicitDAE | SecondOrderDAE) -> bool:
-    """Whether nothing would be gained: the functions are compiled, and so is the matrix."""
+    """Whether tracing gains nothing: the functions and the matrix are compiled already."""
     functions = [problem.f, problem.g] if isinstance(problem, SemiExplicitDAE) else [problem.residual]
     return all(is_compiled(f) for f in [*functions, problem.jacobian])
 
@@ -47,12 +47,12 @@ class _Residual:
 def traced_implicit(
     problem: ImplicitDAE, linear_solver: Any = "auto", *, always: bool = False, follow: int = 0
 ) -> TracedProblem:
-    """F(t, y, y') = 0 with its residual and its matrix traced."""
+    """F(t, y, y') = 0 with residual and matrix traced."""
     return _traced(problem, ("y", "yp"), ("cj",), linear_solver, always, follow)
 
 
 def traced_second_order(problem: SecondOrderDAE, linear_solver: Any = "auto", *, always: bool = False):
-    """F(t, x, x', x'') = 0 with its residual and its matrix traced."""
+    """F(t, x, x', x'') = 0 with residual and matrix traced."""
     return _traced(problem, ("x", "xp", "xpp"), ("c1", "c2"), linear_solver, always)
 
 
@@ -121,7 +121,7 @@ def traced_quasilinear(
 
 
 def quasilinear_equations(graph: Graph, mass: Any, traces: Sequence[Traced], rates: Sequence[int]) -> list[int]:
-    """The nodes of M y' - f, from f and, where it is a function, M."""
+    """Nodes of M y' - f, from f and, if it is a function, M."""
     nodes = []
     for i, (rate, row) in enumerate(zip(traces[0].nodes, _mass_rows(graph, mass, traces), strict=True)):
         total = rates[i] if row is None else graph.zero
@@ -132,7 +132,7 @@ def quasilinear_equations(graph: Graph, mass: Any, traces: Sequence[Traced], rat
 
 
 def _mass_rows(graph: Graph, mass: Any, traces: Sequence[Traced]) -> list[dict[int, int] | None]:
-    """The rows of M, entry by entry; None for those of the identity."""
+    """Rows of M; None for rows of the identity."""
     n = len(traces[0].nodes)
     if mass is None:
         return [None] * n
@@ -142,7 +142,7 @@ def _mass_rows(graph: Graph, mass: Any, traces: Sequence[Traced]) -> list[dict[i
 
 
 def constant_rows(graph: Graph, matrix: Any) -> list[dict[int, int]]:
-    """The entries of a constant matrix, dense or sparse, that are not zero."""
+    """Nonzero entries of a constant matrix, dense or sparse."""
     rows: list[dict[int, int]] = [{} for _ in range(matrix.shape[0])]
     found = matrix.tocoo() if hasattr(matrix, "tocoo") else None
     places = zip(*(np.nonzero(matrix) if found is None else (found.row, found.col)), strict=True)
@@ -157,14 +157,14 @@ def _set(problem, name: str, function):
         object.__setattr__(problem, name, function)
 
 
-# --- the matrix of Newton's method ------------------------------------------------------------------------------------
+# --- the Newton matrix ------------------------------------------------------------------------------------------------
 
 
 def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual):
-    """The user's jacobian traced, or an exact one in the form that the linear solver takes."""
+    """The user's jacobian traced, or an exact one in the form that the linear solver needs."""
     copies = getattr(problem, "copies", 1)
     n, arguments = problem.n // copies, (*residual.arguments, *residual.factors)
-    if copies > 1 and residual.traced is not None:  # the matrix of the leading unknowns serves all of them
+    if copies > 1 and residual.traced is not None:  # one matrix, that of the leading unknowns, serves all copies
         leading = replace(residual.traced, nodes=residual.traced.nodes[:n], shape=(n,))
         residual = replace(residual, groups=[group[:n] for group in residual.groups], traced=leading)
     if residual.traced is not None:
@@ -198,7 +198,7 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
 
 
 def _matrix_from_slopes(tracer: Tracer, problem: Quasilinear, result, residual: _Residual):
-    """cj M - df/dy with the user's df/dy, where that is dense and can be traced."""
+    """cj M - df/dy from the user's df/dy, if that is dense and traceable."""
     n, graph = problem.n, tracer.graph
     if residual.traced is None or problem.sparsity is not None or problem.bandwidth is not None:
         return
@@ -216,7 +216,7 @@ def _matrix_from_slopes(tracer: Tracer, problem: Quasilinear, result, residual: 
 
 
 def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]) -> np.ndarray:
-    """dF/dx + c1 dF/dx' + ... at values of the arguments, without machine code: for a single look."""
+    """dF/dx + c1 dF/dx' + ... at given arguments, without machine code, for a single evaluation."""
     rows = _sum(tracer, residual)
     places = [(i, j, node) for i, row in enumerate(rows) for j, node in row.items()]
     matrix = np.zeros((len(rows), len(rows)))
@@ -226,12 +226,13 @@ def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]
 
 
 def _orders(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:
-    """For each equation the unknowns in it, each with its highest derivative."""
+    """For each equation its unknowns, each with its highest derivative."""
     assert residual.traced is not None
     n, variables = len(residual.traced.nodes), [i for group in residual.groups for i in group]
     with tracer.lock:
         pattern = sparsity(tracer.graph, residual.traced.nodes, variables)
-    return [{place % n: place // n for place in sorted(places)} for places in pattern]  # the highest comes last
+    # the highest derivative overwrites lower ones
+    return [{place % n: place // n for place in sorted(places)} for places in pattern]
 
 
 def _sum(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:
@@ -251,10 +252,10 @@ def _sum(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:
 
 
 def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
-    """A function that writes rows in the form which the linear solver wants, and the structure that goes with it.
+    """A function that writes rows in the form of the linear solver, and the corresponding structure.
 
-    None where the matrix is left to differences: for a solver that does not use it, and where it would not fit into
-    the structure that the user gave.
+    None if the matrix is left to finite differences: for a solver that does not use it, and if it would not fit the
+    structure given by the user.
     """
     n, zero = len(residual.groups[0]), tracer.graph.zero
     assert residual.traced is not None
@@ -276,7 +277,7 @@ def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
 
 
 def _structure(pattern: list[list[int]], n: int) -> dict[str, Any]:
-    """A band or a sparsity that pays, for a problem of whose structure the user said nothing."""
+    """A band or sparsity worth using, for a problem without a given structure."""
     ml = max((i - row[0] for i, row in enumerate(pattern) if row), default=0)
     mu = max((row[-1] - i for i, row in enumerate(pattern) if row), default=0)
     ml, mu = max(ml, 0), max(mu, 0)
@@ -294,7 +295,7 @@ def _structure(pattern: list[list[int]], n: int) -> dict[str, Any]:
 
 
 def _compressed(matrix, pattern: list[list[int]], zero: int):
-    """Entries in the order of a CSC structure; None if the function has others."""
+    """Entries in CSC order; None if the function has entries outside the structure."""
     columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr)).tolist()
     places = list(zip(matrix.indices.tolist(), columns))
     if not {(i, j) for i, row in enumerate(pattern) for j in row} <= set(places):
@@ -303,7 +304,7 @@ def _compressed(matrix, pattern: list[list[int]], zero: int):
 
 
 def _banded(bandwidth: tuple[int, int], pattern: list[list[int]], n: int, zero: int):
-    """The band in the layout of scipy.linalg.solve_banded; None if there are entries outside of it."""
+    """The band in the layout of scipy.linalg.solve_banded; None if there are entries outside it."""
     ml, mu = bandwidth
     if any(j - i > mu or i - j > ml for i, row in enumerate(pattern) for j in row):
         return None

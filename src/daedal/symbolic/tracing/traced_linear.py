@@ -15,12 +15,12 @@ from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(problem: HessenbergDAE | LinearDAE) -> bool:
-    """Whether nothing depends on time, or what does has its derivatives and is called one by one."""
+    """Whether nothing depends on time, or all derivatives are given and calls are separate."""
     return not (_on_time(problem) if isinstance(problem, HessenbergDAE) else _missing(problem))
 
 
 def traced_linear(problem: HessenbergDAE | LinearDAE, *, always: bool = False) -> TracedProblem:
-    """The problem with the derivatives that were not given; a Hessenberg problem with all coefficients in one call."""
+    """The problem with missing derivatives added; a Hessenberg problem with all coefficients in one call."""
     tracer, result = Tracer(problem, {}, always=always), copy(problem)
     missing = _missing(problem)
     names = _on_time(problem) if isinstance(problem, HessenbergDAE) else list(missing)
@@ -33,12 +33,12 @@ def traced_linear(problem: HessenbergDAE | LinearDAE, *, always: bool = False) -
     if isinstance(problem, HessenbergDAE) and all(traces.values()) and _gather(tracer, problem, result, traces):
         return tracer.finished(result)
     for name in (name for name, traced in traces.items() if traced is not None):
-        tracer.result.words.pop(name)  # its values come from Python
+        tracer.result.words.pop(name)  # its values are computed in Python
     return tracer.finished(result)
 
 
 def _missing(problem: HessenbergDAE | LinearDAE) -> dict[str, str]:
-    """The coefficients that depend on time and have no derivative, each with the name of the latter."""
+    """Time-dependent coefficients without a derivative, each with the name of the derivative."""
     pairs = {"C": "C_derivatives", "r": "r_derivatives"}
     if isinstance(problem, LinearDAE):
         pairs = {name: f"{name}_derivative" for name in ("C", "D", "q")}
@@ -50,7 +50,7 @@ def _missing(problem: HessenbergDAE | LinearDAE) -> dict[str, str]:
 
 
 def _on_time(problem: HessenbergDAE) -> list[str]:
-    """What is a function of time: coefficients, and derivatives that were given."""
+    """Functions of time: coefficients and given derivatives."""
     return [name for name in (*problem.shapes, "C_derivatives", "r_derivatives") if callable(getattr(problem, name))]
 
 
@@ -62,14 +62,14 @@ def _shape(problem: HessenbergDAE | LinearDAE, name: str) -> tuple[int, ...]:
 
 
 def _coefficient(tracer: Tracer, problem: HessenbergDAE | LinearDAE, name: str) -> Traced | None:
-    """A coefficient on the graph; None if it cannot be traced, or has not the shape that it should have."""
+    """A coefficient on the graph; None if it cannot be traced or has the wrong shape."""
     traced = tracer.function(name, getattr(problem, name), (), None)
     wanted = [k for k in _shape(problem, name) if k != 1]
     return traced if traced is not None and [k for k in traced.shape if k != 1] == wanted else None
 
 
 def _rates(tracer: Tracer, nodes: list[int], count: int) -> list[list[int]]:
-    """Derivatives 1 to `count` with respect to time."""
+    """Time derivatives 1 to `count`."""
     rates = [nodes]
     for _ in range(count):
         rates.append(directional(tracer.graph, rates[-1], {tracer.t.node: tracer.graph.one}))
@@ -77,7 +77,7 @@ def _rates(tracer: Tracer, nodes: list[int], count: int) -> list[list[int]]:
 
 
 def _derivatives(tracer: Tracer, name: str, traced: Traced | None, shape: tuple[int, ...], count: int):
-    """Derivatives 1 to `count`, one after the other; for 0 the first one, in the shape of the coefficient."""
+    """Derivatives 1 to `count` in sequence; for 0 the first one, in the shape of the coefficient."""
     if traced is None:
         return None
 
@@ -89,7 +89,7 @@ def _derivatives(tracer: Tracer, name: str, traced: Traced | None, shape: tuple[
 
 
 def _gather(tracer: Tracer, problem: HessenbergDAE, result: Any, traces: dict[str, Any]) -> bool:
-    """Let ``coefficients(t)`` of `result` be machine code; False if it has too many operations."""
+    """Make ``coefficients(t)`` of `result` machine code; False if it has too many operations."""
     graph, entries = tracer.graph, []
     for name in ("A", "B", "q", "C", "r"):
         if name in traces:

@@ -1,15 +1,15 @@
-r"""The exact derivatives of a mechanism that Newton's method for its implicit formulations needs, as machine code.
+r"""Exact derivatives of a mechanism for Newton's method in its implicit formulations, as machine code.
 
-One function gives the derivatives of
+One function computes the derivatives of
 
 .. math::
 
     M a + K^T \lambda - f, \qquad -f_d, \qquad d, \qquad (G v + g_t,\ c), \qquad
     (G v + g_t,\ c)^{\boldsymbol\cdot}
 
-(the rows; the last ones on demand) with respect to q, v, r, w and, where forces depend on them, the multipliers (the
+(the rows; the last group on demand) with respect to q, v, r, w and, if forces depend on them, the multipliers (the
 columns), for given a and :math:`\lambda`. Those with respect to a and to the multipliers of :math:`K^T \lambda` are M
-and K. The constraint curvature :math:`(K^T \lambda)_q` and :math:`(G v)_q` is among them.
+and K. The constraint curvature :math:`(K^T \lambda)_q` and :math:`(G v)_q` are included.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _PARTS = ("mass", "force", "state_rate", "algebraic", "constraint", "velocity_co
 
 
 class Linearisation:
-    """The derivatives of a traced mechanism, made when somebody asks for them.
+    """The derivatives of a traced mechanism, created on demand.
 
     Parameters
     ----------
     tracer : Tracer
-        With the functions of the system on its graph.
+        Tracer with the functions of the system on its graph.
     system : MechanicalSystem
-        As it was given.
+        The original system.
     traces : mapping
-        The traces of its functions by name.
+        Traces of its functions by name.
     """
 
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
@@ -52,11 +52,11 @@ class Linearisation:
         self._parts = parts_of(tracer, system, _PARTS)
 
     def belongs_to(self, system: MechanicalSystem) -> bool:
-        """Whether `system` has the functions that this is made of."""
+        """Whether `system` has the functions that this was built from."""
         return has_parts(system, self._parts)
 
     def function(self, levels: int) -> TracedFunction | None:
-        """The derivatives with the constraints on the velocity level (1), or on that of accelerations too (2).
+        """Derivatives with the constraints on velocity level (1), or also on acceleration level (2).
 
         None if a function of the system could not be traced, or there are too many operations.
         """
@@ -108,7 +108,7 @@ class Linearisation:
         return dynamics(tracer, self._system, self._traces).balance(tracer.nodes("a"), multipliers)
 
     def _by_multipliers(self) -> list[Row]:
-        """The derivatives of -f, -f_d and d with respect to the multipliers they depend on."""
+        """Derivatives of -f, -f_d and d with respect to the multipliers they depend on."""
         graph, variables = self._tracer.graph, self._tracer.nodes("lam")
         nodes = [*map(graph.negative, self._nodes("force")), *map(graph.negative, self._nodes("state_rate"))]
         return jacobian(graph, [*nodes, *self._nodes("algebraic")], variables)
@@ -117,12 +117,12 @@ class Linearisation:
         return self._traces[name].nodes if name in self._traces else ()
 
     def __reduce__(self):
-        """Machine code stays behind."""
+        """Machine code is not pickled."""
         return type(None), ()
 
 
 def _functions(system: MechanicalSystem, names: tuple[str, ...]) -> Callable[..., Any]:
-    """All functions of the system, called so that one of them may say why it cannot be evaluated."""
+    """Call all functions of the system, so that one of them can raise a specific error."""
 
     def call(t: float, *arguments):
         given, params = dict(zip(names, arguments)), arguments[len(names) :]

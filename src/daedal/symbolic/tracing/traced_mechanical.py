@@ -1,4 +1,4 @@
-"""Mechanical systems as machine code: what the user gave, and G, g_t, gamma and their kin where he did not."""
+"""Mechanical systems as machine code: the given functions, and G, g_t, gamma etc. where not given."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(system: MechanicalSystem) -> bool:
-    """Whether nothing would be gained: all functions are machine code already."""
+    """Whether tracing gains nothing: all functions are machine code already."""
     given = [getattr(system, name) for name in FUNCTIONS]
     return all(isinstance(f, CodedFunction) for f in given if callable(f))
 
 
 def traced_system(system: MechanicalSystem, *, always: bool = False, follow: int = 0) -> TracedProblem:
-    """The system with its functions traced, each for itself."""
+    """The system with each of its functions traced."""
     n, further = system.n_q, {"r": system.n_r, "w": system.n_w}
     further |= {"lam": system.n_lambda if system.force_uses_multipliers else 0}
     sizes = {"q": n, "v": n, **{name: size for name, size in further.items() if size}}
@@ -54,7 +54,7 @@ def traced_system(system: MechanicalSystem, *, always: bool = False, follow: int
 
 
 def _derive(tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
-    """What was not given of the derivatives of constraints that could be traced."""
+    """The missing derivatives of traced constraints."""
     graph, t, q, v = tracer.graph, tracer.t.node, tracer.nodes("q"), tracer.nodes("v")
     motion = {t: graph.one, **dict(zip(q, v, strict=True))}
 

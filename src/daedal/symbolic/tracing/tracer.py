@@ -1,4 +1,4 @@
-"""The functions of one problem on one graph: traced, differentiated, and turned into machine code one by one."""
+"""The functions of one problem on one graph: traced, differentiated and compiled one by one."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, ModalVecto
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 20_000
-"""Operations of a problem, derivatives included, beyond which functions are called as they are by default, unless they
-are loops in Python.
+"""Number of operations of a problem, derivatives included, above which functions are called in Python by default,
+unless they are Python loops.
 
-An operation costs 10 us each time that a problem is stated anew and 40 us of code generation once: together one second
-at this limit. A plain loop over 1000 grid points gains a factor of hundreds by it, one in NumPy's vectors nothing.
+An operation costs 10 us for every new problem object and 40 us of code generation once: together one second at this
+limit. A plain loop over 1000 grid points gains a factor of hundreds, one in NumPy's vector operations nothing.
 """
 FOR_EACH_READ = 50
-"""Operations that each single entry of an array allows beyond this limit, if it is read by itself: a loop in Python."""
+"""Additional operations allowed for each array entry that is read singly, that is, in a Python loop."""
 MOST_ARGUMENTS = 100_000
-"""Numbers among the arguments with which larger problems are looked at."""
+"""Number of argument entries above which problems are not traced."""
 STATE = ("q", "v", "r", "y", "z", "yp")
-"""Arguments that a switching function of a run may depend on, besides time and parameters."""
+"""Arguments that switching functions of a run may depend on, besides time and parameters."""
 
 
 @dataclass(eq=False)
@@ -50,28 +50,27 @@ class TracedProblem:
     Attributes
     ----------
     problem : object
-        Of the same class as the one that was given.
+        Of the same class as the original.
     words : dict
         For each function how it is evaluated.
     functions : dict
-        Those functions of the user's that are machine code.
+        User functions that are machine code.
     derivatives : dict
         Derivatives as machine code.
     refused : dict
-        What cannot be traced, with the reason.
+        Functions that cannot be traced, with the reason.
     arguments : dict
-        For each function the names of its arguments behind the time, without the parameters.
+        For each function the names of its arguments after the time, without the parameters.
     exact_matrix : callable, optional
-        Where the user gave the matrix of Newton's method: ``exact_matrix(values)``, the exact one at values of all
-        arguments.
+        If the user gave the Newton matrix: ``exact_matrix(values)``, the exact one at values of all arguments.
     orders : callable, optional
-        Where the residual was traced: ``orders()``, for each equation the unknowns in it with their highest derivative.
+        If the residual was traced: ``orders()``, for each equation its unknowns with their highest derivative.
     n_switches : int
-        How many switching functions were found at most; those of several functions may be the same.
+        Upper bound of the number of switching functions, counted per function.
     modes : Modes or None
-        Those that are set by data, in a problem that was made for that.
+        Switches set by data, in a problem created for that.
     tracer : Tracer or None
-        What has made such a problem, for others that are made from its nodes.
+        The tracer of such a problem, for further problems built from its nodes.
     """
 
     problem: Any
@@ -89,14 +88,14 @@ class TracedProblem:
     tracer: Tracer | None = None
 
     def is_current(self, params: Any) -> bool:
-        """Whether the functions still read the same from outside, and the parameters have the same structure."""
+        """Whether external values are unchanged and parameters have the same structure."""
         if self.layout is not None and not self.layout.fits(params):
             return False
         return self._holds()
 
     @cached_property
     def plain(self) -> dict[str, TracedFunction]:
-        """Functions that could change their mind: those that are not compiled, with globals as they were, already."""
+        """The functions as they were before: those not compiled, with the recorded globals."""
         return {name: f for name, f in self.functions.items() if not is_compiled(f.original)}
 
     @cached_property
@@ -110,15 +109,15 @@ class Tracer:
     Parameters
     ----------
     problem : object
-        What is traced.
+        Problem to trace.
     sizes : mapping
-        Names and lengths of the vectors that functions have as arguments.
+        Names and lengths of the vector arguments of functions.
     scalars : sequence of str
-        Names of the numbers.
+        Names of the scalar arguments.
     always : bool
-        Whether there may be more operations than pay.
+        Whether to allow more operations than are worthwhile.
     follow : int
-        How many switches may be set by data; 0 leaves all functions as they are written.
+        Maximum number of switches set by data; 0 leaves all functions as written.
     """
 
     def __init__(
@@ -130,7 +129,8 @@ class Tracer:
         always: bool = False,
         follow: int = 0,
     ):
-        graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())  # they need code in any case
+        # these need code in any case
+        graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())
         most = MOST_NODES if always or graphs else MOST_OPERATIONS
         if sum(sizes.values()) > max(most, MOST_ARGUMENTS):
             raise Untraceable(f"needs more than {most} operations", "")
@@ -152,18 +152,18 @@ class Tracer:
         self.traces: dict[str, Traced] = {}
         self.combined: dict[str, TracedFunction] = {}
         self._wide: dict[str, MachineFunction | None] = {}
-        self.lock = Lock()  # for what is made on demand: a graph is for one thread at a time
+        self.lock = Lock()  # for objects created on demand: a graph is not thread-safe
         self.result = TracedProblem(problem, self.layout)
-        self.asks_user = False  # whether functions of the user's were run, which may depend on what is outside of them
+        self.asks_user = False  # whether user functions were run, which may have external dependencies
 
     def nodes(self, name: str) -> list[int]:
-        """The nodes of an argument."""
+        """Nodes of an argument."""
         return [self.graph.argument(name, k) for k in range(self.sizes[name])]
 
     def function(
         self, name: str, function: Any, arguments: Sequence[str], shape: tuple[int, ...] | None
     ) -> Traced | None:
-        """Trace a function of the user's and keep its machine code; None if that is impossible."""
+        """Trace a user function and keep its machine code; None if that is impossible."""
         if not callable(function):
             return None
         if isinstance(function, TracedFunction):
@@ -194,8 +194,8 @@ class Tracer:
         return traced
 
     def _followed(self, plain: Sequence[int]) -> list[int]:
-        """Nodes on the branches that the modes name; as they are written where a branch is not defined beyond its end,
-        as sqrt(y) where y < 0.
+        """Nodes on the branches selected by the modes; unmodified if a branch is undefined beyond its end, as sqrt(y)
+        for y < 0.
         """
         graph = self.graph
         assert self.modes is not None
@@ -206,7 +206,7 @@ class Tracer:
         ]
 
     def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
-        """Nodes that were made from several functions as one, which Python knows as `function`."""
+        """Nodes built from several functions as one function, known to Python as `function`."""
         raises = self.graph.false
         for part in parts:
             raises = self.graph.either(raises, part.raises)
@@ -231,11 +231,11 @@ class Tracer:
         shared: Sequence[int | np.ndarray],
         original: Callable[..., Any] | None = None,
     ) -> TracedFunction | None:
-        """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
+        """Machine code for a derivative of a traced function, in the form of ``nodes()``.
 
-        `shared` says which arguments the function itself is called with, if it must be asked; `original` is what is
-        called where it was made of several functions. Operations of a derivative that needs too many are not counted
-        against what comes after it, such as switching functions.
+        `shared` selects the arguments of the function itself, if it must be called; `original` is called if it was
+        built from several functions. Operations of a derivative that needs too many do not count against later
+        functions, such as switching functions.
         """
         before = len(self.graph)
         try:
@@ -257,7 +257,7 @@ class Tracer:
         return made
 
     def finished(self, problem: Any) -> TracedProblem:
-        """The result, with the problem that was made of the functions."""
+        """The result, with the problem built from the functions."""
         if self.layout is not None:
             graph, layout = self.graph, self.layout
             layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
@@ -271,13 +271,13 @@ class Tracer:
         return self.result
 
     def made(self, name: str, code, function, **options) -> TracedFunction:
-        """What kernels call: the code, with the parameters and, where switches are set by data, these."""
+        """The callable for kernels: the code, with the parameters and, if switches are set by data, their modes."""
         if self.modal is not None:
             return ModalFunction(name, code, self.modal, function, **options)
         return TracedFunction(name, code, self.layout, function, **options)
 
     def symbols(self, name: str) -> Any:
-        """An argument as functions see it: a number or a vector."""
+        """An argument as seen by functions: a scalar or a vector."""
         return self._symbols[name]
 
     def _remembers(self, function, arguments: Sequence[str]) -> bool:
@@ -285,7 +285,7 @@ class Tracer:
         return remembers(function, [self.t, *(self._symbols[name] for name in arguments), *last])
 
     def trace(self, function, symbols: Sequence[Any], shape: tuple[int, ...] | None) -> Traced:
-        """Run a function on symbols, time before and parameters behind; raises Untraceable if that is impossible."""
+        """Run a function on symbols, with time before and parameters after them; raises Untraceable if impossible."""
         if isinstance(function, TracedFunction) and function.trace is not None:
             copied = self._copied(*function.trace, symbols, shape)
             if copied is not None:
@@ -300,7 +300,7 @@ class Tracer:
     def _copied(
         self, known: Traced, sizes: Mapping[str, int], symbols: Sequence[Any], shape: tuple[int, ...] | None
     ) -> Traced | None:
-        """The nodes of another trace in this graph; None if arguments, parameters or shape differ from those there."""
+        """Nodes of another trace copied to this graph; None if arguments, parameters or shape differ."""
         entries = [x.node for vector in symbols for x in (vector if np.ndim(vector) else [vector])]
         places = [(name, k) for name, size in sizes.items() for k in range(size)]
         given = {("t", 0): self.t.node, **dict(zip(places, entries, strict=False))}
@@ -328,12 +328,12 @@ class Tracer:
         quick: bool = False,
         lanes: bool = False,
     ):
-        """Machine code for nodes, which returns the status of the first condition that holds.
+        """Machine code for nodes, returning the status of the first condition that holds.
 
         Options are those of :func:`daedal.symbolic.machine.compile_function`.
         """
         written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
-        if written > self.graph.most:  # a dense matrix, say: every entry is an instruction
+        if written > self.graph.most:  # for example a dense matrix: every entry is an instruction
             raise Untraceable(f"has {written} results, more than {self.graph.most}", "")
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
@@ -343,7 +343,7 @@ class Tracer:
         )
 
     def _in_lanes(self, name: str, arguments: tuple[str, ...], nodes: np.ndarray, raises: int):
-        """The code of a function with eight members in its lanes, made once; None where there is no such code."""
+        """The code of a function with eight members in its lanes, created once; None if there is no such code."""
         with self.lock:
             if name not in self._wide:
                 try:
@@ -353,8 +353,8 @@ class Tracer:
             return self._wide[name]
 
     def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
-        """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other
-        arguments (velocities, in which it is linear), where the derivative is not."""
+        """Condition for falling back to Python for a derivative: the function is not finite, or, if that depends on
+        other arguments (velocities, in which it is linear), the derivative is not."""
         raises = may_raise(self.graph, of.nodes, of.raises)
         if self.foreign([raises], arguments) is not None:
             raises = may_raise(self.graph, nodes.ravel().tolist(), of.raises)
@@ -362,13 +362,13 @@ class Tracer:
         return raises
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
-        """A derivative may not depend on anything but its arguments."""
+        """Raise if a derivative depends on anything but its arguments."""
         other = self.foreign(nodes.ravel().tolist(), arguments)
         if other is not None:
             raise Untraceable(f"has a derivative that depends on {other}", "")
 
     def foreign(self, nodes: Sequence[int], arguments: Sequence[str]) -> str | None:
-        """An argument on which nodes depend, besides these, the time and the parameters; None if there is none."""
+        """An argument that nodes depend on, other than these, the time and the parameters; None if there is none."""
         allowed = {"t", NAME, MODES, *arguments}
         for i in self.graph.needed(nodes):
             if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
@@ -382,7 +382,7 @@ class Tracer:
 
 
 def _modal_layout(problem: Any) -> ModalLayout:
-    """Where the functions of a problem expect their parameters and modes."""
+    """Layout of parameters and modes for the functions of a problem."""
     found = next((f.layout for f in vars(problem).values() if isinstance(f, ModalFunction)), None)
     if found is None:
         raise Untraceable("has switches that are set by data", "")
@@ -390,7 +390,7 @@ def _modal_layout(problem: Any) -> ModalLayout:
 
 
 def _takes_vector(function: Any) -> bool:
-    """Whether a function takes its parameters as one vector of floats; derivatives leave the question open."""
+    """Whether a function takes its parameters as one float vector; derivatives may take either form."""
     stated = as_stated(function)
     return is_compiled(stated) and not isinstance(stated, TracedFunction)
 

@@ -1,9 +1,9 @@
-"""Makes the font of formulas, ``math.woff.txt``, from Latin Modern Math; run by hand, as README.md says.
+"""Creates the font for formulas, ``math.woff.txt``, from Latin Modern Math; run manually, see README.md.
 
     python math_font.py latinmodern-math.otf
 
-Browsers set MathML well with a font that has a table of mathematical sizes, and few systems have one. What the pages
-may need of it is kept: Latin, Greek, upright and slanted, operators, accents and brackets of all sizes.
+Browsers render MathML well with a font that has a table of mathematical sizes, which few systems have. The subset
+contains what the pages may need: Latin, Greek, upright and slanted, operators, accents and brackets of all sizes.
 """
 
 import base64
@@ -20,9 +20,9 @@ MORE = [(0x3F0, 0x3F6), (0x2102, 0x2103), (0x211D, 0x211E), (0x2115, 0x2116)]
 
 
 def main(source: str) -> None:
-    """Write the subset, in base 64, beside this file."""
+    """Write the subset, in base 64, next to this file."""
     options = subset.Options()
-    options.layout_features = ["ssty", "dtls"]  # primes and indices, letters without their dots
+    options.layout_features = ["ssty", "dtls"]  # primes and indices, dotless letters
     options.flavor, options.hinting, options.glyph_names = "woff", False, False
     font = subset.load_font(source, options)
     cutter = subset.Subsetter(options)

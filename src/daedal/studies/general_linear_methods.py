@@ -52,7 +52,7 @@ class GeneralLinearMethod:
     Examples
     --------
     >>> import daedal
-    >>> method = daedal.GeneralLinearMethod.collocation([1 / 3, 1.0], steps=2)
+    >>> method = daedal.studies.GeneralLinearMethod.collocation([1 / 3, 1.0], steps=2)
     >>> method.order, method.stage_order, method.stiffly_accurate, method.zero_stable
     (3, 3, True, True)
     """
@@ -249,9 +249,9 @@ def general_linear(
     >>> import numpy as np
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2)
-    >>> method = daedal.GeneralLinearMethod.from_multistep(daedal.formula("bdf3"))
+    >>> method = daedal.studies.GeneralLinearMethod.from_multistep(daedal.methods.coefficients("bdf3"))
     >>> for steps in (20, 40):
-    ...     run = daedal.general_linear(problem, method, (0.0, 1.0), steps, lambda t: [np.sin(t), np.cos(t)])
+    ...     run = daedal.studies.general_linear(problem, method, (0.0, 1.0), steps, lambda t: [np.sin(t), np.cos(t)])
     ...     print(f"{abs(run.y[1, -1] - np.cos(1.0)):.1e}")
     2.5e-05
     3.2e-06

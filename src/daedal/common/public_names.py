@@ -1,0 +1,109 @@
+"""Modules whose names are imported when they are first used.
+
+Such a module has a stub next to it (``__init__.pyi`` next to ``__init__.py``), with a line
+``from daedal.methods.bdf.dassl import DASSL as DASSL`` for each name. Type checkers read the stub, and so does the
+module itself: there is one list of public names.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def public_names(
+    namespace: dict[str, Any],
+    *,
+    own: Iterable[str] = (),
+    not_starred: Iterable[str] = (),
+    old_names: dict[str, str] | None = None,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a module with a stub.
+
+    Parameters
+    ----------
+    namespace : dict
+        Its ``globals()``.
+    own : iterable of str
+        Further public names, which it defines itself.
+    not_starred : iterable of str
+        Names that ``from module import *`` leaves out, because they take long to import.
+    old_names : dict, optional
+        Where names are that used to be here, as ``{"DASSL": "daedal.methods.DASSL"}``. They still work, with a
+        `DeprecationWarning`.
+    """
+    module = namespace["__name__"]
+    places = _places(namespace["__file__"].removesuffix("c").removesuffix(".py") + ".pyi")
+    moved = old_names or {}
+
+    def __getattr__(name: str) -> Any:
+        if name in places:
+            value = namespace[name] = _at(*places[name], module)
+            return value
+        if name in moved:
+            warn_of_old_name(f"{module}.{name}", moved[name])
+            value = import_module("daedal")
+            for part in moved[name].split(".")[1:]:
+                value = getattr(value, part)
+            return value
+        if not name.startswith("_"):
+            try:
+                return import_module(f"{module}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{module}.{name}":  # something that it imports is missing
+                    raise
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+
+    def __dir__() -> list[str]:
+        return sorted({*places, *own})
+
+    return __getattr__, __dir__, sorted({*places, *own}.difference(not_starred))
+
+
+def _places(stub: str) -> dict[str, tuple[str, str]]:
+    """The module that holds each name of a stub, and the name there."""
+    with open(stub, encoding="utf-8") as lines:
+        words = [line.split() for line in lines if line.startswith("from daedal")]
+    return {alias: (module, name) for _, module, _, name, _, alias in words}
+
+
+def _at(holder: str, name: str, module: str) -> Any:
+    """A name that `holder` has, or a module in it, for `module`, which is asked for it."""
+    if holder != module:
+        found = import_module(holder)
+        if hasattr(found, name):
+            return getattr(found, name)
+    return import_module(f"{holder}.{name}")
+
+
+def warn_of_old_name(old: str, new: str, *, stacklevel: int = 3) -> None:
+    """Warn that `old` is now `new`, at the line of the user."""
+    import warnings
+
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def with_old_keywords(**names: str) -> Callable[[Function], Function]:
+    """Let a function take keywords by their old names as well, given as ``old="new"``, with a `DeprecationWarning`."""
+
+    def decorated(function: Function) -> Function:
+        def called(*args: Any, **keywords: Any) -> Any:
+            for old in names.keys() & keywords.keys():
+                new = names[old]
+                warn_of_old_name(f"{function.__name__}({old}=...)", f"{new}=...", stacklevel=3)
+                if new in keywords:
+                    raise TypeError(f"{function.__name__}() got both {old}= and {new}=, which are the same")
+                keywords[new] = keywords.pop(old)
+            return function(*args, **keywords)
+
+        from functools import update_wrapper
+
+        return update_wrapper(called, function)  # type: ignore[return-value]
+
+    return decorated

@@ -1,0 +1,207 @@
+"""modelDescription.xml of an FMU, and what a build of its sources needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from daedal.exchange.fmu_model import FMUModel
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a model description."""
+
+    name: str
+    reference: int
+    causality: str
+    variability: str
+    initial: str | None = None
+    start: float | int | None = None
+    derivative_of: int | None = None  # index in the list, from 1, and value reference of the state
+    kind: str = "Real"
+    description: str = ""
+
+
+def variables_of(model: FMUModel, version: str) -> list[Variable]:
+    """All variables, in the order of their value references, with unique names."""
+    taken: set[str] = set()
+
+    def unique(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    n, found = len(model.states), [Variable(unique("time"), 0, "independent", "continuous")]
+    outputs = [unique(name) for name in model.outputs]
+    approximate = model.constrained
+    for j, name in enumerate(model.states):
+        causality = "output" if name in model.shown and name not in model.outputs else "local"
+        integrated = j in model.integrated
+        initial = "exact" if integrated and not approximate else "approx" if integrated else "calculated"
+        start = float(model.start[j]) if initial != "calculated" else None
+        found.append(Variable(unique(name), 1 + j, causality, "continuous", initial, start))
+    for k, j in enumerate(model.integrated):
+        name = unique(f"der({found[1 + j].name})")
+        found.append(Variable(name, 1 + n + k, "local", "continuous", "calculated", derivative_of=1 + j))
+    first = 1 + n + len(model.integrated)
+    for k, (name, value) in enumerate(zip(model.parameters, model.values, strict=False)):
+        if k in model.inputs:
+            found.append(Variable(unique(name), first + k, "input", "continuous", None, float(value)))
+        else:
+            found.append(Variable(unique(name), first + k, "parameter", "tunable", "exact", float(value)))
+    first += len(model.values)
+    for k, name in enumerate(outputs):
+        found.append(Variable(name, first + k, "output", "continuous", "calculated"))
+    first += len(outputs)
+    if version == "3.0":
+        for k in range(model.n_indicators):
+            found.append(Variable(unique(f"event indicator {k}"), first + k, "local", "continuous", "calculated"))
+    first += model.n_indicators
+    if model.modes:
+        words = ", ".join(f"{k}: {name}" for k, name in enumerate(model.modes))
+        kind = "Integer" if version == "2.0" else "Int32"
+        found.append(Variable(unique("mode"), first, "output", "discrete", "calculated", kind=kind, description=words))
+    return found
+
+
+def description(
+    model: FMUModel, *, name: str, token: str, kind: str, version: str, identifier: str, **more: str
+) -> str:
+    """The text of modelDescription.xml."""
+    make = _version_2 if version == "2.0" else _version_3
+    root = make(model, variables_of(model, version), name, token, kind, identifier, more)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _number(value: float | int) -> str:
+    return repr(value)
+
+
+def _flags(model: FMUModel, version: str) -> dict[str, str]:
+    state = "canGetAndSetFMUstate" if version == "2.0" else "canGetAndSetFMUState"
+    flags = {
+        state: "true",
+        state.replace("GetAndSet", "Serialize").replace("canSerializeFMU", "canSerializeFMU"): "true",
+    }
+    if model.partials:
+        flags["providesDirectionalDerivative" if version == "2.0" else "providesDirectionalDerivatives"] = "true"
+        if version == "3.0":
+            flags["providesAdjointDerivatives"] = "true"
+    return flags
+
+
+def _version_2(model, variables, name, token, kind, identifier, more) -> ET.Element:
+    attributes = {"fmiVersion": "2.0", "modelName": name, "guid": token, **_common(more)}
+    if kind == "me":
+        attributes["numberOfEventIndicators"] = str(model.n_indicators)
+    root = ET.Element("fmiModelDescription", attributes)
+    flags = {"modelIdentifier": identifier, **_flags(model, "2.0"), "canBeInstantiatedOnlyOncePerProcess": "false"}
+    if kind == "cs":
+        flags |= {"canHandleVariableCommunicationStepSize": "true", "canInterpolateInputs": "false"}
+    implementation = ET.SubElement(root, "CoSimulation" if kind == "cs" else "ModelExchange", flags)
+    ET.SubElement(ET.SubElement(implementation, "SourceFiles"), "File", {"name": f"{identifier}.c"})
+    ET.SubElement(ET.SubElement(root, "LogCategories"), "Category", {"name": "logStatusError"})
+    ET.SubElement(root, "DefaultExperiment", _experiment(model, more))
+    listed = ET.SubElement(root, "ModelVariables")
+    for variable in variables:
+        attributes = {"name": variable.name, "valueReference": str(variable.reference)}
+        if variable.description:
+            attributes["description"] = variable.description
+        attributes |= {"causality": variable.causality, "variability": variable.variability}
+        if variable.initial:
+            attributes["initial"] = variable.initial
+        scalar = ET.SubElement(listed, "ScalarVariable", attributes)
+        typed = {}
+        if variable.derivative_of is not None:
+            typed["derivative"] = str(1 + variable.derivative_of)
+        if variable.start is not None:
+            typed["start"] = _number(variable.start)
+        ET.SubElement(scalar, variable.kind, typed)
+    structure = ET.SubElement(root, "ModelStructure")
+    indices = {variable.reference: k for k, variable in enumerate(variables, 1)}
+    _unknowns(structure, "Outputs", [indices[v.reference] for v in variables if v.causality == "output"])
+    derivatives = [indices[v.reference] for v in variables if v.derivative_of is not None]
+    _unknowns(structure, "Derivatives", derivatives)
+    _unknowns(structure, "InitialUnknowns", [indices[v.reference] for v in _initial_unknowns(variables)])
+    return root
+
+
+def _initial_unknowns(variables: list[Variable]) -> list[Variable]:
+    """Outputs, states and derivatives that are computed at the start."""
+    states = {variable.derivative_of for variable in variables if variable.derivative_of is not None}
+    return [
+        v
+        for v in variables
+        if v.initial in ("approx", "calculated")
+        and (v.causality == "output" or v.derivative_of is not None or v.reference in states)
+    ]
+
+
+def _unknowns(structure: ET.Element, name: str, indices: Iterable[int]):
+    entries = list(indices)
+    if entries:
+        group = ET.SubElement(structure, name)
+        for index in entries:
+            ET.SubElement(group, "Unknown", {"index": str(index)})
+
+
+def _version_3(model, variables, name, token, kind, identifier, more) -> ET.Element:
+    attributes = {"fmiVersion": "3.0", "modelName": name, "instantiationToken": token, **_common(more)}
+    root = ET.Element("fmiModelDescription", attributes)
+    flags = {"modelIdentifier": identifier, **_flags(model, "3.0"), "canBeInstantiatedOnlyOncePerProcess": "false"}
+    if kind == "cs":
+        flags["canHandleVariableCommunicationStepSize"] = "true"
+    ET.SubElement(root, "CoSimulation" if kind == "cs" else "ModelExchange", flags)
+    ET.SubElement(ET.SubElement(root, "LogCategories"), "Category", {"name": "logStatusError"})
+    ET.SubElement(root, "DefaultExperiment", _experiment(model, more))
+    listed = ET.SubElement(root, "ModelVariables")
+    for variable in variables:
+        attributes = {"name": variable.name, "valueReference": str(variable.reference)}
+        if variable.description:
+            attributes["description"] = variable.description
+        attributes |= {"causality": variable.causality, "variability": variable.variability}
+        if variable.initial and variable.causality != "independent":
+            attributes["initial"] = variable.initial
+        if variable.derivative_of is not None:
+            attributes["derivative"] = str(variable.derivative_of)
+        if variable.start is not None:
+            attributes["start"] = _number(variable.start)
+        ET.SubElement(listed, "Float64" if variable.kind == "Real" else variable.kind, attributes)
+    structure = ET.SubElement(root, "ModelStructure")
+    groups = (
+        ("Output", [v for v in variables if v.causality == "output"]),
+        ("ContinuousStateDerivative", [v for v in variables if v.derivative_of is not None]),
+        ("InitialUnknown", _initial_unknowns(variables)),
+        ("EventIndicator", [v for v in variables if v.name.startswith("event indicator") and v.causality == "local"]),
+    )
+    for tag, members in groups:
+        for variable in members:
+            ET.SubElement(structure, tag, {"valueReference": str(variable.reference)})
+    return root
+
+
+def _common(more: dict[str, str]) -> dict[str, str]:
+    found = {"description": more["about"]} if more.get("about") else {}
+    return {**found, "generationTool": more["tool"], "variableNamingConvention": "flat"}
+
+
+def _experiment(model: FMUModel, more: dict[str, str]) -> dict[str, str]:
+    return {
+        "startTime": _number(model.start_time),
+        "stopTime": _number(model.start_time + 1.0),
+        "tolerance": more["tolerance"],
+    }
+
+
+def build_description(identifier: str) -> str:
+    """sources/buildDescription.xml of FMI 3.0."""
+    root = ET.Element("fmiBuildDescription", {"fmiVersion": "3.0"})
+    configuration = ET.SubElement(root, "BuildConfiguration", {"modelIdentifier": identifier})
+    files = ET.SubElement(configuration, "SourceFileSet", {"language": "C99"})
+    ET.SubElement(files, "SourceFile", {"name": f"{identifier}.c"})
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"

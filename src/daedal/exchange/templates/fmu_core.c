@@ -1,0 +1,448 @@
+/* A model for other programs: one instance with its state, parameters, inputs and outputs, stepped by the integrator.
+ *
+ * Before this stand the integrator with its method, the emitted functions rates, model_outputs, partials,
+ * reset_map, next_mode, and these macros and tables: N, P, E (state, parameters, switching functions), N_STATES and
+ * STATES (entries of the state that are integrated), N_OUTPUTS, N_INPUTS and INPUTS (entries of the parameters),
+ * N_MODES, GUARDS (of each mode), ACCUMULATION (mode that follows where transitions accumulate, or -1),
+ * PARTIALS (whether partials exists), ME_PROJECTS. Value references are: 0 for the time; from FIRST_STATE the state,
+ * from FIRST_RATE the derivatives, from FIRST_PARAMETER parameters and inputs, from FIRST_OUTPUT the outputs, from
+ * FIRST_INDICATOR the event indicators, MODE_REFERENCE for the mode. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#elif defined(__GNUC__)
+#define EXPORT __attribute__((visibility("default")))
+#else
+#define EXPORT
+#endif
+
+enum {
+  FIRST_STATE = 1,
+  FIRST_RATE = FIRST_STATE + N,
+  FIRST_PARAMETER = FIRST_RATE + N_STATES,
+  FIRST_OUTPUT = FIRST_PARAMETER + P,
+  FIRST_INDICATOR = FIRST_OUTPUT + N_OUTPUTS,
+  MODE_REFERENCE = FIRST_INDICATOR + E
+};
+
+enum { MOST_EVENTS = 100000, CHATTERING = 200 };
+#define AT_ONCE (IS_COSIMULATION ? 1e-10 : 1e-6) /* time between transitions, relative to the time, that counts as none */
+
+#define NO_TIME 1e-13 /* relative to the time */
+
+/* All that changes while a model runs: copied as a whole to save and restore it. */
+typedef struct {
+  Member m;
+  double start_time, event_time;
+  real y[N], p[P + 1];
+  int is_started, is_changed, is_stale, events_at_once, muted, needs_projection;
+  real rates[N_STATES + 1], outputs[N_OUTPUTS + 1], indicators[E + 1];
+} Model;
+
+typedef struct {
+  Model model;
+  Setting setting;
+  real rtol[N], atol[N], ends[N];
+  double end_time;
+  int status, steps, rejections, fired, phase, logs;
+  char message[256];
+  char* name;
+  void* environment;
+  void (*log)(void* instance, const char* text);
+  void* callbacks;
+} Instance;
+
+static const char IDENTITY[] = MODEL_TOKEN;
+
+static int fail(Instance* c, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(c->message, sizeof c->message, format, arguments);
+  va_end(arguments);
+  if (c->log) c->log(c, c->message);
+  return 1;
+}
+
+static int evaluation_failed(Instance* c, int status) {
+  const char* why = status == RAISES ? "a function of the model raises an error there"
+    : status == WEAK_PIVOT ? "the equations are singular there"
+    : status == NOT_CONVERGED ? "the constraints or algebraic equations have no solution near the values"
+    : "a value is not finite";
+  return fail(c, "the model cannot be evaluated at t = %.10g: %s", c->model.m.t, why);
+}
+
+static void set_defaults(Instance* c) {
+  Model* w = &c->model;
+  memset(w, 0, sizeof *w);
+  for (int i = 0; i < N; i++) w->y[i] = START_VALUES[i];
+  for (int i = 0; i < P; i++) w->p[i] = PARAMETER_VALUES[i];
+  w->p[P] = START_MODE;
+  w->start_time = START_TIME;
+  w->m.t = START_TIME;
+  w->event_time = -INFINITY;
+  w->is_stale = 1;
+  for (int i = 0; i < N; i++) c->rtol[i] = RTOL[i], c->atol[i] = ATOL[i];
+  c->setting.max_steps = 2147483647;
+  c->setting.longest_step = INFINITY;
+  c->setting.first_step = 0;
+  c->setting.largest_correction = INFINITE;
+  c->setting.negligible = NEGLIGIBLE;
+  c->setting.count = 1;
+  c->setting.starts = w->y;
+  c->setting.params = w->p;
+  c->setting.rtol = c->rtol;
+  c->setting.atol = c->atol;
+  c->setting.ends = c->ends;
+  c->setting.end_times = &c->end_time;
+  c->setting.statuses = &c->status;
+  c->setting.steps = &c->steps;
+  c->setting.rejections = &c->rejections;
+  c->setting.fired = &c->fired;
+}
+
+static Instance* new_instance(const char* name, const char* token) {
+  if (!token || strcmp(token, IDENTITY) != 0) return NULL;
+  Instance* c = (Instance*)calloc(1, sizeof(Instance));
+  if (!c) return NULL;
+  set_defaults(c);
+  c->name = (char*)malloc(strlen(name) + 1);
+  if (!c->name) { free(c); return NULL; }
+  strcpy(c->name, name);
+  return c;
+}
+
+static void free_instance(Instance* c) {
+  if (c) free(c->name), free(c);
+}
+
+static int mode_of(const Model* w) { return (int)w->m.p[P]; }
+
+static double time_of(const Model* w) { return w->m.t; }
+
+/* The slope, or the algebraic variables, after values have changed; project_it puts positions on the constraints. */
+static int refresh(Instance* c, int project_it) {
+  Model* w = &c->model;
+  int status = 0;
+#if PROJECTS
+  if (project_it) status = project((real)w->m.t, w->m.y, w->m.p, EXACT, 1, 0);
+#else
+  (void)project_it;
+#endif
+#if SLOPES
+  if (status == 0) status = RATE(&w->m, w->m.t, w->m.y, w->m.slope);
+#else
+  if (status == 0) status = find_algebraic(&c->setting, &w->m, INFINITE);
+#endif
+  w->is_changed = 0;
+  w->is_stale = 1;
+  return status == 0 ? 0 : evaluation_failed(c, status);
+}
+
+#if E
+static int look(Model* w, double t, const real* y, real* values) {
+  return switching_functions((real)t, y, w->m.p, values);
+}
+
+/* Values of the switching functions from which crossings are judged: those that are zero, up to round-off, take the
+ * sign of what follows. */
+static void begin_watch(Model* w) {
+  const double h = 1e-7 * fmax(1e-3, fmin(1.0, fabs(w->m.h)));
+  real now[E], y[N], ahead[E];
+  for (int k = 0; k < E; k++) w->m.occurrences[k] = 0;
+  if (look(w, w->m.t, w->m.y, now) != 0) return;
+  for (int i = 0; i < N; i++) y[i] = w->m.y[i] + (SLOPES ? (real)h * derivative(&w->m, i) : 0);
+  const int known = look(w, w->m.t + h, y, ahead) == 0;
+  for (int k = 0; k < E; k++) {
+    const int zero = fabs(now[k]) <= 1e-9 * (1 + fabs(ahead[k]));
+    w->m.switching[k] = zero && known && SLOPES ? (ahead[k] >= now[k] ? 1 : -1) * fmax(fabs(now[k]), 1e-300) : now[k];
+  }
+}
+#endif
+
+#if N_MODES > 1
+static int take_transition(Instance* c, int guard);
+
+/* Transitions whose guards lie on the wrong side where a mode begins. */
+static int settle_mode(Instance* c) {
+  for (int count = 0; count < 100; count++) {
+    int fired = -1;
+    begin_watch(&c->model);
+    for (int k = 0; k < GUARDS[mode_of(&c->model)] && fired < 0; k++) {
+      if (IMMEDIATE[mode_of(&c->model)][k] && c->model.m.switching[k] < 0) fired = k;
+    }
+    if (fired < 0) return 0;
+    if (take_transition(c, fired)) return 1;
+  }
+  return fail(c, "transitions follow each other without end at t = %.10g", c->model.m.t);
+}
+
+static int take_transition(Instance* c, int guard) {
+  Model* w = &c->model;
+  real y[N];
+  const int mode = mode_of(w);
+  int status = 0, target;
+  if (w->m.t - w->event_time <= AT_ONCE * fmax(1.0, fabs(w->m.t))) w->events_at_once++;
+  else w->events_at_once = 0;
+  w->event_time = w->m.t;
+  if (w->events_at_once >= 2 && ACCUMULATION[mode] >= 0) {
+    w->m.p[P] = ACCUMULATION[mode];
+    return refresh(c, 1);
+  }
+  if (w->events_at_once > 1000) return fail(c, "transitions accumulate at t = %.10g", w->m.t);
+  for (int i = 0; i < N; i++) y[i] = w->m.y[i];
+  target = next_mode(mode, guard, w->m.t, w->m.y, w->m.p);
+  status = reset_map(mode, guard, (real)w->m.t, w->m.y, w->m.p, y);
+  if (status != 0) return evaluation_failed(c, status);
+  if (target < 0 || target >= N_MODES) return fail(c, "no mode follows at t = %.10g", w->m.t);
+  for (int i = 0; i < N; i++) w->m.y[i] = y[i];
+  w->m.p[P] = target;
+  return refresh(c, 1);
+}
+#endif
+
+/* Values and parameters as they were set, made consistent; the run begins. */
+static int begin_run(Instance* c, double stop) {
+  Model* w = &c->model;
+  c->setting.t0 = w->start_time;
+  c->setting.t1 = stop > w->start_time ? stop : w->start_time + 1;
+  begin(&c->setting, &w->m, 0);
+  w->m.p[P] = w->p[P];
+  if (w->m.status != RUNNING) {
+    if (w->m.status == INCONSISTENT || w->m.status == NEWTON_FAILED)
+      return fail(c, "the constraints or algebraic equations have no solution near the start values");
+    return fail(c, "the model cannot be evaluated at its start values (ending %d)", w->m.status);
+  }
+  w->is_started = 1;
+  w->is_stale = 1;
+  w->event_time = -INFINITY;
+#if N_MODES > 1
+  if (refresh(c, 1)) return 1;
+  return settle_mode(c);
+#elif E
+  begin_watch(w);
+#endif
+  return 0;
+}
+
+/* An event at the current time: a transition, or a switch within the functions. */
+static int handle_event(Instance* c) {
+  Model* w = &c->model;
+#if N_MODES > 1
+  const int fired = w->m.fired;
+  w->m.fired = -1;
+  if (fired < GUARDS[mode_of(w)]) return take_transition(c, fired) || settle_mode(c);
+#endif
+  w->m.fired = -1;
+  if (refresh(c, 0)) return 1;
+#if E
+  begin_watch(w);
+#endif
+  return 0;
+}
+
+/* To t_end, exactly. */
+static int advance_to(Instance* c, double t_end) {
+  Model* w = &c->model;
+  int events = 0;
+  c->setting.t1 = t_end;
+  if (w->is_changed) {
+    if (refresh(c, 0)) return 1;
+#if N_MODES > 1
+    if (settle_mode(c)) return 1;
+#elif E
+    begin_watch(w);
+#endif
+  }
+  w->is_stale = 1;
+  w->m.steps = 0;
+  while (w->m.t < t_end) {
+    if (t_end - w->m.t <= NO_TIME * fmax(fabs(t_end), fabs(w->m.t))) { /* after an event: nothing moves in it */
+      w->m.t = t_end;
+      break;
+    }
+    w->m.status = RUNNING;
+    w->m.failures = w->m.errors = 0;
+    if (!(fabs(w->m.h) > 0) || !(fabs(w->m.h) < INFINITY)) w->m.h = t_end - w->m.t;
+    while (w->m.status == RUNNING) advance(&c->setting, &w->m);
+    if (w->m.status == FINISHED) break;
+    if (w->m.status != EVENT_STOP) {
+      return fail(c, "the integration ends at t = %.10g (ending %d, see daedal.kernels.endings): take smaller steps or "
+                  "other start values", w->m.t, w->m.status);
+    }
+    if (++events > MOST_EVENTS) return fail(c, "more than %d events before t = %.10g", MOST_EVENTS, t_end);
+    if (handle_event(c)) return 1;
+  }
+  w->m.status = RUNNING;
+#if !SLOPES
+  const int status = find_algebraic(&c->setting, &w->m, INFINITE);
+  if (status != 0) return evaluation_failed(c, status);
+#endif
+  for (int i = 0; i < N; i++) if (!(fabs(w->m.y[i]) < INFINITY)) return evaluation_failed(c, NOT_FINITE);
+  return 0;
+}
+
+/* Derivatives, outputs and event indicators at the current values. */
+static int update(Instance* c) {
+  Model* w = &c->model;
+  if (!w->is_stale && !w->is_changed) return 0;
+  if (!w->is_started) {
+    for (int i = 0; i < N; i++) w->m.y[i] = w->y[i];
+    for (int i = 0; i <= P; i++) w->m.p[i] = w->p[i];
+    w->m.t = w->start_time;
+  }
+  if ((w->is_changed || !w->is_started) && refresh(c, !w->is_started)) return 1;
+  const int failed = rates((real)w->m.t, w->m.y, w->m.p, w->rates);
+  const int unknown = model_outputs((real)w->m.t, w->m.y, w->m.p, w->outputs);
+  if (failed || unknown) return evaluation_failed(c, failed ? failed : unknown);
+#if E
+  if (switching_functions((real)w->m.t, w->m.y, w->m.p, w->indicators) != 0) return evaluation_failed(c, RAISES);
+#endif
+  w->is_stale = 0;
+  return 0;
+}
+
+static int get_number(Instance* c, unsigned int reference, double* value) {
+  Model* w = &c->model;
+  const real* y = w->is_started ? w->m.y : w->y;
+  const real* p = w->is_started ? w->m.p : w->p;
+  if (reference == 0) *value = w->is_started ? w->m.t : w->start_time;
+  else if (reference < FIRST_RATE) {
+#if ALGEBRAIC || PROJECTS
+    if (update(c)) return 1;
+    y = w->m.y;
+#endif
+    *value = y[reference - FIRST_STATE];
+  } else if (reference >= FIRST_PARAMETER && reference < FIRST_OUTPUT) *value = p[reference - FIRST_PARAMETER];
+  else if (reference < MODE_REFERENCE) {
+    if (update(c)) return 1;
+    if (reference < FIRST_PARAMETER) *value = w->rates[reference - FIRST_RATE];
+    else if (reference < FIRST_INDICATOR) *value = w->outputs[reference - FIRST_OUTPUT];
+    else *value = w->indicators[reference - FIRST_INDICATOR];
+  } else return fail(c, "value reference %u is not a variable of floating-point type", reference);
+  return 0;
+}
+
+static int set_number(Instance* c, unsigned int reference, double value) {
+  Model* w = &c->model;
+  if (reference == 0) { /* the time of Model Exchange */
+    w->m.t = value;
+    if (!w->is_started) w->start_time = value;
+  } else if (reference >= FIRST_STATE && reference < FIRST_RATE) {
+    (w->is_started ? w->m.y : w->y)[reference - FIRST_STATE] = value;
+  } else if (reference >= FIRST_PARAMETER && reference < FIRST_OUTPUT) {
+    real* place = &(w->is_started ? w->m.p : w->p)[reference - FIRST_PARAMETER];
+    if (*place == value) return 0;
+    *place = value;
+  } else return fail(c, "value reference %u cannot be set", reference);
+  w->is_changed = 1;
+  w->is_stale = 1;
+  return 0;
+}
+
+#if PARTIALS
+/* The place of a variable among unknowns (derivatives, state, outputs) or knowns (states, inputs) of partials; -1 if none. */
+static int place_of_unknown(unsigned int reference) {
+  if (reference >= FIRST_STATE && reference < FIRST_RATE) return (int)(N_STATES + reference - FIRST_STATE);
+  if (reference >= FIRST_RATE && reference < FIRST_PARAMETER) return (int)(reference - FIRST_RATE);
+  if (reference >= FIRST_OUTPUT && reference < FIRST_INDICATOR) return (int)(N_STATES + N + reference - FIRST_OUTPUT);
+  return -1;
+}
+
+static int place_of_known(unsigned int reference) {
+  for (int k = 0; k < N_STATES; k++) if (reference == (unsigned)(FIRST_STATE + STATES[k])) return k;
+  for (int k = 0; k < N_INPUTS; k++) if (reference == (unsigned)(FIRST_PARAMETER + INPUTS[k])) return N_STATES + k;
+  return -1;
+}
+
+static int derivative_along(Instance* c, const unsigned int* unknowns, size_t n, const unsigned int* knowns, size_t m,
+                            const double* seed, double* result) {
+  enum { ROWS = N_STATES + N + N_OUTPUTS, COLUMNS = N_STATES + N_INPUTS };
+  real matrix[ROWS * COLUMNS + 1];
+  if (update(c)) return 1;
+  const int status = partials((real)c->model.m.t, c->model.m.y, c->model.m.p, matrix);
+  if (status != 0) return evaluation_failed(c, status);
+  for (size_t i = 0; i < n; i++) {
+    const int row = place_of_unknown(unknowns[i]);
+    if (row < 0) return fail(c, "value reference %u is no derivative, state or output", unknowns[i]);
+    result[i] = 0;
+    for (size_t j = 0; j < m; j++) {
+      const int column = place_of_known(knowns[j]);
+      if (column < 0) return fail(c, "value reference %u is no state and no input", knowns[j]);
+      result[i] += matrix[row * COLUMNS + column] * seed[j];
+    }
+  }
+  return 0;
+}
+
+static int derivative_back(Instance* c, const unsigned int* unknowns, size_t n, const unsigned int* knowns, size_t m,
+                           const double* seed, double* result) {
+  double column[1], one = 1;
+  for (size_t j = 0; j < m; j++) {
+    result[j] = 0;
+    for (size_t i = 0; i < n; i++) {
+      if (derivative_along(c, unknowns + i, 1, knowns + j, 1, &one, column)) return 1;
+      result[j] += seed[i] * column[0];
+    }
+  }
+  return 0;
+}
+#endif
+
+/* Model Exchange: what happens at an event. Returns 1 on failure; *moved tells whether states have changed. */
+static int discrete_update(Instance* c, int* moved) {
+  Model* w = &c->model;
+  real before[N];
+  *moved = 0;
+  for (int i = 0; i < N; i++) before[i] = w->m.y[i];
+#if N_MODES > 1
+  {
+    real now[E];
+    int fired = -1;
+    if (look(w, w->m.t, w->m.y, now) != 0) return evaluation_failed(c, RAISES);
+    for (int k = 0; k < GUARDS[mode_of(w)] && fired < 0; k++) {
+      if (now[k] <= 0 && w->m.switching[k] > 0) fired = k;
+    }
+    if (fired >= 0 && (take_transition(c, fired) || settle_mode(c))) return 1;
+  }
+#endif
+  if (refresh(c, ME_PROJECTS)) return 1;
+#if E
+  begin_watch(w);
+#endif
+  for (int i = 0; i < N_STATES; i++) if (before[STATES[i]] != w->m.y[STATES[i]]) *moved = 1;
+  w->needs_projection = 0;
+  return 0;
+}
+
+/* After a step of the importing program: guards are watched from here; 1 in *event if constraints are violated. */
+static int step_completed(Instance* c, int* event) {
+  Model* w = &c->model;
+  *event = 0;
+#if E
+  real now[E];
+  if (look(w, w->m.t, w->m.y, now) == 0) {
+    for (int k = 0; k < E; k++) {
+      const int is_guard = k < GUARDS[mode_of(w)];
+      if (is_guard && now[k] < 0 && w->m.switching[k] > 0) *event = 1; /* crossed, unseen by the importing program */
+      else if (now[k] != 0) w->m.switching[k] = now[k];
+    }
+  }
+#endif
+#if ME_PROJECTS
+  real y[N];
+  for (int i = 0; i < N; i++) y[i] = w->m.y[i];
+  if (project((real)w->m.t, y, w->m.p, EXACT, 1, 0) != 0) return evaluation_failed(c, NOT_CONVERGED);
+  real distance = 0;
+  for (int i = 0; i < N; i++) {
+    const real x = (real)fabs(y[i] - w->m.y[i]) / weight(&c->setting, w->m.y[i], i);
+    distance = MAXIMUM(distance, x);
+  }
+  if (distance > 1) *event = 1;
+#endif
+  return 0;
+}

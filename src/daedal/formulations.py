@@ -1,0 +1,10 @@
+"""Formulations: how a mechanism, or a problem of higher index, is rewritten before time is discretised.
+
+>>> import daedal
+>>> daedal.formulations.GGL()
+GGL()
+"""
+
+from daedal.common.public_names import public_names
+
+__getattr__, __dir__, __all__ = public_names(globals())

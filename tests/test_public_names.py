@@ -1,0 +1,313 @@
+"""The public surface: every name that a user may rely on, and the old ones that still work."""
+
+import importlib
+import subprocess
+import sys
+import warnings
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import daedal
+
+# Names that are reached after `import daedal`: those at the top, and those of modules. `multibody`, `circuits`,
+# `viz` and `library` have lists of their own.
+SURFACE = {
+    "": """
+        DaedalError
+        DerivativeWarning
+        EnergyWarning
+        Ensemble
+        Event
+        EventRecord
+        EventTable
+        HessenbergDAE
+        HybridSolution
+        IVPResult
+        ImplicitDAE
+        InconsistentInitialError
+        IntegrationError
+        InvalidFileError
+        InvalidProblemError
+        LinearDAE
+        MassMatrixDAE
+        MechanicalSolution
+        MechanicalSystem
+        NonUniqueWarning
+        ODE
+        RecognisedSolution
+        SecondOrderDAE
+        SecondOrderSolution
+        SemiExplicitDAE
+        SensitivityWarning
+        Solution
+        Solver
+        StatefulFunctionWarning
+        Statistics
+        StructurallySingularError
+        SwitchWarning
+        Table
+        ToleranceWarning
+        TraceWarning
+        Unevaluable
+        UnknownNameError
+        __version__
+        advise
+        analyse
+        analysis
+        analyze
+        circuits
+        compare
+        consistent_initial
+        ensembles
+        export_fmu
+        fit
+        formulations
+        from_sympy
+        gradient
+        hybrid
+        lagrange
+        library
+        linear
+        linear_solvers
+        linearise
+        load
+        methods
+        multibody
+        prepare
+        reduce_index
+        sensitivity
+        solve
+        solve_dae
+        solve_ivp
+        solve_many
+        studies
+    """.split(),
+    "methods": """
+        Collocation
+        DASSL
+        DOP853
+        DOPRI5
+        Extrapolation
+        HEDOP5
+        HEM3
+        HEM4
+        HEM5
+        HalfExplicit
+        ImplicitRungeKutta
+        MEXX
+        Method
+        ModifiedBDF
+        Multistep
+        MultistepFormula
+        OneLeg
+        PHEM56
+        RATTLE
+        RK4
+        Radau
+        Rosenbrock
+        RungeKuttaTableau
+        SHAKE
+        coefficients
+        extrapolation_table
+    """.split(),
+    "linear_solvers": """
+        BandedPreconditioner
+        BlockDiagonalPreconditioner
+        GMRES
+        ILUPreconditioner
+        Preconditioner
+    """.split(),
+    "formulations": """
+        Baumgarte
+        CoordinateProjection
+        EssentialODE
+        Formulation
+        FuehrerLeimkuhler
+        GGL
+        Hanke
+        Index1
+        Index2
+        Index3
+        Knorrenschild
+        Loetstedt
+        MinimalExtension
+        Overdetermined
+        ProjectedInvariants
+        ReducedProblem
+        StabilisedReduction
+        StateSpace
+        regularise
+    """.split(),
+    "hybrid": """
+        Contact
+        ContactState
+        ElastoPlastic
+        Filippov
+        Friction
+        HybridEvent
+        HybridProblem
+        Impact
+        ImpactResult
+        Mode
+        Transition
+        UnilateralProblem
+        breaking_joint
+        elastoplastic_contact
+    """.split(),
+    "ensembles": """
+        Aggregator
+        GPU
+        Histogram
+        Quantiles
+        sample
+        solve_on_gpu
+    """.split(),
+    "sensitivity": """
+        Experiment
+        Fit
+        Gradient
+        Uncertainty
+        uncertainty
+    """.split(),
+    "analysis": """
+        Advice
+        Analysis
+        ComparedRun
+        Comparison
+        Conditioning
+        LinearModel
+        MethodAnalysis
+        MultistepAnalysis
+        Prediction
+        RungeKuttaAnalysis
+        StructureAlong
+        analyse_along
+        analyse_conditioning
+        analyse_method
+        order_conditions
+    """.split(),
+    "studies": """
+        GeneralLinearMethod
+        GeneralLinearResult
+        ModifiedEulerResult
+        corrected_multipliers
+        general_linear
+        modified_euler
+        reproduce
+    """.split(),
+    "linear": """
+        CharacteristicValues
+        Completion
+        Consistency
+        DerivativeArray
+        FirstOrderForms
+        InitialValues
+        LinearSolution
+        MatrixChain
+        Pencil
+        QuasiPolynomial
+        RankChangeError
+        RankDecision
+        SecondOrder
+        SecondOrderStrangeness
+        Solvability
+        StandardCanonicalForm
+        Strangeness
+        StrangenessFree
+        TimeVarying
+        UnclearRankError
+        WeierstrassForm
+        drazin_inverse
+        exponential
+        linear_system
+        polynomial
+        rank_decision
+        sine
+        triangular_order
+    """.split(),
+}
+"""Public names by module; "" is the package."""
+
+
+def module_of(name):
+    return attrgetter(name)(daedal) if name else daedal
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_the_public_names_are_these(name):
+    assert sorted(module_of(name).__all__) == SURFACE[name]
+    assert all(hasattr(module_of(name), word) for word in SURFACE[name])
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_modules_show_public_names_only(name):
+    assert set(dir(module_of(name))) == {*SURFACE[name], *(["viz"] if not name else [])}
+
+
+def test_no_name_is_in_two_places():
+    """A name at the top is nowhere else: there is one way to write it."""
+    inner = [word for name, words in SURFACE.items() if name for word in words]
+    assert len(inner) == len(set(inner))
+    assert not {*SURFACE[""]} & {*inner}
+
+
+def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
+    """``import daedal.methods.tableau`` sets an attribute of `daedal.methods`."""
+    for name, words in SURFACE.items():
+        package = module_of(name)
+        modules = {entry.stem for path in getattr(package, "__path__", ()) for entry in Path(path).iterdir()}
+        assert [word for word in words if word in modules and not isinstance(getattr(package, word), ModuleType)] == []
+
+
+OLD = {f"daedal.{name}": place for name, place in daedal._OLD_NAMES.items()}
+OLD["daedal.ensembles.Reduction"] = "daedal.ensembles.Aggregator"
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_an_old_name_works_and_names_the_new_one(name):
+    with pytest.warns(DeprecationWarning, match=f"^{name} is now {OLD[name]}$") as caught:
+        old = attrgetter(name.removeprefix("daedal."))(daedal)
+    assert old is attrgetter(OLD[name].removeprefix("daedal."))(daedal)
+    assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
+
+
+def test_importing_an_old_name_points_at_the_line_of_the_user():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from daedal import DASSL  # noqa: F401
+    assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
+
+
+def test_new_names_do_not_warn():
+    code = "\n".join(f"daedal.{name + '.' if name else ''}{word}" for name, words in SURFACE.items() for word in words)
+    subprocess.run([sys.executable, "-W", "error", "-c", f"import daedal\n{code}"], check=True)
+
+
+@pytest.mark.parametrize("name", ["DASL", "methods.DASL", "formulations.ggl", "hybrid._private"])
+def test_unknown_names_are_attribute_errors(name):
+    with pytest.raises(AttributeError, match=name.rpartition(".")[2]):
+        attrgetter(name)(daedal)
+
+
+@pytest.mark.parametrize("name", [name for name in SURFACE if name not in {"", "linear"}])
+def test_names_are_imported_from_their_module(name):
+    module = importlib.import_module(f"daedal.{name}")
+    assert module is module_of(name)
+
+
+def decay():
+    return daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+
+
+def test_an_old_keyword_works_and_names_the_new_one():
+    with pytest.warns(DeprecationWarning, match=r"^solve_many\(initials=\.\.\.\) is now initial=\.\.\.$") as caught:
+        ensemble = daedal.solve_many(decay(), (0.0, 1.0), initials=([[1.0], [2.0]], None))
+    assert ensemble.members == 2 and {Path(warning.filename) for warning in caught} == {Path(__file__)}
+
+
+def test_an_old_and_a_new_keyword_together_are_refused():
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initials= and initial="):
+        daedal.solve_many(decay(), (0.0, 1.0), initial=([[1.0]], None), initials=([[1.0]], None))
