@@ -33,7 +33,7 @@ def lags():
         "SemiExplicitDAE": (semi, ([0.0], None), "x"),
         "SecondOrderDAE": (second, ([0.0], [0.0]), "x"),
         "MechanicalSystem": (point, ([0.0], [0.0]), "q'"),
-        "HybridProblem": (daedal.HybridProblem({"only": lag()}), ("only", [0.0]), "x"),
+        "HybridProblem": (daedal.hybrid.HybridProblem({"only": lag()}), ("only", [0.0]), "x"),
     }
 
 
@@ -198,10 +198,10 @@ def test_switches_in_time_are_followed_beyond_the_horizon():
 
 def ball():
     fall = daedal.MechanicalSystem(1.0, lambda t, q, v, lift: [lift - 10.0], n_q=1, inputs=["lift"])
-    bounce = daedal.Transition(
+    bounce = daedal.hybrid.Transition(
         "flight", "flight", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -0.8 * v), name="bounce"
     )
-    return daedal.HybridProblem({"flight": fall}, [bounce])
+    return daedal.hybrid.HybridProblem({"flight": fall}, [bounce])
 
 
 def test_modes_and_their_transitions_are_followed():
@@ -323,7 +323,7 @@ def test_sampled_controllers_act_as_samples_that_are_held():
     signal = record.t[:-1], record.u[0, :-1]
     sol = daedal.solve(problem, (0.0, 10.0), [1.0], inputs={"u": signal}, t_eval=record.t, rtol=1e-9)
     assert record.y == pytest.approx(sol.y, abs=1e-7)
-    late = daedal.Sampled(lambda t, y: -y, 0.1, delay=2, resolution=0.25, output_resolution=0.5)
+    late = daedal.simulation.Sampled(lambda t, y: -y, 0.1, delay=2, resolution=0.25, output_resolution=0.5)
     record = daedal.Simulation(problem, [1.1], inputs={"u": 7.0}).run(late, t_end=1.0)
     assert record.u[0, :4].tolist() == [7.0, 7.0, -1.0, -2.0] and np.all(record.u % 0.25 == 0.0)
 

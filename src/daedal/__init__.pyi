@@ -11,6 +11,7 @@ from daedal import linear_solvers as linear_solvers
 from daedal import methods as methods
 from daedal import multibody as multibody
 from daedal import sensitivity as sensitivity
+from daedal import simulation as simulation
 from daedal import studies as studies
 from daedal import viz as viz
 from daedal.analysis.advice import advise as advise
@@ -60,11 +61,7 @@ from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
 from daedal.sensitivity.fitting.fit import fit as fit
 from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
-from daedal.simulation.sampled import Recording as Recording
-from daedal.simulation.sampled import Sampled as Sampled
-from daedal.simulation.saved_state import SavedState as SavedState
 from daedal.simulation.simulation import Simulation as Simulation
-from daedal.simulation.simulation import SimulationState as SimulationState
 from daedal.solution.file import load as load
 from daedal.solution.mechanical_solution import MechanicalSolution as MechanicalSolution
 from daedal.solution.solution import SecondOrderSolution as SecondOrderSolution

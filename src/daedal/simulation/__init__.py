@@ -4,3 +4,7 @@
 :class:`~daedal.simulation.continued_run.ContinuedRun`, whose method keeps its history between calls, or for problems
 with modes to one such run for each mode (:mod:`daedal.simulation.continued_modes`).
 """
+
+from daedal.common.public_names import public_names
+
+__getattr__, __dir__, __all__ = public_names(globals())

@@ -37,7 +37,7 @@ class Sampled:
     --------
     >>> import daedal
     >>> cart = daedal.ODE(lambda t, y, u: [y[1], u], 2, names="x v", inputs=["u"])
-    >>> late = daedal.Sampled(lambda t, y: -2.0 * y[0] - 3.0 * y[1], 0.1, delay=1, resolution=0.01)
+    >>> late = daedal.simulation.Sampled(lambda t, y: -2.0 * y[0] - 3.0 * y[1], 0.1, delay=1, resolution=0.01)
     >>> record = daedal.Simulation(cart, [1.0, 0.0]).run(late, t_end=5.0)
     >>> record.u[0, :4]
     array([ 0.  , -2.  , -2.  , -1.38])

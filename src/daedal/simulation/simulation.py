@@ -497,10 +497,10 @@ class Simulation:
         ----------
         controller : callable or Sampled
             ``u = controller(t, y)``, called with the outputs at the beginning of each interval; see
-            :class:`daedal.Sampled` for delays and quantisation. A controller with a state is an object that is called;
-            where it has ``reset()``, that is called first.
+            :class:`daedal.simulation.Sampled` for delays and quantisation. A controller with a state is an object that
+            is called; where it has ``reset()``, that is called first.
         dt : float
-            The sampling interval; that of a :class:`~daedal.Sampled` by default.
+            The sampling interval; that of a :class:`~daedal.simulation.Sampled` by default.
         t_end : float
             The end. The last interval is shorter if it is no multiple of dt.
         progress : bool
