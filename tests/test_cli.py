@@ -234,7 +234,7 @@ def test_analyse_takes_problems_of_the_library(tmp_path):
     [
         (("pendulum", "--plot", "a.png"), "use --save"),
         (("pendulum", "--save", "a.png"), "must end in one of"),
-        (("radau5", "--save", "a.svg"), "is for problems of the library"),
+        (("radau5", "--save", "a.svg"), "requires a library problem"),
     ],
 )
 def test_analyse_refuses_options_that_do_not_suit(arguments, message):

@@ -73,9 +73,9 @@ def test_a_function_that_returns_a_model(command):
     [
         (["absent.py:x"], "there is no file absent.py"),
         (["swing.py:pendulm"], "swing.py defines no 'pendulm'; did you mean 'pendulum'?"),
-        (["swing.py"], "say what is to be run, swing.py:NAME"),
-        (["swing.py:number"], "is a float; wanted is a problem"),
-        (["swing.py:nothing"], "returns a NoneType; wanted is"),
+        (["swing.py"], "name the object to run, swing.py:NAME"),
+        (["swing.py:number"], "is a float; expected a problem"),
+        (["swing.py:nothing"], "returns a NoneType; expected"),
         (["swing.py:needs"], "cannot be called with nothing"),
         (["swing.py:pendulum"], "give --t-span 0,10 and --initial"),
         (["swing.py:pendulum", "--t-span", "0,1", "--initial", "[1.0, 0.0]", "--set", "G=1.0"], "did you mean 'g'?"),
@@ -88,4 +88,4 @@ def test_what_is_missing_is_named(command, arguments, words):
 
 def test_values_that_cannot_be_read_are_wrong_usage(command):
     code, _, err = command("swing.py:pendulum", "--t-span", "0;1")
-    assert code == 2 and "no list of numbers" in err.replace("\n", " ").replace("│ ", "")
+    assert code == 2 and "not a list of numbers" in err.replace("\n", " ").replace("│ ", "")

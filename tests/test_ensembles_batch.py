@@ -104,6 +104,42 @@ def test_plain_equations_run_in_the_loop_however_their_start_is_given(handed_bac
         assert_array_equal(ensemble.final.y[k], alone.y[:, -1])
 
 
+IRREGULAR = {
+    "exp": lambda t, y, p: [-p[0] * np.exp(-y[0])],
+    "quotient": lambda t, y, p: [-y[0] / p[0] / (1.0 + y[0] ** 2)],
+    "root": lambda t, y, p: [-np.sqrt(y[0] / p[0]) - np.log1p(y[0]) * (y[0] + 1.0) ** 1.5],
+}
+
+
+@pytest.mark.parametrize("name", IRREGULAR)
+def test_equations_with_derivatives_that_can_be_infinite_run_in_the_loop(handed_back, name):
+    problem = daedal.ODE(IRREGULAR[name], 1, params=np.array([1.0]))
+    ensemble = daedal.solve_many(problem, (0.0, 0.4), [1.0], params=G[:, None] / 10.0, workers=1, chunk_size=7)
+    assert sum(handed_back) == 0
+    for k, alone in zip((3, 8), of_driver(problem, (0.0, 0.4), [1.0], G[[3, 8], None] / 10.0)):
+        assert_array_equal(ensemble.final.y[k], alone.y[:, -1])
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+def test_a_derivative_that_is_infinite_at_the_start_takes_the_parameters_of_its_member(implicit):
+    """y' = p sqrt(y) + 1/10 from 0; the time in terms of u = sqrt(y) is known."""
+
+    def rate(t, y, p):
+        return [p[0] * np.sqrt(y[0]) + 0.1]
+
+    def residual(t, y, yp, p):
+        return [yp[0] - p[0] * np.sqrt(y[0]) - 0.1]
+
+    problem = (daedal.ImplicitDAE if implicit else daedal.ODE)(
+        residual if implicit else rate, 1, params=np.array([1.0])
+    )
+    start, rates = ([0.0], [0.1]) if implicit else [0.0], np.array([[0.5], [1.0], [2.0]])
+    ensemble = daedal.solve_many(problem, (0.0, 1.0), start, params=rates, rtol=1e-7, atol=1e-9)
+    u = np.sqrt(ensemble.final.y[:, 0])
+    p = rates[:, 0]
+    np.testing.assert_allclose(2.0 / p * (u - 0.1 / p * np.log1p(10.0 * p * u)), 1.0, atol=1e-4)
+
+
 def test_slopes_that_are_left_open_are_computed_in_the_loop(handed_back):
     model = daedal.library.robertson()
     rates = np.asarray(model.problem.params) * np.linspace(0.5, 2.0, COUNT)[:, None]

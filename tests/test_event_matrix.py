@@ -355,3 +355,13 @@ def test_monitored_events_are_ends_of_steps(family):
     for event in sol.events:
         assert event.t in sol.t
         assert abs(event.y[0] - 0.5) <= 1.01e-5
+
+
+@pytest.mark.parametrize("method", ["auto", "dop853", "radau", "modified_bdf"])
+@pytest.mark.parametrize("at", [0.7, 1.3, 1.0 / 3.0])
+def test_a_terminal_event_at_a_break_point_stops_at_that_very_time(method, at):
+    problem = daedal.MechanicalSystem(1.0, lambda t, q, v: [-q[0]], n_q=1)
+    event = Event(lambda t, q, v: t - at, terminal=True)
+    sol = daedal.solve(problem, (0.0, 3.0), ([1.0], [0.0]), breakpoints=[at], events=event, method=method)
+    assert sol.t[-1] == at
+    assert sol.q[0, -1] == pytest.approx(np.cos(at), abs=1e-4)

@@ -414,3 +414,22 @@ def test_paths_and_what_cannot_be_saved(saved, tmp_path):
     with pytest.raises(daedal.InvalidProblemError, match="attributes must hold"):
         sol.save(tmp_path / "sol.npz")
     assert list(tmp_path.iterdir()) == []  # no part of it was written
+
+
+def test_a_solution_with_sensitivities_is_saved_without_them(tmp_path):
+    system = daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v, p: [0.0, -p["g"]],
+        constraint=lambda t, q, p: [q[0] ** 2 + q[1] ** 2 - 1.0],
+        n_q=2,
+        n_constraints=1,
+        params={"g": 9.81},
+    )
+    sol = daedal.solve(system, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), sensitivities=["g"])
+    sol.save(tmp_path / "run.npz")
+    loaded = daedal.load(tmp_path / "run.npz")
+    for name in ("t", "q", "v", "lam"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(sol, name))
+    np.testing.assert_allclose(loaded(0.5).q, sol(0.5).q, rtol=1e-12)
+    with pytest.raises(daedal.InvalidProblemError, match="files do not hold them"):
+        loaded.sensitivity("g")

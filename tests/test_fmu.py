@@ -422,3 +422,49 @@ def test_bad_input_is_refused_with_a_remedy(error, words, arguments, tmp_path):
     with pytest.raises(error, match=f"(?s){words}"):
         daedal.export_fmu(problem, path, **given)
     assert not (tmp_path / "x.fmu").exists()
+
+
+# --- import -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+@pytest.mark.parametrize("name", ["tank", "index_1", "bouncing_ball", "arm"])
+def test_exported_models_come_back_as_problems(name, version, tmp_path, fmpy, compiler):
+    problem, initial, end = MODELS[name]()
+    made = daedal.export_fmu(problem, tmp_path / f"{name}.fmu", initial=initial, kind="me", version=version)
+    fmu = daedal.import_fmu(made.path)
+    assert set(fmu.inputs) == set(made.inputs) and set(fmu.parameters) == set(made.parameters)
+    expected = reference(name)
+    for _ in range(2):  # a second run begins at the start again
+        sol = daedal.solve(fmu.problem, (0.0, end), fmu.initial, rtol=1e-9, atol=1e-11)
+        for t in np.linspace(0.05 * end, 0.55 * end, 5):
+            state = sol(t)
+            for k, variable in enumerate(fmu.states):
+                assert float(np.atleast_1d(state)[k]) == pytest.approx(float(expected(t)[variable]), abs=1e-6)
+
+
+def test_imported_inputs_and_parameters_act_as_those_of_the_problem(tmp_path, fmpy, compiler):
+    problem, initial, _ = tank()
+    made = daedal.export_fmu(problem, tmp_path / "tank.fmu", initial=initial, kind="me")
+    fmu = daedal.import_fmu(made.path)
+    changes = {"params": {"c": 0.5}, "inputs": {"inflow": ([0.0, 1.0], [0.1, 0.9])}, "rtol": 1e-9, "atol": 1e-11}
+    found = daedal.solve(fmu.problem, (0.0, 2.0), fmu.initial, **changes)
+    expected = daedal.solve(problem, (0.0, 2.0), initial, **changes)
+    assert found.y[0, -1] == pytest.approx(expected.y[0, -1], rel=1e-8)
+    model = daedal.linearise(fmu.problem, [1.0], outputs={"level": fmu.output("level")})
+    same = daedal.linearise(problem, [1.0], outputs=["level"])
+    np.testing.assert_allclose([model.A, model.B, model.C], [same.A, same.B, same.C], rtol=1e-6)
+
+
+def test_files_that_cannot_be_imported_are_refused(tmp_path, fmpy, compiler):
+    with pytest.raises(daedal.InvalidFileError, match="does not exist"):
+        daedal.import_fmu(tmp_path / "none.fmu")
+    (tmp_path / "text.fmu").write_text("no zip")
+    with pytest.raises(daedal.InvalidFileError, match="is no FMU that can be read"):
+        daedal.import_fmu(tmp_path / "text.fmu")
+    made = daedal.export_fmu(tank()[0], tmp_path / "cs.fmu", initial=[1.0])
+    with pytest.raises(daedal.InvalidProblemError, match=r"has no Model Exchange interface.*kind='me'"):
+        daedal.import_fmu(made.path)
+    made = daedal.export_fmu(tank()[0], tmp_path / "me.fmu", initial=[1.0], kind="me", binary=False)
+    with pytest.raises(daedal.InvalidProblemError, match=r"cannot be loaded.*Remedy: an FMU with a binary"):
+        daedal.import_fmu(made.path)

@@ -721,7 +721,7 @@ def test_sparse_tableau_refuses_wrong_networks(branches, message):
         ("pendulum", {"lenght": 2.0}, "no parameter 'lenght'; its parameters: form, gravity, length"),
         ("pendulum", {"form": "index4"}, "choose one of 'index3', 'index2', 'index1', 'ggl'"),
         ("pendulum", {"length": 0.0}, "length=0.0 must be a positive number"),
-        ("tppc3", {"t1": 300.0}, "must lie behind the start"),
+        ("tppc3", {"t1": 300.0}, "must be later than the start"),
         ("food_web", {"mx": 2}, "too small"),
         ("heat2d", {"m": 2}, "at least 3"),
         ("flame", {"points": 2}, "at least 3"),

@@ -68,6 +68,7 @@ SURFACE = {
         from_sympy
         gradient
         hybrid
+        import_fmu
         lagrange
         library
         linear

@@ -165,7 +165,7 @@ def test_cells_that_are_not_printed_say_so():
         f"1 table, 9 cells. 3 are printed: 3 agree in all digits, {others} "
         f"6 are computed independently: 6 agree in all digits, {others} "
         "Of the 3 printed cells without doubt whose data are complete 3 (100.0 %) agree in all digits or within a band "
-        "that was not set after looking."
+        "that was set in advance."
     )
 
 
@@ -200,17 +200,17 @@ BASIS = {"basis": "algorithm: another code"}
     [
         ({"printed": "43", "band": {"relative": 0.35}}, "a band without basis"),
         ({"printed": "43", "band": {"relative": 0.35}, "basis": "experience"}, "unknown basis"),
-        ({"printed": "43", "band": {"relative": 0.35}, "basis": "algorithm"}, "does not say what differs"),
+        ({"printed": "43", "band": {"relative": 0.35}, "basis": "algorithm"}, "without naming the difference"),
         ({"printed": "43", "band": {"below": 50.0}} | BASIS, "unknown band"),
         ({"printed": "43", "band": {"at_most": 2.0}} | BASIS, "unknown band"),
         ({"printed": "43", "band": {"range": [0.0, 1e60]}} | BASIS, "reaches zero"),
         ({"printed": "43", "band": {"range": [40.0, float("inf")]}} | BASIS, "two ends"),
-        ({"printed": "43", "band": {"range": [44.0, 50.0]}} | BASIS, "does not hold the print"),
+        ({"printed": "43", "band": {"range": [44.0, 50.0]}} | BASIS, "does not contain the printed value"),
         ({"printed": "-4.3", "band": {"absolute": 4.3}} | BASIS, "reaches zero"),
         ({"printed": "43", "band": {"factor": 11.0}} | BASIS, "wider than a factor of 10"),
         ({"printed": "-43", "band": {"range": [-500.0, -43.0]}} | BASIS, "wider than a factor of 10"),
-        ({"printed": "crash", "band": {"factor": 2.0}} | BASIS, "no number"),
-        ({"printed": "43", "basis": "printed digits"}, "a basis without band"),
+        ({"printed": "crash", "band": {"factor": 2.0}} | BASIS, "not a number"),
+        ({"printed": "43", "basis": "printed digits"}, "a basis without a band"),
         ({"printed": "43", "reason": "another code"}, "a reason without tag"),
         ({"printed": "43", "tag": "open"}, "without a reason"),
         ({"printed": "43", "tag": "not reproduced", "reason": "an unknown cause"}, "without a reason"),

@@ -165,3 +165,16 @@ def test_hidden_switches_of_mechanisms_are_said():
 def test_unknown_names_are_refused():
     with pytest.raises(InvalidProblemError, match="did you mean 'g'"):
         daedal.solve(bouncing_ball({"g": 9.81, "e": 0.5}), (0.0, 1.0), ("free", ([1.0], [0.0])), sensitivities=["gg"])
+
+
+def test_sensitivities_along_a_hidden_sliding_surface_are_refused_where_it_begins():
+    """y_0 reaches 0 at t = 1 / (p - 1/2) = 2 and stays there; Filippov's form has the sensitivities."""
+
+    def rate(t, y, p):
+        return [0.5 - np.sign(y[0]) * p[0], y[0]]
+
+    problem = daedal.ODE(rate, 2, params=np.array([1.0]))
+    with pytest.raises(InvalidProblemError, match=r"from t = 2 on .* slides .*daedal\.\S*Filippov"):
+        daedal.solve(problem, (0.0, 3.0), [1.0, 0.0], sensitivities=[0])
+    sol = daedal.solve(problem, (0.0, 1.9), [1.0, 0.0], sensitivities=[0])
+    assert sol.sensitivity(0)[0, -1] == pytest.approx(-1.9)

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import pickle
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -688,3 +689,12 @@ def test_kinks_of_index_2_are_crossed_at_the_break_point_that_a_message_names(fo
     options = {"formulation": formulation, "breakpoints": [3.1415926535897936]}
     sol = daedal.solve(problem, (0.0, 6.0), ([0.0, 1.0], None), **options)
     np.testing.assert_allclose(sol.y[:, -1], [-np.sin(6.0), -np.cos(6.0)], atol=1e-5)
+
+
+def test_twisting_control_ends_on_its_sliding_set():
+    """x'' = -sign(x) - sign(x') / 2: from rest at 1 to rest at -1/3 in 2 + 2/3, then the same, shorter by 1/sqrt(3)."""
+    problem = daedal.ODE(lambda t, y: [y[1], -np.sign(y[0]) - 0.5 * np.sign(y[1])], 2)
+    sol = daedal.solve(problem, (0.0, 12.0), [1.0, 0.0])
+    found = re.search(r"Up to t = (\S+) .* shrink by a constant factor", sol.message)
+    assert sol.success and float(found[1]) == pytest.approx((2.0 + 2.0 / 3.0) / (1.0 - 1.0 / math.sqrt(3.0)), abs=1e-3)
+    assert np.abs(sol.y[:, -1]).max() < 1e-6

@@ -150,7 +150,7 @@ GROUPS = (
         "exchange",
         "Models inside other programs",
         "Models as files that other simulation programs load, and models from such files.",
-        ("export_fmu",),
+        ("export_fmu", "import_fmu"),
     ),
     Group(
         "many-runs",

@@ -40,6 +40,7 @@ from daedal.events.event import Event as Event
 from daedal.events.event import EventRecord as EventRecord
 from daedal.events.table import EventTable as EventTable
 from daedal.exchange.fmu_export import export_fmu as export_fmu
+from daedal.exchange.fmu_import import import_fmu as import_fmu
 from daedal.hybrid.hybrid_solution import HybridSolution as HybridSolution
 from daedal.hybrid.models.friction import NonUniqueWarning as NonUniqueWarning
 from daedal.hybrid.models.impact import EnergyWarning as EnergyWarning

@@ -67,9 +67,10 @@ def compared(function, seed: int) -> float:
             raise AssertionError(f"the shapes are {values.shape} and {found.shape}")
         error = _difference(found, values)
         for _ in range(8 if error > 1e-13 else 0):  # what round-off in the arguments does to the function itself
-            nudge = 1.0 + 1e-13 * rng.normal(size=4)
+            nudge, shift = 1.0 + 1e-13 * rng.normal(size=4), 1e-300 * rng.normal(size=4)  # zeros have either sign
             with contextlib.suppress(ValueError, ArithmeticError):
-                error *= error > 2.0 * _difference(function(t * nudge[0], np.array(y) * nudge[1:]), values)
+                nearby = function(t * nudge[0] + shift[0], np.array(y) * nudge[1:] + shift[1:])
+                error *= error > 2.0 * _difference(nearby, values)
         worst = max(worst, error)
     return worst
 

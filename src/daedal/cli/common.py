@@ -1,4 +1,4 @@
-"""What several commands take and do: the name of a problem, its parameters, files, what they print."""
+"""Common parts of the commands: names of problems, parameters, files, output."""
 
 import ast
 import importlib.util
@@ -26,17 +26,17 @@ RunName = Annotated[
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable.")
 ]
-End = Annotated[float | None, typer.Option(help="End of the interval; that of the source by default.")]
+End = Annotated[float | None, typer.Option(help="End of the interval; by default that of the source.")]
 Plot = Annotated[Path | None, typer.Option(help="Write a plot to this file (.png, .pdf, .svg).")]
 
 
 def assignments(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """``["a=1", "b=text"]`` as a dictionary; a value is a Python literal or else a text."""
+    """``["a=1", "b=text"]`` as a dictionary; a value is a Python literal or else a string."""
     values: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"'{text}' has not the form name=value", param_hint=option)
+            raise typer.BadParameter(f"'{text}' does not have the form name=value", param_hint=option)
         try:
             values[name.strip()] = ast.literal_eval(value.strip())
         except (ValueError, SyntaxError):
@@ -45,13 +45,13 @@ def assignments(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
 
 
 def literal(text: str | None, option: str) -> Any:
-    """A Python literal, such as a list of numbers; None if there is none."""
+    """A Python literal, such as a list of numbers; None for an empty option."""
     if text is None:
         return None
     try:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise typer.BadParameter(f"'{text}' is no list of numbers, pair or mapping", param_hint=option) from None
+        raise typer.BadParameter(f"'{text}' is not a list of numbers, pair or mapping", param_hint=option) from None
 
 
 def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:
@@ -61,36 +61,36 @@ def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None
 
 
 def check_figure(path: Path | None) -> None:
-    """Refuse a file for a plot that Matplotlib cannot write."""
+    """Exit for a plot file that Matplotlib cannot write."""
     if path is not None:
         from matplotlib.backend_bases import FigureCanvasBase
 
         check_ending("--plot", path, sorted(FigureCanvasBase.get_supported_filetypes()))
 
 
-# --- how commands print and how they end when something is wrong ------------------------------------------------------
+# --- output and errors of commands ------------------------------------------------------------------------------------
 
-_NAMES = 10  # characters; all tables of a command begin their second column at the same place
+_NAMES = 10  # characters; aligns the second column in all tables of a command
 
 
 def print_rows(rows: Sequence[tuple[str, str]], wrap: bool = False) -> None:
-    """Names and values, two columns."""
+    """Print names and values in two columns."""
     width = max(40, min(shutil.get_terminal_size().columns, 120)) if wrap else None
     print(Tabular("ll", rows, indent=2, width=width, least=_NAMES))
 
 
 def refuse(message: str, code: int = 1) -> NoReturn:
-    """End with an error."""
+    """Exit with an error."""
     sys.stdout.flush()
     print(f"daedal: {message}", file=sys.stderr)
     raise typer.Exit(code)
 
 
-# --- a problem of the library as commands use it ----------------------------------------------------------------------
+# --- library problems -------------------------------------------------------------------------------------------------
 
 
 def find_model(name: str, parameters: dict[str, Any]) -> daedal.library.Model:
-    """The model with these parameters; a wrong name or value ends the command."""
+    """The model with these parameters; exits for a wrong name or value."""
     try:
         return daedal.library.get(name, **parameters)
     except daedal.DaedalError as error:
@@ -105,7 +105,7 @@ def parameters_of(name: str) -> dict[str, inspect.Parameter]:
 
 
 def span_of(model: daedal.library.Model, t_end: float | None) -> tuple[float, float]:
-    """The interval of the source, or up to another end."""
+    """The interval of the source, or up to another end time."""
     return model.t_span if t_end is None else (model.t_span[0], t_end)
 
 
@@ -116,11 +116,11 @@ def short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-# --- how good a solution is -------------------------------------------------------------------------------------------
+# --- accuracy of a solution -------------------------------------------------------------------------------------------
 
 
 def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tuple[str, str]]:
-    """Rows of the summary that say how good the solution is."""
+    """Rows of the summary on the accuracy of the solution."""
     rows = []
     if model.reference is not None:
         found = largest_error(model.reference, solution)
@@ -131,7 +131,7 @@ def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tupl
 
 @dataclass(frozen=True)
 class _Error:
-    """The largest error of a solution, the variable that has it, and whether it is relative."""
+    """Largest error of a solution, its variable, and whether it is relative."""
 
     size: float
     name: str
@@ -154,7 +154,7 @@ def largest_error(reference: daedal.library.Reference, solution: daedal.Solution
     return _Error(float(errors[worst]), solution.names[worst], bool(reference.y[worst] != 0.0))
 
 
-# --- a problem of one's own on the command line: ``FILE.py:NAME`` -----------------------------------------------------
+# --- user problems on the command line: ``FILE.py:NAME`` --------------------------------------------------------------
 
 _PROBLEMS = (
     daedal.ImplicitDAE,
@@ -169,13 +169,13 @@ _WANTED = "a problem, a daedal.library.Model, or a function without further argu
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is one of a file, not of the library."""
+    """Whether a name refers to a file, not to the library."""
     path, colon, _ = name.rpartition(":")
     return name.endswith(".py") or (bool(colon) and path.endswith(".py"))
 
 
 def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) -> daedal.library.Model:
-    """The model that a file defines, with parameters, interval and initial values; what is missing ends the command."""
+    """The model defined in a file, with parameters, interval and initial values; exits if something is missing."""
     file, _, wanted = name.rpartition(":") if not name.endswith(".py") else (name, "", "")
     module = _loaded(Path(file))
     found = _defined(module, file, wanted)
@@ -197,9 +197,7 @@ def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) 
         lacks = [
             text for text, value in (("--t-span 0,10", t_span), ("--initial '[1.0, 0.0]'", initial)) if value is None
         ]
-        refuse(
-            f"{name} is a problem alone: give {' and '.join(lacks)} as well, or a daedal.library.Model that has them"
-        )
+        refuse(f"{name} is only a problem: give {' and '.join(lacks)} as well, or a daedal.library.Model that has them")
     return daedal.library.Model(
         name=wanted, title=title, problem=problem, t_span=t_span, initial=initial, index=index, options=options,
         plot=plot, **extra,
@@ -209,9 +207,7 @@ def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) 
 def daedal_params(problem: Any, parameters: dict[str, Any]) -> Any:
     """The problem with parameters by name."""
     if getattr(problem, "params", None) is None:
-        raise daedal.InvalidProblemError(
-            "the problem was stated without params; let a function make it, with arguments"
-        )
+        raise daedal.InvalidProblemError("the problem has no params; let a function create it, with arguments")
     return problem.with_params(parameters)
 
 
@@ -238,19 +234,19 @@ def _defined(module: ModuleType, file: str, wanted: str) -> Any:
         )
     ]
     if not wanted or not hasattr(module, wanted):
-        what = f"say what is to be run, {file}:NAME" if not wanted else f"{file} defines no '{wanted}'"
-        refuse(f"{what}; {near_names(wanted, names)}it defines {', '.join(names) or 'nothing that could be run'}")
+        what = f"name the object to run, {file}:NAME" if not wanted else f"{file} defines no '{wanted}'"
+        refuse(f"{what}; {near_names(wanted, names)}it defines {', '.join(names) or 'nothing that can be run'}")
     return getattr(module, wanted)
 
 
 def _called(found: Any, name: str, parameters: dict[str, Any]) -> Any:
     if not callable(found):
-        refuse(f"{name} is a {type(found).__name__}; wanted is {_WANTED}")
+        refuse(f"{name} is a {type(found).__name__}; expected {_WANTED}")
     try:
         inspect.signature(found).bind(**parameters)
     except TypeError as error:
         refuse(f"{name}{inspect.signature(found)} cannot be called with {parameters or 'nothing'} ({error}); use --set")
     made = found(**parameters)
     if not isinstance(made, (daedal.library.Model, *_PROBLEMS)):
-        refuse(f"{name} returns a {type(made).__name__}; wanted is {_WANTED}")
+        refuse(f"{name} returns a {type(made).__name__}; expected {_WANTED}")
     return made

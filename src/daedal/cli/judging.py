@@ -1,4 +1,4 @@
-"""The commands that judge a problem: ``daedal analyse``, ``daedal advise`` and ``daedal compare``."""
+"""Commands that analyse problems: ``daedal analyse``, ``daedal advise`` and ``daedal compare``."""
 
 import runpy
 from difflib import get_close_matches
@@ -42,7 +42,7 @@ def analyse(
     ] = None,
     settings: Parameters = None,
 ) -> None:
-    """Say what can be known of a problem before it is solved, or of a method from its coefficients.
+    """Analyse a problem before solving it, or a method from its coefficients.
 
     Of a problem: structure, index by several notions, hidden constraints, degrees of freedom. Of a method: orders on
     DAEs of index 0 to 3, stability.
@@ -53,12 +53,12 @@ def analyse(
     check_ending("--save", save, ("txt", "html", "svg", "dot"))
     if name in daedal.library.names():
         if plot is not None:
-            raise typer.BadParameter("a stability region is that of a method; use --save", param_hint="--plot")
+            raise typer.BadParameter("a stability region belongs to a method; use --save", param_hint="--plot")
         _analyse_problem(name, assignments(settings, "--set"), save)
         return
     if save is not None or settings:
         option = "--set" if settings else "--save"
-        raise typer.BadParameter(f"is for problems of the library, and '{name}' is none", param_hint=option)
+        raise typer.BadParameter(f"requires a library problem, and '{name}' is none", param_hint=option)
     _analyse_method(name, plot)
 
 
@@ -94,7 +94,7 @@ def _analyse_method(method: str, plot: Path | None) -> None:
 
 
 def _from_file(path: Path, name: str) -> Any:
-    """The coefficients that a Python file defines: those of a name, or the only ones there are."""
+    """The coefficients defined in a Python file: by name, or the only ones."""
     if not path.is_file():
         refuse(f"there is no file '{path}'", code=2)
     found = runpy.run_path(str(path))
@@ -117,11 +117,11 @@ def _from_file(path: Path, name: str) -> Any:
 
 def advise(
     name: Name,
-    rtol: Annotated[float, typer.Option(help="Relative tolerance of the run that is planned.")] = 1e-6,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of the planned run.")] = 1e-6,
     t_end: End = None,
     set_: Parameters = None,
 ) -> None:
-    """Say which formulation and method suit a mechanical problem of the library, and why.
+    """Recommend a formulation and a method for a mechanical problem of the library, with reasons.
 
     Example: daedal advise stability_example3 --set nu=1000
     """
@@ -133,15 +133,12 @@ def advise(
 
 
 def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model:
-    """A problem whose formulation is a choice."""
+    """A problem with a choice of formulations."""
     model = find_model(name, assignments(set_, "--set"))
     kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
     if not isinstance(model.problem, kinds):
         others = [other for other in daedal.library.names() if isinstance(find_model(other, {}).problem, kinds)]
-        refuse(
-            f"'{name}' is solved as it stands, there are no formulations to choose from; "
-            f"mechanical problems are {', '.join(others)}"
-        )
+        refuse(f"'{name}' has no choice of formulations; mechanical problems are {', '.join(others)}")
     return model
 
 
@@ -199,7 +196,7 @@ def _numbers(text: str, option: str) -> list[float]:
 
 
 def _known_solution(model: daedal.library.Model, t_end: float) -> Any:
-    """The closed solution of a model, or the reference at its end; None where there is neither."""
+    """The closed solution of a model, or the reference at its end; None if there is neither."""
     extra = model.extra
     if "exact" in extra:
         multipliers = extra.get("exact_lam", lambda t: ())

@@ -1,4 +1,4 @@
-"""The commands that solve: ``daedal run``, ``daedal sweep`` and ``daedal demo``."""
+"""Commands that solve: ``daedal run``, ``daedal sweep`` and ``daedal demo``."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +33,8 @@ from daedal.library.contents import unknowns
 def run(
     name: RunName,
     method: Annotated[str | None, typer.Option(help="Method of integration.")] = None,
-    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; that of the problem by default.")] = None,
-    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; that of the problem by default.")] = None,
+    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; by default that of the problem.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; by default that of the problem.")] = None,
     t_end: End = None,
     t_span: Annotated[str | None, typer.Option(metavar="BEGIN,END", help="The interval.")] = None,
     initial: Annotated[
@@ -44,7 +44,7 @@ def run(
     plot: Plot = None,
     save: Annotated[Path | None, typer.Option(help="Write the solution to this file (.npz or .csv).")] = None,
     animate: Annotated[
-        bool, typer.Option("--animate", help="Write the motion of a mechanism to out/NAME.html, a page to play.")
+        bool, typer.Option("--animate", help="Write the motion of a mechanism to out/NAME.html, an interactive page.")
     ] = False,
     set_: Parameters = None,
     option: Annotated[
@@ -52,7 +52,7 @@ def run(
     ] = None,
     progress: Annotated[bool, typer.Option("--progress", help="Show a progress bar.")] = False,
 ) -> None:
-    """Solve a problem of the library, or one of your own, and say what it cost and how accurate it is.
+    """Solve a library problem, or one of your own, and report cost and accuracy.
 
     Examples: daedal run robertson --rtol 1e-8 --set t1=4e10 --plot robertson.png;
     daedal run my_model.py:pendulum --t-span 0,10 --initial "[1.0, 0.0]" --set g=1.62 --save moon.npz
@@ -90,7 +90,7 @@ def run(
 
 
 def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, Any]):
-    """The solution, or the part before a failure together with the failure."""
+    """The solution, or the partial solution before a failure together with the failure."""
     try:
         problem = model.problem.compiled() if compiled else model.problem
         return daedal.solve(problem, span_of(model, t_end), model.initial, **options), None
@@ -105,7 +105,7 @@ def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, A
 
 
 def _animated(model, solution) -> Path:
-    """The page with the motion; machines of bodies and joints show themselves, others need a drawing of the library."""
+    """Write the page with the motion; machines draw themselves, others need a drawing of the library."""
     path, is_machine = Path("out") / f"{model.name}.html", hasattr(model.problem, "machine")
     try:
         return solution.animate(path, None if is_machine else model, title=model.title)
@@ -114,7 +114,7 @@ def _animated(model, solution) -> Path:
 
 
 def _index(model) -> list[str]:
-    """The index of a problem of the library in words; that of one's own is not known."""
+    """Description of the index of a library problem; unknown for user problems."""
     return [model.index_in_words] if model.source or model.index is not None else []
 
 
@@ -141,19 +141,21 @@ def sweep(
         typer.Option(
             "--set",
             metavar="PARAMETER=FIRST:LAST:COUNT",
-            help="A parameter and its values; several are combined. PARAMETER=VALUE keeps one as it is.",
+            help="A parameter and its values; several are combined. PARAMETER=VALUE sets a fixed value.",
         ),
     ] = None,
     on: Annotated[str, typer.Option(help="threads, processes or dask.")] = "threads",
-    workers: Annotated[int | None, typer.Option(help="How many; the number of cores by default.")] = None,
-    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; that of the problem by default.")] = None,
-    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; that of the problem by default.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of workers; by default the number of cores.")] = None,
+    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; by default that of the problem.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; by default that of the problem.")] = None,
     t_end: End = None,
     save: Annotated[Path | None, typer.Option(help="Write parameters and final states: .npz or .zarr.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Keep results in this folder, to go on after a stop.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep results in this folder, to continue after an interruption.")
+    ] = None,
     plot: Plot = None,
 ) -> None:
-    """Solve a problem of the library for many values of its parameters, on all cores.
+    """Solve a library problem for many values of its parameters, on all cores.
 
     Example: daedal sweep seven_body --set torque=0.02:0.04:1000 --on threads --save sweep.zarr
     """
@@ -186,7 +188,7 @@ def sweep(
 
 
 def _ranges(texts: list[str] | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Parameters that stay as they are, and the values of those that vary, in all combinations."""
+    """Fixed parameters, and all combinations of the varied ones."""
     fixed, axes = {}, {}
     for key, value in assignments(texts, "--set").items():
         parts = value.split(":") if isinstance(value, str) else []
@@ -197,7 +199,7 @@ def _ranges(texts: list[str] | None) -> tuple[dict[str, Any], dict[str, np.ndarr
             first, last, count = float(parts[0]), float(parts[1]), int(parts[2])
         except ValueError:
             raise typer.BadParameter(
-                f"'{key}={value}' has not the form name=first:last:count", param_hint="--set"
+                f"'{key}={value}' does not have the form name=first:last:count", param_hint="--set"
             ) from None
         if count < 1:
             raise typer.BadParameter(f"'{key}={value}' has no values", param_hint="--set")
@@ -209,7 +211,7 @@ def _ranges(texts: list[str] | None) -> tuple[dict[str, Any], dict[str, np.ndarr
 
 
 def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], span, options) -> daedal.Ensemble:
-    """The ensemble: with the numbers of one problem where its parameters are numbers, else with problems built anew."""
+    """The ensemble: one problem with varied parameters if these are numbers, otherwise a new problem per member."""
     count = len(next(iter(ranges.values())))
     rows = [{key: float(values[k]) for key, values in ranges.items()} for k in range(count)]
     models = (find_model(name, fixed | row) for row in rows)
@@ -230,7 +232,7 @@ def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], s
 
 
 def _through_modes(model: Any, models: list[Any], span, options) -> daedal.Ensemble:
-    """Runs through modes, with the parameters and the starts of all members."""
+    """Runs through modes, with the parameters and starts of all members."""
     params = {key: np.array([one.problem.params[key] for one in models]) for key in model.problem.params}
     starts: Any = [one.initial for one in models]
     if len({mode for mode, _ in starts}) == 1:
@@ -239,7 +241,7 @@ def _through_modes(model: Any, models: list[Any], span, options) -> daedal.Ensem
 
 
 class _Builder:
-    """Builds a problem of the library with given parameters; it pickles."""
+    """Creates a library problem with given parameters; it can be pickled."""
 
     def __init__(self, name: str, fixed: dict[str, Any]):
         self._name, self._fixed = name, fixed
@@ -250,7 +252,7 @@ class _Builder:
 
 
 def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, float]) -> bool:
-    """Whether another value changes numbers only: the functions of the problem are the same objects."""
+    """Whether another value changes only numbers: the functions of the problem are identical objects."""
     other = find_model(name, fixed | row).problem
     if isinstance(other, daedal.hybrid.Friction):
         return _is_same_friction(model.problem, other)
@@ -260,7 +262,7 @@ def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, f
 
 
 def _is_same_friction(one: daedal.hybrid.Friction, other: daedal.hybrid.Friction) -> bool:
-    """Whether laws and systems are the same but for the numbers of the parameters."""
+    """Whether laws and systems are equal except for the numbers of the parameters."""
     first, second = dict(one.given), dict(other.given)
     systems = first.pop("system"), second.pop("system")
     same = [x is second[key] or (not callable(x) and np.array_equal(x, second[key])) for key, x in first.items()]
@@ -282,7 +284,7 @@ def _are_same(problem: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class _StopRun:
-    """A stop of the tour: a problem, how long to follow it, and what to look at."""
+    """A stop of the tour: a problem, its duration, and variables to plot."""
 
     name: str
     shows: str
@@ -302,21 +304,21 @@ _TOUR = (
     ),
     _StopRun(
         "pendulum",
-        "A point mass on a rod in Cartesian coordinates, with the rod force lambda as unknown. In the stabilised form "
-        "of index 2 the length of the rod stays what it is.",
+        "A point mass on a rod in Cartesian coordinates, with the rod force lambda as unknown. In the stabilised "
+        "form of index 2 the length of the rod is preserved.",
         t_end=20.0,
     ),
     _StopRun(
         "crank_slider",
-        "Masses, forces and five constraints of index 3, as they are written on paper: positions, velocities and joint "
-        "forces come out, the constraints hold to round-off.",
+        "Masses, forces and five constraints of index 3, as written on paper: the results are positions, "
+        "velocities and joint forces, with constraints satisfied to round-off.",
     ),
 )
 
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out")) -> None:
     """Solve four problems, compare them with their references and plot them."""
-    for stop in (_TOUR[0], _TOUR[-1]):  # so that the times below are not those of loading or compiling
+    for stop in (_TOUR[0], _TOUR[-1]):  # exclude loading and compilation from the times below
         warm_up = find_model(stop.name, {})
         solve_model(warm_up, None, False, dict(warm_up.options))
     for number, stop in enumerate(_TOUR, 1):

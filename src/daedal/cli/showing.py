@@ -1,4 +1,4 @@
-"""The commands that show what there is: ``daedal list``, ``show``, ``gallery``, ``reproduce`` and ``doctor``."""
+"""Commands that show information: ``daedal list``, ``show``, ``gallery``, ``reproduce`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def reproduce(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the tables and do nothing else.")] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the cells as JSON, or write them to a FILE.json that is named.")
+        bool, typer.Option("--json", help="Print the cells as JSON, or write them to the given FILE.json.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the web page.")] = Path("out/reproduction"),
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write the web page.")] = True,
@@ -74,11 +74,11 @@ def reproduce(
         bool, typer.Option("--markdown", help="Print the table of the documentation, with a line for each document.")
     ] = False,
 ) -> None:
-    """Compute the printed tables of the sources again and compare them cell by cell.
+    """Recompute the printed tables of the sources and compare them cell by cell.
 
     Example: daedal reproduce stability/4.4 half-explicit
 
-    The exit code is 1 if a cell is not reproduced and the data files do not say why.
+    The exit code is 1 if a cell is not reproduced and the data files give no reason.
     """
     from rich.console import Console
 
@@ -115,13 +115,13 @@ def reproduce(
 
 
 def _split(arguments: list[str], json: bool) -> tuple[list[str], list[Path]]:
-    """Identifiers, and the files that ``--json`` is to write."""
+    """Identifiers, and the files for ``--json``."""
     files = [text for text in arguments if json and text.endswith(".json")]
     return [text for text in arguments if text not in files], [Path(file) for file in files]
 
 
 def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction:
-    """Every table as soon as it is computed, then the summary."""
+    """Each table as it is computed, then the summary."""
     from rich.console import Console
 
     from daedal.studies.reproduce import run
@@ -159,11 +159,11 @@ def doctor() -> None:
     )
     try:
         rows, healthy = _self_test()
-    except Exception as error:  # whatever is broken, the report has to be finished
+    except Exception as error:  # the report must be completed whatever fails
         rows, healthy = [("self-test", f"failed with {type(error).__name__}: {error}")], False
     print_rows([*_kernel_report(), *rows])
     if not healthy:
-        refuse("the self-test failed; reinstall Daedal and what it needs, or report this output")
+        refuse("the self-test failed; reinstall Daedal and its dependencies, or report this output")
     print("All is well.")
 
 
@@ -173,16 +173,16 @@ def _version_of(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed, and needed only for functions of your own" if package == "numba" else "missing"
+        return "not installed; needed only for user functions" if package == "numba" else "missing"
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _self_test() -> tuple[list[tuple[str, str]], bool]:
-    """Solve Robertson's reaction with equations that are called and with traced ones; compare with the reference."""
+    """Solve Robertson's reaction with plain and with traced equations; compare with the reference."""
     model = daedal.library.robertson()
     assert model.reference is not None
     rows, healthy = [], True
@@ -198,7 +198,7 @@ def _self_test() -> tuple[list[tuple[str, str]], bool]:
 
 
 def _kernel_report() -> list[tuple[str, str]]:
-    """Where the machine code of kernels and of traced functions is."""
+    """Location of the machine code of kernels and traced functions."""
     from daedal.common import object_store
     from daedal.kernels.levels import host_levels
     from daedal.kernels.units import SHIPPED, all_units, find
@@ -228,7 +228,7 @@ def gallery(
         list[str] | None, typer.Option(metavar="NAME", help="Only this problem; repeatable. All by default.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes; that of the cores, up to 4, by default.")
+        int | None, typer.Option(min=1, help="Number of processes; by default that of the cores, up to 4.")
     ] = None,
 ) -> None:
     """Solve the problems of the library and build a page with their equations, pictures, animations and code.

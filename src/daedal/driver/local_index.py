@@ -72,9 +72,9 @@ class LocallyJudgedPlan(Wrapped):
         other._forms = {values: form for values, form in forms.items() if form is not None}
         return other
 
-    def direct(self) -> Any | None:
+    def direct(self, irregular: bool = False) -> Any | None:
         """As for other plans; None if the problem is not always solved as given."""
-        return None if self._forms or self._misleads else super().direct()
+        return None if self._forms or self._misleads else super().direct(irregular)
 
     def solve(self, request: Request):
         """Solve the problem as given, or reduced."""

@@ -42,8 +42,11 @@ class Plan(ABC):
         """The plan for the same problem with other parameters, sharing prepared data; None if it must be rebuilt."""
         return None
 
-    def direct(self) -> Plan | None:
-        """The innermost plan if no stage depends on the start; else None."""
+    def direct(self, irregular: bool = False) -> Plan | None:
+        """The innermost plan if no stage depends on the start; else None.
+
+        `irregular` accepts derivatives that can be infinite: the caller checks them at each start.
+        """
         return None
 
     def machine_system(self) -> Any:
@@ -89,9 +92,9 @@ class Wrapped(Plan):
         other.plan = plan
         return other
 
-    def direct(self) -> Plan | None:
+    def direct(self, irregular: bool = False) -> Plan | None:
         """The innermost plan of every run."""
-        return self.plan.direct()
+        return self.plan.direct(irregular)
 
     def machine_system(self) -> Any:
         """The fully compiled mechanism."""

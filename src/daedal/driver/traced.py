@@ -84,7 +84,7 @@ class TracedPlan(Plan):
         self.problem, self.settings, self._make = problem, settings, make
         if settings.compile != "never":
             self.traced = traced_problem(problem, settings.compile, linear_solver_of(settings))
-        self._untraced = untraced_words(problem)
+        self._untraced, self._traced_params = untraced_words(problem), problem.params
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # keyed by omitted derivatives; None for the original functions
         self._switched: list[SwitchedProblem | None] = []  # a plan, once known
@@ -138,10 +138,12 @@ class TracedPlan(Plan):
             return None if other.form is None else other
         return other
 
-    def direct(self) -> Any | None:
+    def direct(self, irregular: bool = False) -> Any | None:
         """The plan of every run, if none needs a check of its start or follows switches; else None."""
         traced = self.traced
-        if traced is None or not traced.functions or self._irregular or self._findings.refuted:
+        if traced is None or not traced.functions or self._findings.refuted:
+            return None
+        if self._irregular and not irregular:
             return None
         if self.form is not None or (traced.layout is not None and traced.layout.fixed):
             return None
@@ -360,6 +362,8 @@ class TracedPlan(Plan):
                 source = self.switched.traced if followed and self.switched else self.traced
                 assert source is not None
                 problem = _without(source.problem, left_out)
+                if self.problem.params is not self._traced_params and not followed:  # followed plans take them later
+                    problem = with_numbers(problem, self.problem.params)
             self._plans[key] = self._make(problem, self.settings)
         return self._plans[key]
 

@@ -184,8 +184,8 @@ class Batch(ABC):
         return part.arrays[name]
 
 
-def direct_plan(runner: Any, params: Any) -> Any:
-    """The plan that every run of a request takes, set to these parameters."""
+def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
+    """The plan that every run of a request takes, set to these parameters; see :meth:`Plan.direct`."""
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:
         raise Unsuited("solutions are needed")
@@ -194,7 +194,7 @@ def direct_plan(runner: Any, params: Any) -> Any:
     if jumps_of(request.problem) or isinstance(params, Driven):
         raise Unsuited("inputs that jump, or vary from member to member")
     solver = runner.solver if params is None else runner.solver.with_params(params)
-    plan = solver.plan.direct()
+    plan = solver.plan.direct(irregular)
     if plan is None:
         raise Unsuited("functions are not machine code, or have switches")
     return plan
@@ -261,7 +261,8 @@ class FirstOrderBatch(Batch):
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
-        plan = direct_plan(runner, params)
+        # Explicit methods do without derivatives; others have them checked at the start of each member.
+        plan = direct_plan(runner, params, irregular=True)
         self.request = request = runner.request
         if not isinstance(plan, FirstOrderPlan):
             raise Unsuited("not a problem of first order")

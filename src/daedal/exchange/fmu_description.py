@@ -155,6 +155,8 @@ def _version_3(model, variables, name, token, kind, identifier, more) -> ET.Elem
     flags = {"modelIdentifier": identifier, **_flags(model, "3.0"), "canBeInstantiatedOnlyOncePerProcess": "false"}
     if kind == "cs":
         flags["canHandleVariableCommunicationStepSize"] = "true"
+    else:
+        flags["needsCompletedIntegratorStep"] = "true"
     ET.SubElement(root, "CoSimulation" if kind == "cs" else "ModelExchange", flags)
     ET.SubElement(ET.SubElement(root, "LogCategories"), "Category", {"name": "logStatusError"})
     ET.SubElement(root, "DefaultExperiment", _experiment(model, more))

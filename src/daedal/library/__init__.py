@@ -6,8 +6,8 @@
 >>> daedal.library.get("pendulum", form="index1").index
 1
 
-The modules of this package enter their problems themselves, by a decorator; a module is imported when one of its
-problems is asked for.
+The modules of this package register their problems by a decorator; a module is imported when one of its problems is
+requested.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from daedal.library.violin import ViolinRun as ViolinRun
     from daedal.library.violin import play_violin as play_violin
 
-# What is public besides the problems, and where it is
+# Public names besides the problems, and their modules
 _OTHERS = {
     "Branch": "circuits",
     "Control": "nodal_analysis",
@@ -52,13 +52,13 @@ _OTHERS = {
 
 
 def _contents() -> dict[str, dict[str, Any]]:
-    from daedal.library.contents import contents  # which is also run as a command
+    from daedal.library.contents import contents  # also run as a command
 
     return contents()
 
 
 def _factory(name: str) -> Callable[..., Model] | None:
-    """The function that makes a problem, from the module that holds it; None for an unknown name."""
+    """The factory of a problem, from its module; None for an unknown name."""
     if name not in _contents():
         return None
     return getattr(import_module(f"{__name__}.{_contents()[name]['module']}"), name)
@@ -78,12 +78,12 @@ def __dir__() -> list[str]:
 
 
 def names() -> list[str]:
-    """The names of all problems, in alphabetical order."""
+    """Names of all problems, in alphabetical order."""
     return sorted(_contents())
 
 
 def get(name: str, **parameters: Any) -> Model:
-    """The problem called `name`.
+    """The problem with this name.
 
     Parameters
     ----------

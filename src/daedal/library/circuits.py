@@ -24,7 +24,7 @@ class Source(NamedTuple):
     phase: float = 0.0
 
     def __call__(self, t: float, derivative: int = 0) -> float:
-        """The value at `t`, or that of a time derivative."""
+        """Value at `t`, or that of a time derivative."""
         angle = self.frequency * t + self.phase + derivative * np.pi / 2.0
         oscillation = self.amplitude * self.frequency**derivative * np.sin(angle)
         return float(oscillation + (self.offset if derivative == 0 else 0.0))
@@ -75,7 +75,7 @@ def linear_dae(H: Array, G: Array, sources: Mapping[int, Source], names: Sequenc
 
 
 def without_derivative(H: sparse.csr_array) -> Array:
-    """The unknowns whose derivatives do not occur."""
+    """Unknowns whose derivatives do not occur."""
     return np.setdiff1d(np.arange(H.shape[1]), H.indices)
 
 
@@ -93,7 +93,7 @@ def pack(H: sparse.csr_array, G: sparse.csr_array, sources: Sequence[tuple[int, 
 def response(A: Array, inputs: Sequence[tuple[Array, Source]], x0: Array) -> Callable[[float, int], Array]:
     """Closed solution of ``x' = A x + sum b_k s_k(t)``, ``x(0) = x0``, for a stable matrix A.
 
-    Returns ``x(t, derivative)``: stationary oscillations, and the rest that decays with ``exp(A t)``.
+    Returns ``x(t, derivative)``: stationary oscillations plus a part that decays with ``exp(A t)``.
     """
     from scipy.linalg import expm
 
@@ -160,7 +160,7 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
     Parameters
     ----------
     branches : sequence of Branch
-        The network as an incidence list; plain tuples ``(kind, positive, negative, value)`` will do.
+        The network as an incidence list; plain tuples ``(kind, positive, negative, value)`` are accepted.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def _network(
 
 @model
 def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: float = 0.05) -> Model:
-    """One branch of each kind: source, resistor and inductor in series feed a capacitor; a current source adds to it.
+    """One branch of each kind: source, resistor, inductor and capacitor in series, and a parallel current source.
 
     Notes
     -----
@@ -275,7 +275,7 @@ def rc_circuit(index: int = 1) -> Model:
 
     else:
         branches = [Branch("E", 1, 0, e), Branch("C", 1, 2, 0.5), Branch("C", 2, 0, 1.5), Branch("R", 2, 0, 1.0)]
-        # (C1 + C2) v2' = C1 e' - v2/R: with w = v2 - e/4 the derivative of the source disappears.
+        # (C1 + C2) v2' = C1 e' - v2/R: the substitution w = v2 - e/4 removes the derivative of the source.
         w = response(np.array([[-0.5]]), [(np.array([-0.125]), e)], np.array([0.25]))
 
         def exact(t: float, derivative: int = 0) -> Array:
@@ -303,7 +303,7 @@ def rc_circuit(index: int = 1) -> Model:
 
 @model
 def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance: float = 0.5) -> Model:
-    """Differentiators in a row, ``v_k = -R C v_{k-1}'`` each: `stages` of them have index ``stages + 1``.
+    """A cascade of differentiators, ``v_k = -R C v_{k-1}'`` each: `stages` of them have index ``stages + 1``.
 
     Notes
     -----
@@ -350,7 +350,7 @@ def four_resistor_amplifier(
 ) -> Model:
     """Four resistors around an ideal amplifier, driven by a source or discharging a capacitor.
 
-    Whether the circuit has a solution, and how many states, is decided by the values and not by the network alone.
+    Solvability and the number of states depend on the values, not on the network alone.
 
     Notes
     -----

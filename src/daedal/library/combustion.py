@@ -1,4 +1,4 @@
-"""Combustion by the method of lines: ignition in a closed vessel, and a flame on a mesh that moves with it."""
+"""Combustion by the method of lines: ignition in a closed vessel, and a flame on a moving mesh."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +9,16 @@ import daedal
 from daedal.library.diffusion import FRONT_TIMES, HEAT_RELEASE, REACTION_RATE
 from daedal.library.registry import Model, check_positive, compile_if_large, model
 
-# --- ignition in a closed cylinder, in coordinates that go with the gas ---------------------------------------------
+# --- ignition in a closed cylinder, in Lagrangian coordinates ---------------------------------------------------------
 
-KAPPA = 2.0 / 7.0  # R / (W c_p) of a gas of two atoms
+KAPPA = 2.0 / 7.0  # R / (W c_p) of a diatomic gas
 
 
 def ignition_residual(t, y, yp, p):
-    """Temperature, fuel, radius, pressure at every node, which stay together: a narrow band.
+    """Temperature, fuel, radius and pressure of every node are adjacent: a narrow band.
 
     Parameters: nodes, kappa, heat of reaction, its rate, activation energy, wall temperature, time in which the wall
-    gets it, 1 if the wall is adiabatic, then psi of the nodes. All quantities are relative to those of the cold gas,
+    reaches it, 1 if the wall is adiabatic, then psi of the nodes. All quantities are relative to those of the cold gas,
     times to the time of diffusion.
     """
     n = int(p[0])
@@ -116,11 +116,11 @@ def ignition(
     )
 
 
-# --- a flame on a mesh that moves with it ---------------------------------------------------------------------------
+# --- a flame on a moving mesh -----------------------------------------------------------------------------------------
 
 
 def moving_flame_residual(t, y, yp, p):
-    """Temperature and place of every node side by side.
+    """Temperature and position of every node are adjacent.
 
     Parameters: form of the equations, alpha, penalty, activation energy, rate, temperature of burnt gas.
     """
@@ -154,10 +154,10 @@ def moving_flame_residual(t, y, yp, p):
 
 
 def _shares(y: np.ndarray) -> np.ndarray:
-    """What every interval has of the length and of the integral of the root of curvature, twice.
+    """The share of every interval in the length plus twice its share in the integral of the root of curvature.
 
-    The integral of sqrt(|T_xx|) over a front does not depend on how steep it is; where all intervals have the same
-    share, interpolation is as wrong in all of them.
+    The integral of sqrt(|T_xx|) over a front is independent of its steepness; equal shares mean equal interpolation
+    errors.
     """
     temperature, place = y[::2], y[1::2]
     width = np.diff(place)
@@ -165,19 +165,19 @@ def _shares(y: np.ndarray) -> np.ndarray:
     root = np.zeros(place.size)
     root[1:-1] = np.sqrt(np.abs(np.diff(slopes)) / (0.5 * (width[1:] + width[:-1])))
     root[0], root[-1] = np.sqrt(2.0 * abs(slopes[0]) / width[0]), root[-2]
-    for _ in range(max(2, place.size // 15)):  # so that neighbouring intervals do not differ much
+    for _ in range(max(2, place.size // 15)):  # limits the ratio of neighbouring intervals
         root[1:-1] = 0.25 * (root[:-2] + 2.0 * root[1:-1] + root[2:])
     return width + (root[1:] + root[:-1]) * width
 
 
 def imbalance(t: float, y: np.ndarray, yp: np.ndarray) -> float:
-    """The largest share of an interval in relation to the mean; negative as long as it is less than 2.5."""
+    """The largest share of an interval relative to the mean, minus 2.5; an event."""
     shares = _shares(y)
     return float(shares.max() / shares.mean()) - 2.5
 
 
 def balanced(y: np.ndarray) -> np.ndarray:
-    """The same temperatures, by a cubic spline, on nodes between which all shares are alike."""
+    """The same temperatures, by a cubic spline, on nodes with equal shares."""
     from scipy.interpolate import CubicSpline
 
     temperatures, result = CubicSpline(y[1::2], y[::2]), y.copy()
@@ -190,7 +190,7 @@ def balanced(y: np.ndarray) -> np.ndarray:
 
 
 def _slopes(problem: daedal.ImplicitDAE, y: np.ndarray) -> np.ndarray:
-    """y' of a state: the residual is linear in it, with a band of seven diagonals, and both ends rest."""
+    """y' of a state: the residual is linear in it, with a band of seven diagonals, and both ends are fixed."""
     from scipy.linalg import solve_banded
 
     n = y.size
@@ -210,7 +210,7 @@ def _slopes(problem: daedal.ImplicitDAE, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FlameRun:
-    """A flame followed by a moving mesh: states at some times, and what it took.
+    """A flame followed by a moving mesh: states at given times, and the cost.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class FlameRun:
     T, x : numpy.ndarray, shape (points, times)
         Temperatures and places of the nodes.
     steps, meshes : int
-        Steps of all runs, and how often nodes were chosen anew.
+        Steps of all runs, and the number of mesh changes.
     """
 
     t: np.ndarray
@@ -230,10 +230,10 @@ class FlameRun:
 
 
 def follow_flame(model: Model, t_eval: Any, rtol: float = 1e-6) -> FlameRun:
-    """Solve :func:`daedal.library.moving_flame` up to the last of the times `t_eval`; nodes are chosen anew on the way.
+    """Solve :func:`daedal.library.moving_flame` up to the last of the times `t_eval`, with changes of the mesh.
 
-    Whenever the mesh has got out of balance, ``model.extra["imbalance"]``, which is an event, the nodes are put where
-    ``model.extra["balanced"]`` wants them, and a new run begins.
+    When the mesh is out of balance, detected by the event ``model.extra["imbalance"]``, the nodes are redistributed by
+    ``model.extra["balanced"]``, and a new run begins.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def follow_flame(model: Model, t_eval: Any, rtol: float = 1e-6) -> FlameRun:
 def moving_flame(
     delta: float = 20.0, points: int = 31, form: int = 1, penalty: float = 0.0, compiled: bool | None = None
 ) -> Model:
-    """The flame of :func:`daedal.library.flame` on a mesh that moves with it, by Petzold's method.
+    """The flame of :func:`daedal.library.flame` on a moving mesh, by Petzold's method.
 
     Notes
     -----

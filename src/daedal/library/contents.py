@@ -1,4 +1,4 @@
-"""What the library holds, as a table that can be read without loading a problem: ``contents.json``.
+"""Contents of the library as a table that can be read without loading a problem: ``contents.json``.
 
 ``python -m daedal.library.contents`` writes the table; a test compares it with the problems.
 """
@@ -18,12 +18,12 @@ _PACKAGE = "daedal.library"
 
 @cache
 def contents() -> dict[str, dict[str, Any]]:
-    """By name: the module that holds the problem, its title, its index in words and its number of unknowns."""
+    """By name: the module of the problem, its title, a description of its index and its number of unknowns."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def computed() -> dict[str, dict[str, Any]]:
-    """The same from the problems themselves."""
+    """The same, computed from the problems."""
     import inspect
 
     from daedal.library import registry
@@ -46,7 +46,7 @@ def computed() -> dict[str, dict[str, Any]]:
 
 
 def unknowns(problem: Any) -> str:
-    """How many there are; the range of them if a problem with modes has different numbers."""
+    """Number of unknowns; a range if modes have different numbers."""
     sizes = {mode.problem.n for mode in problem.modes.values()} if hasattr(problem, "modes") else {problem.n}
     return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
 

@@ -9,7 +9,7 @@ from daedal.library.circuits import Source, linear_dae
 from daedal.library.registry import Indices, Model, Reference, check_choice, closed_model, known, model
 
 WEIGHTS = {1: (1.0, 1.0, 1.0), 3: (1.0, 1.0, 0.0), 5: (1.0, 0.0, 0.0)}
-"""Weights of the deviation, the velocity and the control, by the index that they lead to."""
+"""Weights of the deviation, the velocity and the control, by the resulting index."""
 
 
 @model
@@ -65,7 +65,7 @@ def flexible_joint_residual(t, y, yp, p):
 
 @model
 def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0, weight: float = 5.0) -> Model:
-    """An arm on a spring that follows a path: which torque must the motor give?
+    """An arm on a spring that follows a path; the unknown is the torque of the motor.
 
     Notes
     -----

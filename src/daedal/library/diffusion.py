@@ -16,7 +16,7 @@ from daedal.library.registry import (
 
 
 def five_point_pattern(mx: int, my: int):
-    """Which points of an ``mx`` by ``my`` mesh, numbered row by row, the five-point stencil couples."""
+    """The points of an ``mx`` by ``my`` mesh, numbered row by row, coupled by the five-point stencil."""
     from scipy import sparse
 
     def line(m: int):
@@ -25,11 +25,11 @@ def five_point_pattern(mx: int, my: int):
     return sparse.kron(sparse.eye_array(my), line(mx)) + sparse.kron(line(my), sparse.eye_array(mx))
 
 
-# --- heat on a square, with its boundary values as algebraic equations ----------------------------------------------
+# --- heat on a square, with its boundary values as algebraic equations ------------------------------------------------
 
 
 def heat_residual(t, y, yp, p):
-    """Central differences inside, ``u = 0`` on the edges; the points stand row by row."""
+    """Central differences inside, ``u = 0`` on the edges; points are ordered row by row."""
     m = int(p[0])
     c = p[1]
     r = y.copy()
@@ -103,7 +103,7 @@ CORNERS_20 = {
 
 
 def food_web_residual(t, y, yp, p):
-    """Prey and predator of a point stand side by side, the points row by row (x runs fastest).
+    """Prey and predator of a point are adjacent, the points ordered row by row (x varies fastest).
 
     Parameters: mx, my, a, e, g, then diffusion over squared mesh width for (prey, x), (prey, y), (predator, x),
     (predator, y), then the birth rate at every point. At the edges the outer neighbour mirrors the inner one.
@@ -202,11 +202,11 @@ def _sparsity(mx: int, my: int):
     return diffusion + sparse.kron(sparse.eye_array(mx * my), np.ones((2, 2)))
 
 
-# --- a flame that ignites and travels -------------------------------------------------------------------------------
+# --- ignition and propagation of a flame ------------------------------------------------------------------------------
 
 HEAT_RELEASE, REACTION_RATE = 1.0, 5.0
 
-# When the temperature 1.5 passes the points x = 0, 0.5 and 0.9, by delta: Radau on a mesh of 4001 points.
+# Times at which the temperature 1.5 passes the points x = 0, 0.5 and 0.9, by delta: Radau on a mesh of 4001 points.
 FRONT_TIMES = {20.0: {0.0: 0.25908, 0.5: 0.26897, 0.9: 0.28517}, 30.0: {0.0: 0.24020, 0.5: 0.24261, 0.9: 0.24526}}
 
 
@@ -263,16 +263,16 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
     )
 
 
-# --- diffusion with reaction: how antibodies penetrate a tissue -------------------------------------------------------
+# --- reaction-diffusion: penetration of antibodies into a tissue ------------------------------------------------------
 
 REACTION, DEPTH = 100.0, 4.0  # k and c
 
 
 def tissue_residual(t, y, yp):
-    """y: antibodies u and substrate v of the points, in turn.
+    """y: antibodies u and substrate v of the points, alternating.
 
-    Central differences in zeta = x / (x + c), where d/dx = (zeta - 1)^2 / c d/dzeta; u = phi(t) at zeta = 0. At
-    zeta = 1, which is infinitely deep, nothing moves.
+    Central differences in zeta = x / (x + c), where d/dx = (zeta - 1)^2 / c d/dzeta; u = phi(t) at zeta = 0. At zeta =
+    1, which is infinitely deep, everything is constant.
     """
     points = y.size // 2
     phi = 2.0 if t <= 5.0 else 0.0

@@ -1,4 +1,4 @@
-"""Small equations with discontinuous right-hand sides: a ramp, a pulse that integrators miss, a degenerate switch."""
+"""Small equations with discontinuous right-hand sides: a ramp, a pulse easily missed, a degenerate switch."""
 
 import math
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def _time(instant: float) -> Callable:
 
 @model
 def switched_ramp(t1: float = 20.0) -> Model:
-    """A constant that begins to rise at t = 10: x' = 0, then 5.
+    """A constant that begins to increase at t = 10: x' = 0, then 5.
 
     Notes
     -----
@@ -85,7 +85,7 @@ def switched_pulse(t1: float = 20.0) -> Model:
 
 
 def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: float, t1: float, ignoring) -> Model:
-    """Constant rates, by the name of the mode, one after the other, from x(0) = `x0`."""
+    """A sequence of constant rates, by the name of the mode, from x(0) = `x0`."""
     if t1 <= switches[-1]:
         raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the last switch, t = {switches[-1]:g}")
     names, rates = tuple(modes), tuple(modes.values())
@@ -128,8 +128,8 @@ def degenerate_switch(t1: float = 4.0) -> Model:
     t = 3: so the error at the end is of the size of the tolerance, and not of its power 2/3. A root that is found too
     late has no such remedy.
 
-    The model is a :class:`HybridProblem` with the modes "cubic", "sliding" and "sine". ``model.extra`` has
-    ``exact(t)``, ``switching(t, x)``, ``modes``, the problems by name, ``sides(t)``, the pair (a_1, a_2), and
+    The model is a :class:`daedal.hybrid.HybridProblem` with the modes "cubic", "sliding" and "sine". ``model.extra``
+    has ``exact(t)``, ``switching(t, x)``, ``modes``, the problems by name, ``sides(t)``, the pair (a_1, a_2), and
     ``ignoring``, the equation with an ``if``.
 
     Examples

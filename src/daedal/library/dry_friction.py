@@ -59,17 +59,17 @@ def block_force(t, q, v, p):
 
 
 def block_normal(t, q, v, p):
-    """The normal force."""
+    """Normal force."""
     return p["normal"]
 
 
 def block_mu(speed, p):
-    """The coefficient of sliding friction."""
+    """Coefficient of sliding friction."""
     return p["mu"]
 
 
 def block_mu_static(p):
-    """The coefficient of static friction."""
+    """Coefficient of static friction."""
     return p["mu_static"]
 
 
@@ -84,7 +84,7 @@ def stick_slip_block(
     gravity: float = 9.81,
     t1: float = 10.0,
 ) -> Model:
-    r"""A block that is drawn up an inclined plane by a spring whose end moves evenly: stick-slip.
+    r"""Stick-slip of a block pulled up an inclined plane by a spring whose end moves at constant speed.
 
     Notes
     -----
@@ -145,7 +145,7 @@ def stick_slip_block(
 
 @model
 def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model:
-    """A violin string under the bow, from rest, through all its slips and sticks; see :func:`play_violin`.
+    """A bowed violin string, from rest, through all slips and sticks; see :func:`play_violin`.
 
     Notes
     -----
@@ -191,7 +191,7 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
 
 @model
 def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> Model:
-    r"""A mass that a relay drives to rest: :math:`x_1' = x_2,\; x_2' = -\mathrm{sgn}(x_1 + x_2)`.
+    r"""A mass brought to rest by a relay: :math:`x_1' = x_2,\; x_2' = -\mathrm{sgn}(x_1 + x_2)`.
 
     Notes
     -----

@@ -12,8 +12,8 @@ M2, M3, J1, J2, L1, L2 = 0.151104, 0.075552, 0.002727, 0.0045339259, 0.15, 0.30
 # The rod: height and width (m), density (kg/m^3), Young's modulus (N/m^2); pi has the digits of the source
 HEIGHT, WIDTH, DENSITY, YOUNG, PI = 0.008, 0.008, 7870.0, 2e11, 3.1415927
 
-# Elastic displacements of the rod: q0, q1 are the amplitudes of two sines across it, q2, q3 the displacements of its
-# middle and its end along it. Integrals of the shape functions over the rod (Simeon 1996):
+# Elastic displacements of the rod: q0, q1 are the amplitudes of two transverse sines, q2, q3 the axial displacements of
+# its midpoint and its end. Integrals of the shape functions over the rod (Simeon 1996):
 _VOLUME, _MASS, _STIFF = WIDTH * HEIGHT * L2, DENSITY * WIDTH * HEIGHT * L2, YOUNG * WIDTH * HEIGHT / L2
 _BEND = _STIFF * PI**4 * (HEIGHT / L2) ** 2
 MQ = np.array([[0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 8.0, 1.0], [0.0, 0.0, 1.0, 2.0]]) * _MASS
@@ -65,7 +65,7 @@ def crank_mass(t, q, p):
 
 
 def crank_force(t, q, v, p):
-    """Forces of inertia, elasticity and damping; p = (speed of the crank, damping)."""
+    """Inertial, elastic and damping forces; p = (speed of the crank, damping)."""
     c, s = math.cos(q[0] - q[1]), math.sin(q[0] - q[1])
     v1, v2 = v[0] * v[0], v[1] * v[1]
     f = np.zeros(7)
@@ -85,7 +85,7 @@ def crank_force(t, q, v, p):
 
 
 def crank_constraint(t, q, p):
-    """The end of the rod stays on the line of the slider, the slider at the end of the rod; the crank turns evenly."""
+    """The rod ends on the line of the slider, the slider is at the end of the rod; the crank has constant speed."""
     rod = L2 + q[6]
     return np.array(
         [L1 * np.sin(q[0]) + rod * np.sin(q[1]), q[2] - L1 * np.cos(q[0]) - rod * np.cos(q[1]), q[0] - p[0] * t]

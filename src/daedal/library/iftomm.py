@@ -1,4 +1,4 @@
-"""Benchmark problems of multibody dynamics, of bodies and joints: those of the library of IFToMM."""
+"""Multibody benchmark problems of the IFToMM library, from bodies and joints."""
 
 import math
 from functools import cache
@@ -27,7 +27,7 @@ def _pendulum() -> tuple[Machine, Start]:
 
 @model
 def point_pendulum(t1: float = 10.0, coordinates: str = "absolute") -> Model:
-    """A point mass of 1 kg at the end of a rod of 1 m that has no mass.
+    """A point mass of 1 kg at the end of a massless rod of 1 m.
 
     Notes
     -----
@@ -79,8 +79,8 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     -----
     ``model.extra`` has ``machine``, ``exact``, ``energy`` and ``crank_end(q)``, the end of the first crank.
 
-    When all bars lie in a line, n constraints are dependent. The steps of the options lead over these positions (with
-    odd n a note says so); sharper tolerances bring them so near that the run may stop there, with a message.
+    When all bars are aligned, n constraints are dependent. With the steps of the options the run passes these positions
+    (with a note for odd n); with tighter tolerances it comes so near that it may stop there, with a message.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
 
 
 def whirling_angle(t: float, rate: float, frequency: float) -> tuple[float, float]:
-    """Angle a from the top and rate of a'' = frequency^2 sin a with a(0) = 0 and a'(0) = `rate`, which is positive.
+    """Angle a from the upright position and rate of a'' = frequency^2 sin a with a(0) = 0 and a'(0) = `rate` > 0.
 
     With W^2 = frequency^2 + rate^2/4 and the parameter m = (frequency/W)^2 it is a = 2 am(W t + K(m)) - pi, a' = 2 W dn
     (Jacobi's elliptic functions; K is the quarter period).
@@ -135,7 +135,7 @@ def whirling_angle(t: float, rate: float, frequency: float) -> tuple[float, floa
     return 2.0 * am - math.pi, 2.0 * speed * dn
 
 
-# --- benchmark problems of multibody dynamics in space, of bodies and joints: those of the library of IFToMM ----------
+# --- spatial benchmark problems ---------------------------------------------------------------------------------------
 
 # --- A04 --------------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ def _bricard() -> tuple[Machine, Start]:
 
 @model
 def bricard(t1: float = 10.0, coordinates: str = "relative") -> Model:
-    """Bricard's over-constrained linkage under its weight: rods of 1 m and 1 kg, 0.1 m by 0.1 m across.
+    """Bricard's overconstrained linkage under gravity: rods of 1 m and 1 kg, 0.1 m by 0.1 m in section.
 
     Notes
     -----
@@ -183,7 +183,7 @@ DENSITY = 3000.0  # kg/m^3
 
 
 def _rod_with_ball(name: str) -> Body:
-    """A rod of 1 m along x from its frame, with 5 kg at its end."""
+    """A rod of 1 m along x from its frame, with a ball of 5 kg at its end."""
     mass, ball, width = 0.01 * 0.01 * DENSITY, 5.0, 0.01
     center = (0.5 * mass + ball) / (mass + ball)
     along = mass * 2.0 * width**2 / 12.0
@@ -222,7 +222,7 @@ def flyball_governor(
     t1: float = 10.0,
     coordinates: str = "relative",
 ) -> Model:
-    """A shaft with two rods that carry balls of 5 kg, and a slider that they move through stiff springs.
+    """A shaft with two rods that carry balls of 5 kg, and a slider connected to them by stiff springs.
 
     Notes
     -----
@@ -242,7 +242,7 @@ def flyball_governor(
     return machine_model(machine, start, t1, coordinates, known=entry)
 
 
-# --- Andrews' squeezer of bodies and joints, with the data of the equations in :mod:`daedal.library.squeezer` ---------
+# --- Andrews' squeezer from bodies and joints, with the data of the equations in :mod:`daedal.library.squeezer` -------
 
 CUT = ("E3", "E4", "E6")
 JOINTS = ("O", "F", "B", "G", "A5", "H", "A7")  # of beta, Theta, gamma, Phi, delta, Omega, epsilon
@@ -280,7 +280,7 @@ def _andrews(torque: float) -> tuple[Machine, Start, list[int]]:
 
 @model
 def andrews_machine(torque: float = data.TORQUE, t1: float = 0.03, coordinates: str = "relative") -> Model:
-    """Andrews' squeezing mechanism, built of bodies and joints; compare :func:`daedal.library.seven_body`.
+    """Andrews' squeezing mechanism, built from bodies and joints; compare :func:`daedal.library.seven_body`.
 
     Notes
     -----

@@ -1,6 +1,6 @@
-"""Linear DAEs whose constraints hardly determine y, or do not: the examples of Wijckmans' section 6.2.
+"""Linear DAEs whose constraints barely determine y, or do not: the examples of Wijckmans' section 6.2.
 
-Small errors in such constraints reach y multiplied by 1/h as the problems stand; they do not in the stabilised form.
+Small errors in such constraints enter y divided by h in the original form, but not in the stabilised form.
 """
 
 import math
@@ -14,7 +14,7 @@ from daedal.library.registry import Indices, Model, Reference, closed_model, mod
 
 @model
 def nearly_index2(eps: float = 1e-6) -> Model:
-    r"""Example 6.4 of Wijckmans: index 1, but :math:`\varepsilon y` in the constraint is almost nothing.
+    r"""Example 6.4 of Wijckmans: index 1, but with a tiny :math:`\varepsilon y` in the constraint.
 
     Notes
     -----
@@ -63,7 +63,7 @@ def linear_index2() -> Model:
 
 @model
 def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
-    r"""Example 6.7 of Wijckmans: two constraints, one that determines its y well and one that hardly does.
+    r"""Example 6.7 of Wijckmans: two constraints, one that determines its y well and one that barely does.
 
     Notes
     -----
@@ -128,7 +128,7 @@ def _scalar(eps: float) -> daedal.LinearDAE:
 
 
 def _model(problem: daedal.LinearDAE, exact, index: int, degrees_of_freedom: int) -> Model:
-    """A model on [0, 1e-3], the interval of the source, with `degrees_of_freedom` initial values to choose."""
+    """A model on [0, 1e-3], the interval of the source, with `degrees_of_freedom` free initial values."""
     start, t1 = exact(0.0), 1e-3
     return Model(
         problem=problem,
@@ -143,11 +143,11 @@ def _model(problem: daedal.LinearDAE, exact, index: int, degrees_of_freedom: int
     )
 
 
-# --- linear DAEs of index 2 that small changes of their coefficients make another problem: Wijckmans, section 5 -------
+# --- linear DAEs of index 2 that are sensitive to perturbations of their coefficients: Wijckmans, section 5 -----------
 
-# With one constraint on two unknowns there is one mode, x = exp(s t) v with C v = 0. Its growth is the eigenvalue of
-# (I - P) A that does not vanish, where P = B (C B)^-1 C projects along the constraint: the more skew P is, the more a
-# change of the coefficients moves it.
+# With one constraint on two unknowns there is one mode, x = exp(s t) v with C v = 0. Its growth rate is the nonzero
+# eigenvalue of (I - P) A, where P = B (C B)^-1 C is the projector along the constraint: the more oblique P is, the more
+# sensitive the rate is to perturbations of the coefficients.
 
 
 @model
@@ -192,9 +192,9 @@ def nearly_index3(eps: float = 1e-4, change_in_C: float = 0.0) -> Model:
 
 
 def _one_mode(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> Model:
-    """x' = A x + B y, 0 = C x, from a start on the constraint, for as long as the solution changes by a factor e^2."""
+    """x' = A x + B y, 0 = C x, from a consistent start, until the solution has changed by a factor e^2."""
     if not abs(C @ B) > 0.0:
-        raise daedal.InvalidProblemError("C B = 0: the constraint does not determine y; choose other changes")
+        raise daedal.InvalidProblemError("C B = 0: the constraint does not determine y; choose other perturbations")
     along, across = np.array([-C[1], C[0]]), np.array([-B[1], B[0]])  # C along = 0, across B = 0
     growth = float(across @ A @ along / (across @ along))
     y = -(C @ A @ along) / (C @ B)

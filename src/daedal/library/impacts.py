@@ -1,4 +1,4 @@
-"""Impact, unilateral contacts and breaking: models whose events are known in advance."""
+"""Impact, unilateral contacts and breaking: models with known events."""
 
 import math
 
@@ -12,7 +12,7 @@ GRAVITY = 9.81
 
 @model
 def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0) -> Model:
-    r"""A ball bounces on the floor until it comes to rest.
+    r"""A ball bouncing on the floor until it comes to rest.
 
     Notes
     -----
@@ -49,7 +49,7 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
 
 @model
 def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
-    r"""A ladder slides down a smooth wall and loses contact with it.
+    r"""A ladder sliding down a smooth wall until it loses contact.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
 
 @model
 def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
-    r"""A pendulum on a rope that bears only some times the weight.
+    r"""A pendulum on a rope that breaks at a multiple of its weight.
 
     Notes
     -----
@@ -117,7 +117,7 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
 
 @model
 def crash_pendulum(t1: float = 2.0) -> Model:
-    r"""A heavy pendulum hits a wall that yields: elasto-plastic impact with hysteresis.
+    r"""A heavy pendulum hitting a yielding wall: elastoplastic impact with hysteresis.
 
     Notes
     -----
@@ -170,7 +170,7 @@ def crash_pendulum(t1: float = 2.0) -> Model:
 
 @model
 def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1: float = 2.0) -> Model:
-    r"""Newton's cradle: pendulums side by side, some of which are lifted and let go.
+    r"""Newton's cradle: a row of pendulums, some of which are lifted and released.
 
     Notes
     -----
@@ -218,7 +218,7 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
 
 
 def _mean(a: float, b: float) -> float:
-    """The arithmetic-geometric mean; the period of a pendulum is 2 pi sqrt(l / g) / mean(1, cos(angle / 2))."""
+    """Arithmetic-geometric mean; the period of a pendulum is 2 pi sqrt(l / g) / mean(1, cos(angle / 2))."""
     while abs(a - b) > 1e-15 * a:
         a, b = 0.5 * (a + b), math.sqrt(a * b)
     return a
@@ -226,7 +226,7 @@ def _mean(a: float, b: float) -> float:
 
 @model
 def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: float = 2.2) -> Model:
-    r"""A block that is pushed at its centre by the force F = 4 t.
+    r"""A block pushed at its centre by the force F = 4 t.
 
     Notes
     -----

@@ -1,7 +1,7 @@
-"""Incompressible flow by the method of lines: a cavity whose lid moves, on a staggered grid.
+"""Incompressible flow by the method of lines: a lid-driven cavity on a staggered grid.
 
-Velocities stand on the faces of square cells, pressures in their middles (F. H. Harlow, J. E. Welch, Phys. Fluids 8
-(1965), pp. 2182-2189). What comes out is the system of Brenan, Campbell and Petzold, section 6.5,
+Velocities are located on the faces of square cells, pressures at their centres (F. H. Harlow, J. E. Welch, Phys. Fluids
+8 (1965), pp. 2182-2189). The result is the system of Brenan, Campbell and Petzold, section 6.5,
 
     U' + K U + N(U) + C P = f(t),      C^T U = 0,
 
@@ -20,7 +20,7 @@ from daedal.library.registry import Model, model
 
 
 def published_centre_lines(reynolds: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """(y, u) and (x, v) of Ghia, Ghia and Shin; empty where they have none."""
+    """(y, u) and (x, v) of Ghia, Ghia and Shin; empty if not published."""
     table = tomllib.loads(Path(__file__).with_name("cavity_centre_lines.toml").read_text(encoding="utf-8"))
     key = f"{reynolds:g}"
     if key not in table["u"]:
@@ -32,19 +32,19 @@ def published_centre_lines(reynolds: float) -> dict[str, tuple[np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class StaggeredGrid:
-    """A unit square of cells x cells cells: sparse matrices that act on velocities y = (u, v) inside and pressures z.
+    """A unit square of cells x cells cells: sparse matrices that act on interior velocities y = (u, v) and pressures z.
 
-    u stands at (i h, (j + 1/2) h), v at ((i + 1/2) h, j h), the pressure at ((i + 1/2) h, (j + 1/2) h), i running
-    fastest; that of the cell in the lower left corner is 0 and no unknown.
+    u is at (i h, (j + 1/2) h), v at ((i + 1/2) h, j h), the pressure at ((i + 1/2) h, (j + 1/2) h), with i varying
+    fastest; that of the cell in the lower left corner is 0 and not an unknown.
     """
 
     cells: int
     divergence: Any  # from velocities to all cells but the first
     laplacian: Any  # with no slip at the walls
-    first: Any  # the fluxes of momentum are the products (first y) (second y), in cells and corners
+    first: Any  # momentum fluxes are the products (first y) (second y), in cells and corners
     second: Any
     spread: Any  # the differences of fluxes
-    lid: np.ndarray  # what a lid of speed 1 adds to the laplacian
+    lid: np.ndarray  # contribution of a lid of speed 1 to the laplacian
 
     @classmethod
     def of(cls, cells: int) -> "StaggeredGrid":
@@ -94,7 +94,7 @@ class StaggeredGrid:
         return (u[0].ravel(), u[1].ravel()), (v[0].ravel(), v[1].ravel()), (p[0].ravel()[1:], p[1].ravel()[1:])
 
     def convection(self, y: np.ndarray) -> np.ndarray:
-        """N(y), the divergence of the fluxes of momentum; y N(y) = 0 where y is free of divergence."""
+        """N(y), the divergence of the momentum fluxes; y N(y) = 0 for divergence-free y."""
         return self.spread @ ((self.first @ y) * (self.second @ y))
 
     def convection_jacobian(self, y: np.ndarray):
@@ -106,7 +106,7 @@ class StaggeredGrid:
         return self.spread @ (by_first + by_second)
 
     def names(self) -> list[str]:
-        """Of all unknowns, by the position in the grid."""
+        """Names of all unknowns, by grid position."""
         inner, all_ = range(1, self.cells), range(self.cells)
         sides = (("u", inner, all_), ("v", all_, inner), ("p", all_, all_))
         return [
@@ -118,19 +118,19 @@ class StaggeredGrid:
         ]
 
     def circulation(self, stream: np.ndarray) -> np.ndarray:
-        """Velocities of a stream function [j, i] at all corners (i, j) / cells, free of divergence."""
+        """Divergence-free velocities from a stream function [j, i] at all corners (i, j) / cells."""
         n = self.cells
         return np.r_[n * np.diff(stream, axis=0)[:, 1:-1].ravel(), -n * np.diff(stream, axis=1)[1:-1].ravel()]
 
     def stream_function(self, y: np.ndarray) -> np.ndarray:
-        """The stream function [j, i] of velocities at all corners (i, j) / cells, 0 on the walls."""
+        """Stream function [j, i] of velocities at all corners (i, j) / cells, 0 on the walls."""
         n = self.cells
         result = np.zeros((n + 1, n + 1))
         result[1:, 1:-1] = np.cumsum(y[: n * (n - 1)].reshape(n, n - 1), axis=0) / n
         return result
 
     def centre_lines(self, y: np.ndarray, lid: float = 1.0):
-        """(y, u) along the vertical and (x, v) along the horizontal line through the centre, the walls included."""
+        """(y, u) along the vertical and (x, v) along the horizontal line through the centre, including the walls."""
         n, half = self.cells, self.cells // 2
         places = np.r_[0.0, (np.arange(n) + 0.5) / n, 1.0]
         u = y[: n * (n - 1)].reshape(n, n - 1)[:, half - 1]
@@ -138,13 +138,13 @@ class StaggeredGrid:
         return (places, np.r_[0.0, u, lid]), (places, np.r_[0.0, v, 0.0])
 
     def pressure(self, acceleration: np.ndarray) -> np.ndarray:
-        """The pressure z for which the acceleration less its gradient is free of divergence."""
+        """The pressure z for which the acceleration minus its gradient is divergence-free."""
         from scipy.sparse.linalg import spsolve
 
         return -spsolve((self.divergence @ self.divergence.T).tocsc(), self.divergence @ acceleration)
 
 
-# --- what drives the flow -------------------------------------------------------------------------------------------
+# --- boundary conditions and forces -----------------------------------------------------------------------------------
 
 
 class SuddenLid:
@@ -163,7 +163,8 @@ class KnownFlow:
     """A lid and a force for which s(t) times a smooth flow solves the partial differential equations.
 
     Its stream function is 8 X Y with X = x^4 - 2x^3 + x^2, Y = y^4 - y^2 (T. M. Shih, C. H. Tan, B. C. Hwang, Int. J.
-    Numer. Meth. Fluids 9 (1989), pp. 193-212), so that the lid moves at 16 s X; the pressure is s (x^2 y + sin y).
+    Numer. Meth. Fluids 9 (1989), pp. 193-212), so that the lid moves with speed 16 s X; the pressure is s (x^2 y + sin
+    y).
     """
 
     def __init__(self, grid: StaggeredGrid, reynolds: float):
@@ -186,7 +187,7 @@ class KnownFlow:
 
     @staticmethod
     def _parts(x, y, reynolds: float):
-        """Along x and along y: velocity, u u_x + v u_y, and the gradient of the pressure less viscous forces."""
+        """Along x and y: velocity, u u_x + v u_y, and the gradient of the pressure minus viscous forces."""
         X = [x**4 - 2.0 * x**3 + x**2, 4.0 * x**3 - 6.0 * x**2 + 2.0 * x, 12.0 * x**2 - 12.0 * x + 2.0, 24.0 * x - 12.0]
         Y = [y**4 - y**2, 4.0 * y**3 - 2.0 * y, 12.0 * y**2 - 2.0, 24.0 * y]
         u, v, u_x = 8.0 * X[0] * Y[1], -8.0 * X[1] * Y[0], 8.0 * X[1] * Y[1]
@@ -201,7 +202,7 @@ class KnownFlow:
         return s * (self._drag + self._force[2]) + s * s * self._force[1] + slope * self._force[0]
 
     def exact(self, t: float) -> np.ndarray:
-        """Velocities and pressures of the partial differential equations at the unknowns."""
+        """Exact velocities and pressures at the unknowns."""
         return self._factor(t) * self._values
 
 
@@ -219,7 +220,7 @@ class CavityEquations:
         return self.acceleration(t, y) + self.grid.divergence.T @ z
 
     def g(self, t, y, z):
-        """The divergence of the flow in every cell but the first, for which it follows."""
+        """Divergence of the flow in every cell except the first, for which it follows."""
         return self.grid.divergence @ y
 
     def acceleration(self, t, y):
@@ -227,7 +228,7 @@ class CavityEquations:
         return self.drive(t) + self._viscosity @ y - self.grid.convection(y)
 
     def jacobian(self, t, x, xp, cj):
-        """That of (y' - f, g), with as many stored entries for every x."""
+        """Jacobian of (y' - f, g), with the same stored entries for every x."""
         from scipy import sparse
 
         divergence = self.grid.divergence
@@ -236,7 +237,7 @@ class CavityEquations:
         return sparse.block_array([[momentum, -divergence.T], [divergence, None]]).tocsc()
 
     def sparsity(self):
-        """Where the Jacobian has entries."""
+        """Structure of the Jacobian."""
         n = sum(self.grid.divergence.shape)
         generic = np.random.default_rng(0).uniform(1.0, 2.0, n)
         return self.jacobian(0.0, generic, generic, 1.0)
@@ -244,7 +245,7 @@ class CavityEquations:
 
 @model
 def cavity(cells: int = 16, reynolds: float = 100.0, lid: str = "sudden", t1: float = 20.0) -> Model:
-    r"""Flow in a square cavity below a moving lid, on a staggered grid of finite volumes.
+    r"""Flow in a square cavity driven by a moving lid, on a staggered grid of finite volumes.
 
     Notes
     -----
@@ -254,8 +255,8 @@ def cavity(cells: int = 16, reynolds: float = 100.0, lid: str = "sudden", t1: fl
     100, 400 and 1000). With ``lid="known"``, ``model.extra["pde"](t)`` are velocities and pressures of the partial
     differential equations at the unknowns, from which a solution differs by :math:`O(h^2)`.
 
-    The equations are quadratic, and their Jacobian is exact. Both are products with SciPy's sparse matrices,
-    which need not become machine code.
+    The equations are quadratic, and their Jacobian is exact. Both are products with SciPy sparse matrices, which are
+    efficient without machine code.
 
     Examples
     --------

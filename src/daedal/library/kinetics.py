@@ -1,4 +1,4 @@
-"""Chemical kinetics: Robertson's reaction, the growth of a plant, an oscillating reaction, reactors, the air."""
+"""Chemical kinetics: Robertson's reaction, plant growth, an oscillating reaction, reactors, air pollution."""
 
 import math
 from typing import Any
@@ -54,7 +54,7 @@ def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     )
 
 
-# --- the growth of a plant under light ------------------------------------------------------------------------------
+# --- plant growth under light -----------------------------------------------------------------------------------------
 
 
 def hires_residual(t, y, yp):
@@ -144,9 +144,9 @@ def chemical_akzo_nobel() -> Model:
     )
 
 
-# --- chemistry of the air: the pollution problem of twenty species ----------------------------------------------------
+# --- air pollution: the problem of twenty species ---------------------------------------------------------------------
 
-# Verwer's 25 reactions: the rate constant, the species that react, those that come about (one twice where two of it do)
+# Verwer's 25 reactions: the rate constant, the educts, the products (listed twice if two are produced)
 REACTIONS = (
     (0.35, ("NO2",), ("NO", "O3P")),
     (26.6, ("NO", "O3"), ("NO2",)),
@@ -184,7 +184,7 @@ INITIAL = {"NO": 0.2, "O3": 0.04, "HCHO": 0.1, "CO": 0.3, "ALD": 0.01, "SO2": 0.
 FIRST = np.array([SPECIES.index(reacting[0]) for _, reacting, _ in REACTIONS])
 SECOND = np.array([SPECIES.index(reacting[1]) if len(reacting) == 2 else -1 for _, reacting, _ in REACTIONS])
 RATE = np.array([rate for rate, _, _ in REACTIONS])
-# How many of species i a reaction k brings about, less those that it uses up: i, k and that number
+# Net number of species i produced by reaction k: i, k and that number
 CHANGES = [
     (i, k, made.count(name) - reacting.count(name))
     for k, (_, reacting, made) in enumerate(REACTIONS)
@@ -217,10 +217,10 @@ def pollution() -> Model:
     )
 
 
-# --- stirred-tank reactors whose state is prescribed, or tied by a reaction in equilibrium ----------------------------
+# --- stirred-tank reactors with a prescribed state, or with a reaction in equilibrium ---------------------------------
 
 # Flow, feed concentration, feed temperature, heat of reaction, cooling, rate, activation temperature; temperatures are
-# in units of that of the feed
+# in units of the feed temperature
 COOLED_REACTOR = (1.0, 1.0, 1.0, 0.3, 2.0, 2.5e7, 20.0)
 
 
@@ -311,7 +311,7 @@ def _start(index: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def controlled_reactor(t: float, derivative: int = 0) -> np.ndarray:
-    """The state in which the concentration is 0.5 + 0.1 sin t, or its first derivative."""
+    """The state with concentration 0.5 + 0.1 sin t, or its first derivative."""
     k1, c0, t0, k2, k3, k4, k5 = COOLED_REACTOR
     s, cos = 0.1 * math.sin(t), 0.1 * math.cos(t)
     c = (0.5 + s, cos, -s, -cos)
@@ -340,7 +340,7 @@ def equilibrium_residual(t, y, yp, p):
 
 @model
 def equilibrium_reactor() -> Model:
-    """A stirred-tank reactor in which a fast reaction is in equilibrium: index 2, with one initial value to choose."""
+    """A stirred-tank reactor with a fast reaction in equilibrium: index 2, with one free initial value."""
     flow, feed, slow, constant = 1.0, 2.0, 0.5, 1.0
     a = 0.5  # then b = K a^2, and b' = 2 K a a' gives the rate
     b, drain = constant * a * a, flow + slow

@@ -1,4 +1,4 @@
-"""Linkages, grippers, bridges and chains in the plane, of bodies and joints."""
+"""Planar linkages, grippers, bridges and chains, from bodies and joints."""
 
 import math
 from functools import cache
@@ -86,15 +86,15 @@ def four_bar_with_spring(
     )
 
 
-# --- robot arms with hands that close by linkages, of bodies and joints -----------------------------------------------
+# --- robot arms with linkage grippers ---------------------------------------------------------------------------------
 
-PALM, CRANK, FINGER = 0.03, 0.08, 0.09  # m: distance of the hinges on the palm, length of the cranks, of the fingers
+PALM, CRANK, FINGER = 0.03, 0.08, 0.09  # m: distance of the hinges on the palm, lengths of the cranks and fingers
 SIDES = {"left": 1.0, "right": -1.0}
 CUT = tuple(f"{side} tip 2" for side in SIDES)
 
 
 def _finger(side: str, arm: Body) -> list[Revolute]:
-    """Two cranks of equal length on the palm and a finger across their ends: a parallelogram."""
+    """Two cranks of equal length on the palm with a finger across their ends: a parallelogram."""
     sign = SIDES[side]
     end = arm.end.position
     cranks = [Body.rod(f"{side} crank {k}", length=CRANK, mass=0.05) for k in (1, 2)]
@@ -136,7 +136,7 @@ def _robot_gripper(stiffness: float, opening: float) -> tuple[Machine, Start]:
 def robot_gripper(
     stiffness: float = 100.0, opening: float = 0.8, t1: float = 0.5, coordinates: str = "relative"
 ) -> Model:
-    """An arm of two links, held by springs at its joints, whose gripper is closed by a spring.
+    """An arm of two links, held by springs at its joints, with a gripper closed by a spring.
 
     Notes
     -----
@@ -156,17 +156,17 @@ def robot_gripper(
     )
 
 
-# --- bridges and chains of many links, of bodies and joints -----------------------------------------------------------
+# --- bridges and chains of many links ---------------------------------------------------------------------------------
 
-SPAN, SAG = 10.0, 1.2  # m between the supports; length of the links together, in units of the span
+SPAN, SAG = 10.0, 1.2  # m between the supports; total length of the links, in units of the span
 MASS = 100.0  # kg of all links together
 
 
 def hanging_angles(n: int, load: float) -> np.ndarray:
     r"""Angles of n equal links that hang between supports of equal height, with a load in the middle.
 
-    The moments about an end of link i balance if :math:`H \tan\vartheta_i` is the vertical force in its middle, with
-    the horizontal pull H; the links reach from one support to the other: :math:`\sum_i \cos\vartheta_i = n / 1.2`.
+    The moments about an end of link i balance if :math:`H \tan\vartheta_i` is the vertical force at its midpoint, with
+    the horizontal tension H; the links span the distance of the supports: :math:`\sum_i \cos\vartheta_i = n / 1.2`.
     """
     place = np.arange(n) - 0.5 * (n - 1)
     vertical = MASS / n * GRAVITY * place + 0.5 * load * np.sign(place)
@@ -194,7 +194,7 @@ def _link_bridge(n: int, load: float) -> tuple[Machine, Start, Start]:
 
 @model
 def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: str = "relative") -> Model:
-    """A bridge of `n` links, 12 m and 100 kg in all, between supports 10 m apart, when its load falls off.
+    """A bridge of `n` links, 12 m and 100 kg in total, between supports 10 m apart, after its load drops.
 
     Notes
     -----
@@ -225,10 +225,10 @@ def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: s
     )
 
 
-# --- chains that fall, of bodies, joints and contacts -----------------------------------------------------------------
+# --- falling chains with contacts -------------------------------------------------------------------------------------
 
 LENGTH = 0.5  # m, of a link
-ANGLES = (-0.4, 0.3, 0.5)  # rad, of the first link with the floor, and of each other one with the one before
+ANGLES = (-0.4, 0.3, 0.5)  # rad, of the first link to the floor, and of every other one to the previous one
 
 
 @cache
@@ -250,8 +250,8 @@ def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
     Until the first impact at :math:`\sqrt{2 h / g}` the chain falls as a rigid body. The contacts are the four ends of
     the links, so there are 16 modes. ``model.extra`` has ``machine`` and ``first_impact``.
 
-    From greater heights a link comes down with its ends hitting the floor in turn, at intervals that shrink to nothing;
-    behind this point, where both ends touch and do not move, it is lifted off by the others or stays.
+    From greater heights the ends of a link hit the floor alternately, at intervals that shrink to zero; after this
+    accumulation point, where both ends touch at rest, it is lifted by the others or stays.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""What the machines have in common: models of bodies and joints, with their equations of motion as the problem.
+"""Common parts of machines: models of bodies and joints, with their equations of motion as the problem.
 
-``model.extra`` holds, besides what the mechanical models have,
+``model.extra`` holds, in addition to the entries of mechanical models,
 
-* ``machine``: the :class:`daedal.multibody.Model`, which draws itself, reports and is put together in other positions;
-* ``energy(q, v)``: kinetic energy, and that of gravity and of springs;
-* ``exact(t)`` where the motion is known in closed form.
+* ``machine``: the :class:`daedal.multibody.Model`, for drawings, reports and assembly in other positions;
+* ``energy(q, v)``: kinetic energy plus that of gravity and springs;
+* ``exact(t)`` if the motion is known in closed form.
 
-References are given in the coordinates of the joints. In the plane they are converted to those that are asked for; in
-space there is none for absolute coordinates, because Euler parameters of a rotation are known up to their sign only.
+References are given in joint coordinates. In the plane they are converted to the requested ones; in space there is none
+for absolute coordinates, since Euler parameters of a rotation are unique only up to sign.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.motion import Motion
 
 MACHINE_EQUATIONS = r"M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q)"
-"""What machines have in common; the terms follow from the bodies and joints."""
+"""Equations of all machines; the terms follow from bodies and joints."""
 
 
 def machine_model(
@@ -40,7 +40,7 @@ def machine_model(
 ) -> Model:
     """A machine on [0, t1] in chosen coordinates.
 
-    `start`, `exact` and `known` are in the coordinates of the joints, with the joints `cut` as those that close loops.
+    `start`, `exact` and `known` are in joint coordinates, with the joints `cut` closing loops.
     """
     check_positive(t1=t1)
     cut = cut if coordinates == "relative" else ()
@@ -63,13 +63,13 @@ def machine_model(
 
 
 def converted(start: Start, y: np.ndarray, coordinates: str, cut: tuple[str, ...]) -> np.ndarray:
-    """The vector (q, v) of the joints in other coordinates."""
+    """Convert the vector (q, v) from joint coordinates to others."""
     q, v = np.split(y, 2)
     return np.concatenate(Start(q, v, start.model, start.layout).in_coordinates(coordinates, cut=cut))
 
 
 def energy_of(problem) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """The energy of a state (q, v) of a machine, or of many states in columns."""
+    """Energy of a state (q, v) of a machine, or of many states in columns."""
     machine, layout = problem.model, problem.layout
     tree = layout.tree
 

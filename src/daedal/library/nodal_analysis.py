@@ -1,4 +1,4 @@
-"""Modified nodal analysis: the unknowns are the node voltages and those currents that no law gives by voltages."""
+"""Modified nodal analysis: unknowns are the node voltages and the currents that are not functions of voltages."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ WITH_CURRENT = ("E", "L", "VCVS", "CCVS")
 
 
 class Control(NamedTuple):
-    """What a controlled source depends on: `gain` times the voltage between two nodes, or the current of a branch.
+    """Control of a controlled source: `gain` times the voltage between two nodes, or the current of a branch.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Control(NamedTuple):
     positive, negative : int
         The nodes of the controlling voltage.
     branch : int
-        The number of the branch with the controlling current, from 1; it must be a voltage source (of any kind) or an
+        Number of the branch with the controlling current, from 1; it must be a voltage source (of any kind) or an
         inductor.
     """
 
@@ -52,9 +52,10 @@ def mna(branches: Sequence[Branch | tuple], *, compiled: bool | None = None) -> 
     Parameters
     ----------
     branches : sequence of Branch
-        The circuit as an incidence list; plain tuples ``(kind, positive, negative, value)`` will do. Besides the kinds
-        of :class:`Branch` there are the controlled sources ``"VCVS"``, ``"CCVS"`` (of voltage, controlled by a voltage
-        or by a current), ``"VCCS"`` and ``"CCCS"`` (of current), whose value is a :class:`Control`.
+        The circuit as an incidence list; plain tuples ``(kind, positive, negative, value)`` are accepted. In addition
+        to the kinds of :class:`Branch` there are the controlled sources ``"VCVS"``, ``"CCVS"`` (voltage sources
+        controlled by a voltage or a current), ``"VCCS"`` and ``"CCCS"`` (current sources), whose value is a
+        :class:`Control`.
     compiled : bool, optional
         Whether the residual is compiled; by default from 200 unknowns on.
 
@@ -135,7 +136,7 @@ def matrices(branches: Sequence[Branch | tuple]) -> Matrices:
 
 
 def _check(network: Sequence[Branch]) -> int:
-    """The number of nodes of a circuit in which all is well."""
+    """Number of nodes of a valid circuit."""
     ends = {node for branch in network for node in (branch.positive, branch.negative)}
     missing = set(range(max(ends) + 1)) - ends
     if missing:
@@ -161,8 +162,8 @@ def _check_control(network: Sequence[Branch], number: int, branch: Branch, nodes
         known = 1 <= value.branch <= len(network) and network[value.branch - 1].kind in WITH_CURRENT
         if not known:
             raise daedal.InvalidProblemError(
-                f"branch {number} is controlled by the current of branch {value.branch}, which is no unknown; put a "
-                "voltage source of 0 V in series with it"
+                f"branch {number} is controlled by the current of branch {value.branch}, which is not an unknown; "
+                "put a voltage source of 0 V in series with it"
             )
 
 
@@ -177,9 +178,9 @@ def _sparse(entries: dict[tuple[int, int], float], n: int) -> sparse.csr_array:
 
 # --- linear circuits of any size by modified nodal analysis, with exact solutions -------------------------------------
 
-# Their solutions are the oscillations that the sources force, and one natural mode exp(s t), a root of
-# det(s H + G) = 0: both follow from sparse linear systems, whatever the index. ``model.extra`` has
-# ``exact(t, derivative)``, ``branches``, the incidence list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
+# Their solutions consist of forced oscillations and one natural mode exp(s t), a root of det(s H + G) = 0: both follow
+# from sparse linear systems, whatever the index. ``model.extra`` has ``exact(t, derivative)``, ``branches``, the
+# incidence list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
 
 SINE = Source(amplitude=1.0, frequency=1.0)
 
@@ -222,7 +223,7 @@ def inductor_cutsets(nodes: int = 100, compiled: bool | None = None) -> Model:
 
 @model
 def controlled_sources(stages: int = 2) -> Model:
-    """Capacitors across voltage sources, each controlled by the current of the one before: index ``stages + 2``."""
+    """Capacitors across voltage sources, each controlled by the current of the previous one: index ``stages + 2``."""
     _check_size(stages=stages)
     branches = [Branch("E", 1, 0, SINE), Branch("C", 1, 0, 0.5)]
     for k in range(1, stages + 1):
@@ -234,7 +235,7 @@ def controlled_sources(stages: int = 2) -> Model:
 
 
 def forced_and_natural(circuit: Matrices, shift: complex | None) -> Callable[..., np.ndarray]:
-    """The solution ``x(t, derivative)`` of a circuit: forced oscillations, and the natural mode next to `shift`."""
+    """The solution ``x(t, derivative)`` of a circuit: forced oscillations, and the natural mode nearest to `shift`."""
     terms: dict[complex, np.ndarray] = {}  # x = Re sum c exp(s t)
     for row, source in circuit.sources:
         for s, size in (
@@ -259,7 +260,7 @@ def natural_mode(circuit: Matrices, shift: complex) -> tuple[complex, np.ndarray
     H, G = circuit.H.tocsc(), circuit.G.tocsc()
     vector = np.exp(1j * np.arange(len(circuit.names)))
     root = complex(shift)
-    for steps in (40, 4, 4):  # at the shift, then next to the root, where the matrix still has factors
+    for steps in (40, 4, 4):  # at the shift, then near the root, where the matrix can still be factored
         s = root + 1e-7 * abs(root)
         solve = splu((G + s * H).tocsc().astype(complex)).solve
         for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Skates and wheels: constraints on the velocities that cannot be integrated."""
+"""Skates and wheels: nonholonomic constraints."""
 
 import math
 
@@ -38,7 +38,7 @@ def knife_edge(
     t1: float = 1.0,
     compiled: bool = False,
 ) -> Model:
-    """A skate on an inclined plane, set spinning: it does not slide down but drifts sideways along a cycloid.
+    """A spinning skate on an inclined plane: it does not slide down but drifts sideways along a cycloid.
 
     Notes
     -----
@@ -109,7 +109,7 @@ def knife_edge_on_paraboloid(
 ) -> Model:
     """A skate on the paraboloid z = (x^2 + y^2)/2: a constraint of positions and one of velocities.
 
-    All derivatives of the constraints are left to Daedal.
+    Daedal computes all derivatives of the constraints.
 
     Notes
     -----

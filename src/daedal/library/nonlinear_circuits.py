@@ -18,7 +18,7 @@ def amplifier_residual(t, y, yp, p):
     ue = p[4] * math.sin(p[5] * t)
     u1 = (y[1] - y[2]) / uf
     u2 = (y[4] - y[5]) / uf
-    # Beyond the range of floats: infinity tells the solver to try a smaller step.
+    # Beyond the range of floats: infinity makes the solver reduce the step.
     g1 = beta * (math.exp(u1) - 1.0) if u1 < 700.0 else math.inf
     g2 = beta * (math.exp(u2) - 1.0) if u2 < 700.0 else math.inf
     r0, r1, r2, r3, r4, r5, r6, r7, r8, r9 = p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15]
@@ -52,8 +52,8 @@ def initial_derivative() -> np.ndarray:
     """The consistent y'(0).
 
     The mass matrix has rank 5. Adding the equations of each pair (1, 2), (4, 5), (7, 8) eliminates the derivatives; the
-    sums hold for all times, so their time derivatives hold at 0 too. There both transistors are at rest (g = 0) and no
-    current flows through C1, C3 and C5, hence y1' = y2', y4' = y5', y7' = y8'.
+    sums hold at all times, so their time derivatives hold at 0 as well. There both transistors are at rest (g = 0) and
+    no current flows through C1, C3 and C5, hence y1' = y2', y4' = y5', y7' = y8'.
     """
     r0, r1, r2, r3, r4, r5, r6, r7, r8, r9 = RESISTANCES
     slope = BETA / THERMAL_VOLTAGE  # dg/du at 0
@@ -126,7 +126,7 @@ C, CS, CP = 1.6e-8, 2e-12, 1e-8  # capacitances in F
 LH, LS1, LS2, LS3 = 4.45, 2e-3, 5e-4, 5e-4  # inductances in H
 R, RP, RG1, RG2, RG3, RI, RC = 25000.0, 50.0, 36.3, 17.3, 17.3, 50.0, 600.0  # resistances in Ohm
 GAMMA, DELTA = 40.67286402e-9, 17.7493332  # of the diodes, in A and 1 / V
-LARGEST = 500.0  # of an exponent: where Newton's method goes astray, a current beyond all bounds, but a number
+LARGEST = 500.0  # limit of exponents: if Newton's method diverges, a huge but finite current
 
 
 def modulator_residual(t, y, yp, p):
@@ -168,7 +168,7 @@ def ring_modulator(form: str = "ode") -> Model:
     cs, algebraic, slopes = CS, None, np.zeros(15)
     if form == "index2":
         cs, algebraic = 0.0, [2, 3, 4, 5]
-        # The diodes are at rest, their voltages stay zero at first, and U3 + U5 = U4 + U6.
+        # The diodes are at rest, their voltages are zero at first, and U3 + U5 = U4 + U6.
         slopes[2:6] = 2.0 * 20000.0 * math.pi * np.array([0.5, -0.5, -0.5, 0.5])
     names = [*(f"U{k}" for k in range(1, 8)), *(f"I{k}" for k in range(1, 9))]
     return Model(
@@ -176,12 +176,12 @@ def ring_modulator(form: str = "ode") -> Model:
         initial=(np.zeros(15), slopes),
         index=0 if form == "ode" else 2,
         reference=known_reference("ring_modulator", form=form),
-        # The limit of the exponents is not met along the motion: there is nothing to be followed.
+        # The motion never reaches the limit of the exponents, so no switches need following.
         options={"rtol": 1e-6, "atol": np.repeat([1e-8, 1e-11], [7, 8]), "switches": "never"},
     )
 
 
-# --- circuits with MOS transistors that pulses drive: a charge pump, a NAND gate --------------------------------------
+# --- circuits with MOS transistors driven by pulses: a charge pump, a NAND gate ---------------------------------------
 
 # --- the charge pump, in V, ns, pF, pC and mA: 1 mA = 1 pC/ns ---------------------------------------------------------
 
@@ -189,7 +189,7 @@ def ring_modulator(form: str = "ode") -> Model:
 THRESHOLD, SUBSTRATE, SURFACE, OXIDE = 0.2, 0.035, 1.01, 4.0
 FLAT_BAND = THRESHOLD - SUBSTRATE * math.sqrt(SURFACE) - SURFACE
 SOURCE_CAPACITANCE, DRAIN_CAPACITANCE = 1.6, 0.4  # pF
-# Pulses of 20 V: period, beginning and duration of their edges (ns)
+# Pulses of 20 V: period, begin and duration of their edges (ns)
 HIGH, PERIOD, RISE, FALL, EDGE = 20.0, 120.0, 50.0, 110.0, 10.0
 
 
@@ -199,7 +199,7 @@ def ramp(x):
 
 
 def pump_voltage(t):
-    """The voltage of the gate: pulses of 20 V with edges of 10 ns."""
+    """Gate voltage: pulses of 20 V with edges of 10 ns."""
     s = t % PERIOD
     return HIGH * (ramp((s - RISE) / EDGE) - ramp((s - FALL) / EDGE))
 
@@ -247,8 +247,8 @@ def charge_pump(t1: float = 1200.0) -> Model:
     so at once: branches cannot be followed there, and ``model.options`` leave them to the step size control. As in the
     test set, they leave the current out of the error test, which no step across one of its jumps would pass.
 
-    At every time all other unknowns follow from V(t) and V'(t) alone, by the root of one scalar equation.
-    ``model.extra`` has ``kinks``, the times at which V has one.
+    At every time all other unknowns follow from V(t) and V'(t) alone, via the root of one scalar equation.
+    ``model.extra`` has ``kinks``, the times of the kinks of V.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def charge_pump(t1: float = 1200.0) -> Model:
 R_CHANNEL, R_BULK, C_GATE, C_JUNCTION, C_LINE = 4.0, 10.0, 0.6e-4, 2.4e-5, 0.5e-4
 # Supply, substrate bias (V); saturation current, thermal voltage and built-in voltage of the junctions
 MOS_SUPPLY, BIAS, SATURATION, THERMAL, BUILT_IN = 5.0, -2.5, 1e-14, 25.85, 0.87
-MODULATION = 0.02  # of the length of the channel (1/V)
+MODULATION = 0.02  # channel length modulation (1/V)
 # Threshold (V), substrate effect (V^1/2), surface potential (V), conductance forwards and backwards (mA/V^2)
 DEPLETION = (-2.43, 0.2, 1.28, 5.35e-4, 5.35e-4)
 ENHANCEMENT = (0.2, 0.035, 1.01, 1.748e-3, 1.748e-4)
@@ -303,7 +303,7 @@ def channel_current(kind, drain, bulk, gate):
 
 
 def transistor_current(kind, drain, gate_source, bulk_source, gate_drain, bulk_drain):
-    """The same, with its sign, for both signs of the voltage `drain` between drain and source."""
+    """The same for both signs of the voltage `drain` between drain and source, with the sign of the current."""
     forwards = channel_current(kind, max(drain, 0.0), bulk_source, gate_source)
     backwards = channel_current(kind, max(-drain, 0.0), bulk_drain, gate_drain)
     return kind[4] * backwards - kind[3] * forwards
@@ -318,7 +318,7 @@ def junction_capacitance(u):
 
 
 def gate_input(t, first, top, period):
-    """The voltage of an input and its slope, continuous from the right."""
+    """Voltage of an input and its slope, right-continuous."""
     s = t % period - first
     rises, falls = np.where(s < 5.0, s >= 0.0, 0.0), np.where(s < 10.0 + top, s >= 5.0 + top, 0.0)
     return 5.0 * (ramp(0.2 * s) - ramp(0.2 * (s - 5.0 - top))), rises - falls
@@ -330,7 +330,7 @@ def nand_residual(t, y, yp):
     load = transistor_current(DEPLETION, y[1] - y[0], y[4] - y[0], y[2] - y[4], y[4] - y[1], y[3] - MOS_SUPPLY)
     upper = transistor_current(ENHANCEMENT, y[6] - y[5], v1 - y[5], y[7] - y[9], v1 - y[6], y[8] - y[4])
     lower = transistor_current(ENHANCEMENT, y[11] - y[10], v2 - y[10], y[12], v2 - y[11], y[13] - y[9])
-    # What flows into the six junctions: through the diode, and to charge it
+    # Currents into the six junctions: through the diode, and charging it
     i3, q3 = junction_current(y[2] - y[4]), junction_capacitance(y[2] - y[4]) * (yp[2] - yp[4])
     i4, q4 = junction_current(y[3] - MOS_SUPPLY), junction_capacitance(y[3] - MOS_SUPPLY) * yp[3]
     i8, q8 = junction_current(y[7] - y[9]), junction_capacitance(y[7] - y[9]) * (yp[7] - yp[9])
@@ -358,7 +358,7 @@ def nand_residual(t, y, yp):
 
 @model
 def nand_gate(t1: float = 80.0) -> Model:
-    """A NAND gate of three transistors: fourteen node voltages with a capacitance matrix that depends on them.
+    """A NAND gate of three transistors: fourteen node voltages with a voltage-dependent capacitance matrix.
 
     Notes
     -----

@@ -14,7 +14,7 @@ def van_der_pol_residual(t, y, yp, p):
 
 @model
 def van_der_pol(epsilon: float = 1e-6, t1: float = 2.0) -> Model:
-    """Van der Pol's relaxation oscillation, beyond its first jump to t = 2."""
+    """Van der Pol's relaxation oscillation, past its first jump to t = 2."""
     problem = daedal.ImplicitDAE(van_der_pol_residual, 2, params=np.array([epsilon]), names=["y1", "y2"])
     return Model(
         problem=problem,

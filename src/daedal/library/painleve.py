@@ -39,7 +39,7 @@ def along_guide(t, q):
 
 @model
 def friction_crank_slider(t1: float = 1.0) -> Model:
-    r"""A crank-slider whose slider rubs in its guide, with the normal force from the multiplier of the guide.
+    r"""A crank-slider with friction in its guide, with the normal force given by the multiplier of the guide.
 
     Notes
     -----
@@ -52,8 +52,8 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
     3.6975. Even if it stuck: at rest there is no normal force in the guide but that of inertia, and
     ``|lambda_s| < mu |N|`` cannot hold.
 
-    ``model.extra`` has ``branches``, the two multipliers at the start, and ``turns``, the times at which the slider
-    stands still up to t = 4.
+    ``model.extra`` has ``branches``, the two multipliers at the start, and ``turns``, the times up to t = 4 at which
+    the slider is at rest.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def along_floor(t, q):
 def painleve_rod(
     mu: float = 2.0, angle: float = 1.0, slip: float = 1.0, rate: float = 0.0, unilateral: bool = True, t1: float = 0.5
 ) -> Model:
-    r"""A rod that slides on a rough floor: Painleve's paradox.
+    r"""A rod sliding on a rough floor: Painleve's paradox.
 
     Notes
     -----
@@ -120,9 +120,9 @@ def painleve_rod(
 
     .. math:: N\,(1 + 3 \cos^2\alpha + 3 \sigma \mu \sin\alpha \cos\alpha) = g - \dot\alpha^2 \sin\alpha.
 
-    The factor is negative for :math:`\sigma = -1` and a large mu: then no N > 0 agrees with it, and the run ends at
-    once with an error that says so. ``model.extra`` has ``normal``, N by this formula, and ``paradox``, whether it
-    has the wrong sign.
+    The factor is negative for :math:`\sigma = -1` and a large mu: then no N > 0 is consistent, and the run ends at once
+    with a corresponding error. ``model.extra`` has ``normal``, N by this formula, and ``paradox``, whether it has the
+    wrong sign.
 
     References
     ----------

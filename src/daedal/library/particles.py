@@ -160,7 +160,7 @@ def paraboloid(t, q):
 
 @model
 def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
-    """A point mass that slides without friction in a paraboloid.
+    """A point mass sliding without friction in a paraboloid.
 
     Notes
     -----
@@ -190,7 +190,7 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     )
 
 
-# --- a chain of pendulums: as many coordinates as one likes, with sparse matrices -------------------------------------
+# --- a chain of pendulums: any number of coordinates, with sparse matrices --------------------------------------------
 
 SLOWEST = 2.4048255576957727686  # first zero of the Bessel function J_0
 LARGEST_IN_ANGLES = 100
@@ -240,7 +240,7 @@ def link_bias(t, q, v, p):
 def angular_rates(t, y, n, link, gravity):
     """(a', a'') of a_i, from sum_j w_ij (cos(a_i - a_j) a_j'' + sin(a_i - a_j) a_j'^2) = -(g/l) w_ii sin a_i.
 
-    w_ij = n - max(i, j) counts the masses below both links.
+    w_ij = n - max(i, j) is the number of masses below both links.
     """
     a, rate = y[:n], y[n:]
     below = n - np.maximum.outer(np.arange(n), np.arange(n))
@@ -317,7 +317,7 @@ def chain_of_pendulums(
         from scipy.integrate import solve_ivp
 
         if n > LARGEST_IN_ANGLES:
-            raise daedal.InvalidProblemError(f"exact(t) is for up to {LARGEST_IN_ANGLES} links, not for {n}")
+            raise daedal.InvalidProblemError(f"exact(t) supports up to {LARGEST_IN_ANGLES} links, not {n}")
         y = np.concatenate([start, np.zeros(n)])
         if t != 0.0:
             y = solve_ivp(

@@ -1,7 +1,6 @@
-"""The plane pendulum in Cartesian coordinates, in the four forms of Brenan, Campbell and Petzold, section 6.2.
+"""The planar pendulum in Cartesian coordinates, in the four forms of Brenan, Campbell and Petzold, section 6.2.
 
-The second coordinate points downwards, along gravity. (The book prints the opposite sign; its tables belong to this
-one.)
+The second coordinate points downwards, along gravity. (The book prints the opposite sign, but its tables use this one.)
 """
 
 from dataclasses import replace
@@ -59,16 +58,16 @@ _CONSTRAINTS = {
     "index1": r"0 &= z_3^2 + z_4^2 - \lambda L^2 + g z_2",
     "ggl": r"0 &= z_1 z_3 + z_2 z_4,\qquad 0 = z_1^2 + z_2^2 - L^2",
 }
-# form: residual, index, what to say about it
+# form: residual, index, remark
 _FORMS = {
-    "index3": (index3_residual, 3, "The constraint is that of the positions, as it is written down first."),
-    "index2": (index2_residual, 2, "The constraint is that of the velocities; the positions may drift."),
-    "index1": (index1_residual, 1, "The constraint is that of the accelerations; positions and velocities may drift."),
+    "index3": (index3_residual, 3, "The original position constraint."),
+    "index2": (index2_residual, 2, "The velocity constraint; positions may drift."),
+    "index1": (index1_residual, 1, "The acceleration constraint; positions and velocities may drift."),
     "ggl": (
         ggl_residual,
         2,
-        "Gear, Gupta and Leimkuhler's stabilised form: the constraints of position and velocity are both kept and a "
-        "second multiplier, which is zero, takes up the redundancy.",
+        "Gear, Gupta and Leimkuhler's stabilised form: the constraints on position and velocity are both imposed, "
+        "with a second multiplier, which vanishes for the exact solution.",
     ),
 }
 

@@ -11,13 +11,13 @@ from scipy.sparse.linalg import splu
 import daedal
 from daedal.library.registry import Model, Reference, known, known_reference, model
 
-# Viscosity (m^2/s), gravity (m/s^2), density (kg/m^3), Reynolds number at which flow becomes turbulent
+# Viscosity (m^2/s), gravity (m/s^2), density (kg/m^3), critical Reynolds number
 VISCOSITY, GRAVITY, DENSITY, CRITICAL = 1.31e-6, 9.8, 1e3, 2.3e3
 # A pipe: length, roughness, diameter (m), cross section (m^2); a tank: surface (m^2)
 LENGTH, ROUGHNESS, DIAMETER, TANK = 1e3, 2e-4, 1.0, 200.0
 AREA = math.pi * DIAMETER * DIAMETER / 4.0
-RESTING = 0.04751940452918529  # resistance of a pipe where flow is laminar
-# Nodes at both ends of the pipes; water flows from the first to the second if the flow is positive
+RESTING = 0.04751940452918529  # resistance of a pipe with laminar flow
+# Nodes at both ends of the pipes; positive flow is from the first to the second
 WATER_PIPES = (
     (1, 2), (2, 3), (2, 6), (3, 4), (3, 5), (4, 5), (5, 10), (6, 5), (7, 4),
     (7, 8), (8, 5), (8, 10), (9, 8), (11, 9), (11, 12), (12, 7), (12, 8), (13, 11),
@@ -86,7 +86,7 @@ def water_tubes(t1: float = 61200.0) -> Model:
     )
 
 
-# --- gas transmission: two lines with compressors, districts behind regulators, demand that jumps with the hours ------
+# --- gas transmission: two lines with compressors, districts with regulators, demand that jumps hourly ----------------
 
 # After T. S. Chua and P. M. Dew, as told by Brenan, Campbell and Petzold (section 6.5), :math:`E y' = A(y) y - d(t)`
 # for the pressures at nodes and the flows through machines. Flow through a pipe is isothermal and slow, so that inertia
@@ -101,27 +101,27 @@ def water_tubes(t1: float = 61200.0) -> Model:
 # flow does it. Pressures are in bar, flows in kg/s, times in hours.
 
 SOUND, BAR, HOUR = 380.0, 1e5, 3600.0  # m/s, Pa, s
-SMOOTHED = 0.01  # bar^2: below it flow is laminar
-LINE = (25e3, 0.9, 0.010)  # length and diameter (m) and friction of a piece of the lines
+SMOOTHED = 0.01  # bar^2: below it, flow is laminar
+LINE = (25e3, 0.9, 0.010)  # length and diameter (m) and friction of a line section
 GAS_PIPES = ((3e3, 0.40, 0.012), (2e3, 0.30, 0.012), (2e3, 0.30, 0.012), (3e3, 0.25, 0.013), (3e3, 0.25, 0.013),
          (4e3, 0.20, 0.013), (2e3, 0.25, 0.013))  # fmt: skip
 DISTRICT = ((0, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 5), (5, 6))  # a tree with one loop
 CONSUMERS = ((2, 0.4), (4, 0.35), (6, 0.25))  # node of a district and its share
-SUPPLY, DELIVERY = 60.0, 20.0  # bar, at the sources and behind the regulators
+SUPPLY, DELIVERY = 60.0, 20.0  # bar, at the sources and after the regulators
 DROOP = (0.005, 0.02)  # bar per kg/s, of sources and regulators
-RATIO = (1.02, 2e-5)  # of compressors: pressure ratio without flow, and by how much it falls with kg/s
+RATIO = (1.02, 2e-5)  # of compressors: pressure ratio at zero flow, and its decrease per kg/s
 VALVE = 0.01  # bar per kg/s
 HOURS = (6.0, 9.0, 17.0, 22.0)
 FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # of the demand, until, between and after these hours
-OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line stands still
+OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line is off
 LARGEST_DENSE = 100  # unknowns
-_TINY = 1e-30  # imaginary part of pressures and flows, for derivatives
+_TINY = 1e-30  # imaginary step of pressures and flows, for derivatives
 SOURCE, COMPRESSOR, REGULATOR, VALVE_KIND = 0.0, 1.0, 2.0, 3.0
 
 
 class Network(NamedTuple):
-    """Nodes by name; pipes (start, end, R, volume); machines (kind, start, end); demands (node, kg/s); `thin`, by
-    which the pieces of long lines are shorter than usual."""
+    """Nodes by name; pipes (start, end, R, volume); machines (kind, start, end); demands (node, kg/s); `thin`, the
+    factor by which sections of long lines are shorter."""
 
     nodes: list[str]
     pipes: list[tuple[int, int, float, float]]
@@ -134,7 +134,7 @@ def network(stations: int) -> Network:
     """Two lines of `stations` each, with a district at every station and a valve between the lines."""
     nodes: dict[str, int] = {}
     pipes, machines, demands = [], [], []
-    thin = min(1.0, 12.0 / stations)  # longer lines have shorter pieces and less demand at each, and smaller ratios
+    thin = min(1.0, 12.0 / stations)  # longer lines have shorter sections with less demand, and smaller ratios
 
     def node(name: str) -> int:
         return nodes.setdefault(name, len(nodes))
@@ -207,7 +207,7 @@ def gas_network_residual(t, y, yp, p):
 
 
 def packed(net: Network, index: int, outage: str) -> np.ndarray:
-    """The parameters of :func:`gas_network_residual`."""
+    """Parameters of :func:`gas_network_residual`."""
     volumes = np.zeros(len(net.nodes))
     for one, other, _, volume in net.pipes:
         volumes[[one, other]] += 0.5 * volume
@@ -223,7 +223,7 @@ def packed(net: Network, index: int, outage: str) -> np.ndarray:
 
 
 def _pattern(net: Network) -> sparse.csr_array:
-    """Where the derivatives of :func:`gas_network_residual` may have entries."""
+    """Sparsity of the derivatives of :func:`gas_network_residual`."""
     n, machines = len(net.nodes), len(net.machines)
     size = n + machines + 2
     entries = {(k, k) for k in range(size)}
@@ -268,11 +268,11 @@ def steady_state(stations: int, index: int) -> np.ndarray:
         y[:-2] += step * min(1.0, 5.0 / np.max(np.abs(step[:n])))
         if np.max(np.abs(step)) < 1e-9:
             return y
-    raise daedal.InconsistentInitialError(f"no steady state of {stations} stations was found")
+    raise daedal.InconsistentInitialError(f"no steady state was found for {stations} stations")
 
 
 def _columns_apart(pattern: sparse.csr_array) -> np.ndarray:
-    """A number for each column, such that columns with the same one have no row in common."""
+    """A colour for each column, such that columns of the same colour have no row in common."""
     together = sparse.csr_array(pattern.T @ pattern)
     colours = np.full(together.shape[0], -1)
     for k in range(len(colours)):
@@ -282,7 +282,7 @@ def _columns_apart(pattern: sparse.csr_array) -> np.ndarray:
 
 
 def _derivative(residual, y: np.ndarray, pattern: sparse.csr_array, colours: np.ndarray) -> sparse.csc_array:
-    """With respect to all but the last two unknowns, many at a time: Im F(y + i h) / h is exact to rounding."""
+    """Derivatives with respect to all but the last two unknowns, by colours: Im F(y + i h) / h is exact to rounding."""
     rows, columns = sparse.coo_array(pattern).coords
     values = np.zeros(len(rows))
     for colour in range(colours.max() + 1):
@@ -335,7 +335,7 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
 
 
 def _reference(names: list[str], **given: int) -> Reference | None:
-    """Those values that are known."""
+    """The available reference values."""
     entry = known("gas_network", **given)
     if entry is None:
         return None

@@ -1,30 +1,30 @@
-"""What a ready-made problem consists of: the equations, the data, and how the answer is known.
+"""Definition of library problems: equations, data and reference solutions.
 
 A problem is a factory that returns a :class:`Model`, decorated with :func:`model`, and an entry in the file of ``data``
-that bears the name of its module:
+named like its module:
 
 ``title``, ``source``, ``description``, ``equations``
-    Texts, with lines broken at any blank; equations are LaTeX. ``{key}`` in a source is an entry of ``sources.toml``.
+    Texts, with arbitrary line breaks; equations are LaTeX. ``{key}`` in a source is an entry of ``sources.toml``.
 ``index``, ``degrees_of_freedom``, ``indices``
-    The differentiation index; with degrees of freedom, all notions of it say the same (:meth:`Indices.usual`) but for
-    ``indices``.
+    The differentiation index; if degrees of freedom are given, all notions of the index agree (:meth:`Indices.usual`)
+    except for ``indices``.
 ``drawing``
-    A function of :mod:`daedal.library.drawings`, and the functions by which a problem is known that it draws; without
-    functions it draws the model, which is known by its name.
+    A function of :mod:`daedal.library.drawings`, and the functions that identify a problem with this drawing; without
+    functions it draws the model, which is identified by name.
 ``parameters``
-    What the parameters mean, one or several that are alike, for the docstring; a type before a colon replaces that of
-    the signature. Those that many problems have are described here (``_COMMON``).
+    Descriptions of the parameters, one or several of a kind, for the docstring; a type before a colon replaces that of
+    the signature. Common parameters are described here (``_COMMON``).
 ``positive``, ``choices``
-    Parameters that must be positive numbers, and the values that others may have.
+    Parameters that must be positive numbers, and the admissible values of others.
 ``t_span``, ``options``, ``plot``
     Fields of the model; without ``t_span`` the interval ends at the parameter `t1`.
 ``solutions``
-    What is known of the solution where it is not closed, each entry for the parameters ``given``: ``t`` and ``y``, the
-    time and the values of the reference, ``lam``, the multipliers there; ``minimal``, minimal coordinates and their
-    rates, from which the state follows. ``source`` says who computed them and how, ``accuracy`` how far they can be
-    trusted, as a relative error.
+    Known values of the solution if there is no closed one, each entry for the parameters ``given``: ``t`` and ``y``,
+    the time and the values of the reference, ``lam``, the multipliers there; ``minimal``, minimal coordinates and their
+    rates, which determine the state. ``source`` names who computed them and how, ``accuracy`` is a relative error
+    bound.
 
-A factory states itself what depends on its parameters.
+Everything that depends on parameters is set by the factory.
 """
 
 import copy
@@ -56,13 +56,13 @@ class Reference:
     Attributes
     ----------
     t : float
-        The time of the values.
+        Time of the values.
     y : numpy.ndarray, shape (n,)
-        The values; ``nan`` stands where none is known.
+        The values; ``nan`` if unknown.
     source : str
         Who computed them, and how.
     accuracy : float
-        How far the values can be trusted, as a relative error.
+        Relative error bound of the values.
     """
 
     t: float
@@ -71,30 +71,30 @@ class Reference:
     accuracy: float = 1e-10
 
     def error(self, y) -> np.ndarray:
-        """Relative error of each component of `y`; absolute where the reference is 0, ``nan`` where none is known."""
+        """Relative error of each component of `y`; absolute if the reference is 0, ``nan`` if it is unknown."""
         size = np.where(self.y == 0.0, 1.0, np.abs(self.y))
         return np.abs(np.asarray(y) - self.y) / size
 
 
 @dataclass(frozen=True, kw_only=True)
 class Indices:
-    """What theory says of the index of a problem, notion by notion, along its solution.
+    """Theoretical index of a problem for each notion, along its solution.
 
     Attributes
     ----------
     differentiation : int or None
-        How often the equations have to be differentiated until they determine all derivatives; None if no number is
-        enough, so that the problem does not determine its solution.
+        Number of differentiations needed to determine all derivatives; None if no number is sufficient, so that the
+        problem does not determine its solution.
     strangeness : int
-        The strangeness index of Kunkel and Mehrmann, which problems have that do not determine their solution, too.
+        Strangeness index of Kunkel and Mehrmann, also defined for problems that do not determine their solution.
     degrees_of_freedom : int or None
-        How many initial values may be chosen; None like `differentiation`.
+        Number of free initial values; None like `differentiation`.
     local : int or None
-        The index of the pencil ``s F_y' + F_y`` at the start; None where this is singular for every s.
+        Index of the pencil ``s F_y' + F_y`` at the start; None if it is singular for every s.
     structural : int
-        What the signature method of Pryce finds: ``max c_i``, plus 1 if some ``d_j`` is 0.
+        Structural index of Pryce's signature method: ``max c_i``, plus 1 if some ``d_j`` is 0.
     structure_suffices : bool
-        Whether the system Jacobian of that method is regular, so that what it finds is right.
+        Whether the system Jacobian of that method is regular, so that its result is right.
     after_order_reduction : int or None
         For a second-order DAE the differentiation index of the companion form with the derivatives of all unknowns.
 
@@ -116,7 +116,7 @@ class Indices:
 
     @classmethod
     def usual(cls, index: int, degrees_of_freedom: int, **others: Any) -> "Indices":
-        """Those of a problem of which all notions say the same; the strangeness index is smaller by one, or 0."""
+        """Indices of a problem for which all notions agree; the strangeness index is smaller by one, or 0."""
         agreed: dict[str, Any] = {"local": index, "structural": index}
         return cls(
             differentiation=index,
@@ -127,17 +127,17 @@ class Indices:
 
 
 OPEN = (0.0, math.inf)
-"""The interval of a model whose data state it."""
+"""Interval of a model whose data define it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A problem of the library with everything needed to solve it and to judge the answer.
+    """A library problem with everything needed to solve it and to check the result.
 
     Attributes
     ----------
     name, title : str
-        The name in :func:`daedal.library.get`, and one for headings.
+        Name for :func:`daedal.library.get`, and title.
     problem : daedal.ImplicitDAE or daedal.SemiExplicitDAE
         The equations with their parameters.
     t_span : tuple of float
@@ -147,21 +147,21 @@ class Model:
     index : int or None
         The differentiation index; None if the problem does not determine its solution.
     source : str
-        Where the problem comes from.
+        Origin of the problem.
     description : str
-        What it models and what it is good for.
+        What it models and demonstrates.
     equations : str
         The equations in LaTeX.
     reference : Reference or None
-        A known point of the solution; None when the parameters are not those of the source.
+        A known point of the solution; None if the parameters are not those of the source.
     options : dict
-        Options for :func:`daedal.solve` that suit the problem.
+        Suitable options for :func:`daedal.solve`.
     plot : dict
-        What to show: ``variables`` (names), ``xscale``, ``yscale`` and ``factors`` (a factor for each variable shown).
+        What to plot: ``variables`` (names), ``xscale``, ``yscale`` and ``factors`` (a factor for each variable shown).
     extra : dict
-        What only this problem has, such as ``exact`` for a closed solution; the factory's documentation lists it.
+        Problem-specific entries, such as ``exact`` for a closed solution; see the factory's documentation.
     indices : Indices or None
-        The index by each notion, where it is stated.
+        The index by each notion, if given.
 
     Examples
     --------
@@ -187,12 +187,12 @@ class Model:
 
     @property
     def solvable(self) -> bool:
-        """Whether the problem determines its solution; the few that do not are there to be refused."""
+        """Whether the problem determines its solution; the few that do not serve to test rejection."""
         return self.index is not None
 
     @property
     def index_in_words(self) -> str:
-        """The index as it is printed."""
+        """Description of the index."""
         return f"index {self.index}" if self.solvable else "no index"
 
     def _repr_markdown_(self) -> str:
@@ -205,12 +205,12 @@ DRAWINGS: dict[str, str] = {}  # by full name of a function of the equations, or
 
 @functools.cache
 def _data(name: str) -> dict[str, Any]:
-    """The file `name` of the folder ``data``."""
+    """Content of the file `name` in the folder ``data``."""
     return tomllib.loads((Path(__file__).parent / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def model(factory: Callable[P, Model]) -> Callable[P, Model]:
-    """Enter a factory into the library under its own name; its models get what the data of its module say of it."""
+    """Register a factory in the library under its own name; its models are completed with the data of its module."""
     name, module = factory.__name__, factory.__module__
     entry, signature = _data(module.rpartition(".")[2])[name], inspect.signature(factory)
 
@@ -237,7 +237,7 @@ def model(factory: Callable[P, Model]) -> Callable[P, Model]:
 
 
 def _stated(bare: Model, entry: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a model that its data state; texts only where the factory has none."""
+    """Fields of a model from its data; texts only if the factory provides none."""
     fields: dict[str, Any] = {}
     for text in ("title", "source", "description", "equations"):
         if text in entry and not getattr(bare, text):
@@ -262,12 +262,12 @@ _COMMON = {
     "compiled": "Whether the functions are compiled.",
     "compiled or by size": "Whether the residual is compiled; by default from 200 unknowns on.",
 }
-"""What parameters mean that many problems have."""
+"""Descriptions of common parameters."""
 _TYPES = {"bool | None": "bool, optional", "float | None": "float or None"}
 
 
 def _documented(doc: str, signature: inspect.Signature, entry: Mapping[str, Any]) -> str:
-    """A docstring with the section on the parameters, before the first other section."""
+    """A docstring with the section on parameters inserted before the first other section."""
     described = {name.split(", ")[0]: (name, text) for name, text in entry.get("parameters", {}).items()}
     known = {name for names, _ in described.values() for name in names.split(", ")}
     lines = []
@@ -301,7 +301,7 @@ def closed_model(
     extra: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Model:
-    """A model on [t0, t1] with the closed solution ``exact(t, derivative)``, that of its start and of its reference."""
+    """A model on [t0, t1] with the closed solution ``exact(t, derivative)``, which provides start and reference."""
     others.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
     others.setdefault("plot", {"variables": list(problem.names)})
     return Model(
@@ -335,9 +335,9 @@ _VERY_LARGE = 5000  # unknowns
 
 
 def compile_if_large(problem, compiled: bool | None, large: int = 200):
-    """The problem, compiled if that is wished or, without a wish, from `large` unknowns on.
+    """The problem, compiled if requested or, by default, from `large` unknowns on.
 
-    Functions are traced; of very large problems, which make long traces, Numba compiles them if it is installed.
+    Functions are traced; very large problems, whose traces would be long, are compiled by Numba if it is installed.
     """
     if compiled is None:
         compiled = problem.n >= large
@@ -347,20 +347,20 @@ def compile_if_large(problem, compiled: bool | None, large: int = 200):
 
 
 def check_choice(parameter: str, value: Any, choices: Collection[Any]) -> None:
-    """Refuse a `value` that is not one of the `choices`."""
+    """Raise if `value` is not one of the `choices`."""
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise daedal.InvalidProblemError(f"{parameter}={value!r} is not known; choose one of {known}")
 
 
 def check_positive(**parameters: Any) -> None:
-    """Refuse parameters that are not positive finite numbers."""
+    """Raise for parameters that are not positive finite numbers."""
     for name, value in parameters.items():
         if not (isinstance(value, (int, float, np.integer)) and np.isfinite(value) and value > 0):
             raise daedal.InvalidProblemError(f"{name}={value!r} must be a positive number")
 
 
-# --- what the mechanical models have in common ------------------------------------------------------------------------
+# --- common parts of mechanical models --------------------------------------------------------------------------------
 
 # Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, where they are known,
 #
@@ -387,9 +387,9 @@ def mechanical_model(
     extra: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Model:
-    """A model on [0, t1] with the entries of ``extra`` that this module describes.
+    """A model on [0, t1] with the entries of ``extra`` described in this module.
 
-    Its reference is the entry `known` of the data, or the closed solution `exact`.
+    Its reference is the data entry `known`, or the closed solution `exact`.
     """
     stated = {"exact": exact, "exact_lam": exact_lam, "energy": energy, "configuration": configuration}
     entries = {name: entry for name, entry in stated.items() if entry is not None} | dict(extra or {})
@@ -417,7 +417,7 @@ def mechanical_model(
 
 
 def check_angle(**parameters: float) -> None:
-    """Refuse angles that are not between -pi and pi."""
+    """Raise for angles that are not between -pi and pi."""
     for name, value in parameters.items():
         if not abs(value) < math.pi:
             raise daedal.InvalidProblemError(f"{name}={value!r} must lie between -pi and pi")

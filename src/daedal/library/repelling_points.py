@@ -1,4 +1,4 @@
-"""Points on the sphere that repel one another: Fekete's problem of the test set, as equations of motion."""
+"""Repelling points on the sphere: Fekete's problem of the test set, as equations of motion."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import daedal
 from daedal.library.registry import Model, Reference, known, mechanical_model, model
 
 POINTS = 20
-# The points begin on four circles of latitude: how many, their latitude, the turn of the first from a full step
+# Initially the points lie on four circles of latitude: number, latitude, offset of the first as a fraction of a step
 CIRCLES = (
     (3, 3.0 * math.pi / 8.0, math.pi / 13.0, 1),
     (7, math.pi / 8.0, math.pi / 29.0, 1),
@@ -20,7 +20,7 @@ CIRCLES = (
 
 
 def start() -> np.ndarray:
-    """The 20 points at the beginning, as one vector."""
+    """The initial positions of the 20 points, as one vector."""
     places = []
     for count, latitude, turn, first in CIRCLES:
         for k in range(first, count + first):
@@ -34,7 +34,7 @@ def start() -> np.ndarray:
 
 
 def repulsion(t, q, v, p):
-    """Forces of repulsion (q_i - q_j)/|q_i - q_j|^2, and friction -p_0 v."""
+    """Repulsive forces (q_i - q_j)/|q_i - q_j|^2, and friction -p_0 v."""
     f = np.empty(60)
     for k in range(60):
         f[k] = -p[0] * v[k]
@@ -102,7 +102,7 @@ def stabilised_constraints(t, y, z, p):
 
 @model
 def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, compiled: bool = False) -> Model:
-    """Twenty points that repel one another on the unit sphere: 60 coordinates, 20 constraints.
+    """Twenty repelling points on the unit sphere: 60 coordinates, 20 constraints.
 
     Notes
     -----
@@ -174,7 +174,7 @@ def _first_order_reference(entry: Mapping[str, Any], t1: float) -> Reference:
 
 
 def _logarithm(q) -> float:
-    """The sum of the logarithms of the distances of all pairs."""
+    """Sum of the logarithms of all pairwise distances."""
     places = np.asarray(q, dtype=float)[:60].reshape(POINTS, 3)
     first, second = np.triu_indices(POINTS, 1)
     return float(np.sum(np.log(np.linalg.norm(places[first] - places[second], axis=1))))

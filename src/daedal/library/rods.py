@@ -1,7 +1,7 @@
-"""Plane mechanisms of rods, in absolute coordinates: pendulum, double pendulum, crank and slider.
+"""Planar mechanisms of rods, in absolute coordinates: pendulum, double pendulum, crank and slider.
 
 Gravity acts along +x, angles are measured from the x axis: a rod with angle 0 hangs down. A rod of length 2l and mass m
-has its centre in the middle and the moment of inertia m l^2/3 about it.
+has its centre of mass at the midpoint and the moment of inertia m l^2/3 about it.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, check_angle, known, mechanical_model, model, pendulum_angle
 
-# The pendulum that swings between +-pi/2 in two seconds: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
+# A pendulum that swings between +-pi/2 with period 2 s: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
 GRAVITY_PERIOD_2 = 18.33382884805432754
 
 # --- one rod: q = (x, y, phi), p = (l, weight) -------------------------------------------------------------------
@@ -237,7 +237,7 @@ def double_pendulum(
     ill_conditioned: bool = False,
     compiled: bool = False,
 ) -> Model:
-    """Two rods of lengths 2 l1 and 2 l2 that hang on each other, with centres and angles as coordinates.
+    """A double pendulum of two rods of lengths 2 l1 and 2 l2, with centres and angles as coordinates.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Small second-order DAEs with closed solutions, each made to show what going to first order does.
+"""Small second-order DAEs with closed solutions, which demonstrate the effects of conversion to first order.
 
 Their state is (x, x' of the variables of order 2), as in :class:`daedal.SecondOrderSolution`. ``model.extra`` has
 ``exact(t, derivative=0)``, the values of x or of its derivatives up to the second.
@@ -104,7 +104,7 @@ def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = F
     return second_order_model(problem, exact, (0.0, float(t1)), compiled, 0)
 
 
-# --- on a circle, with a tangential force ----------------------------------------------------------------------------
+# --- on a circle, with a tangential force -----------------------------------------------------------------------------
 
 
 def circle_residual(t, x, xp, xpp):
@@ -129,7 +129,7 @@ def half_circle(t, q):
 
 @model
 def particle_on_circle(form: str = "second-order", t1: float = 2.0, compiled: bool = False) -> Model:
-    r"""A particle that a tangential force drives round a circle ever faster.
+    r"""A particle on a circle, accelerated by a tangential force.
 
     Notes
     -----
@@ -214,7 +214,7 @@ def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool =
     return second_order_model(problem, exact, (0.0, float(t1)), compiled, 2)
 
 
-# --- second-order DAEs in which derivatives of several orders hide each other; see also `order_reduction` -------------
+# --- second-order DAEs with hidden derivatives of several orders; see also `order_reduction` --------------------------
 
 # ``model.extra`` has ``exact(t, derivative=0)``, the values of x or of its derivatives up to the second.
 
@@ -229,7 +229,7 @@ def cancelling_first_order(t, y, yp):
 
 @model
 def cancelling_derivatives(form: str = "first-order") -> Model:
-    r"""Equations with a constraint hidden in the difference of their derivatives; :math:`x_1 = f_1 - f_2'`."""
+    r"""A constraint hidden in the difference of derivatives of the equations; :math:`x_1 = f_1 - f_2'`."""
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         turn = derivative * math.pi / 2.0

@@ -1,4 +1,4 @@
-"""Machines in space, of bodies and joints: closed loops, platforms on legs, tops."""
+"""Spatial machines, from bodies and joints: closed loops, platforms on legs, tops."""
 
 import math
 from functools import cache
@@ -55,7 +55,7 @@ def _crank_slider_3d(speed: float) -> tuple[Machine, Start]:
 
 @model
 def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "relative") -> Model:
-    """A spatial slider-crank: crank of 0.08 m and 0.12 kg, rod of 0.3 m and 0.5 kg, slider of 2 kg, and their weight.
+    """A spatial slider-crank: crank of 0.08 m and 0.12 kg, rod of 0.3 m and 0.5 kg, slider of 2 kg, with gravity.
 
     Notes
     -----
@@ -86,21 +86,21 @@ def _circle(radius: float, angles: tuple[float, ...]) -> np.ndarray:
     return np.array([[radius * math.cos(angle), radius * math.sin(angle), 0.0] for angle in angles])
 
 
-# Pairs of legs start near each other on the base, 120 degrees apart, and end near each other half way between
+# Pairs of legs start close together on the base, 120 degrees apart, and end close together halfway between
 _PAIRS = [2.0 * math.pi * k / 3.0 for k in range(3)]
 FEET = _circle(BASE_RADIUS, tuple(pair + side * 0.15 for pair in _PAIRS for side in (-1.0, 1.0)))
 HEADS = _circle(RADIUS, tuple(pair + side * (math.pi / 3.0 - 0.2) for pair in _PAIRS for side in (-1.0, 1.0)))
 
 
 def leg_lengths(position, orientation) -> np.ndarray:
-    """Inverse kinematics: the lengths of the legs for a place and an orientation (a matrix) of the platform."""
+    """Inverse kinematics: lengths of the legs for a position and an orientation (a matrix) of the platform."""
     heads = np.asarray(position, dtype=float) + HEADS @ np.asarray(orientation, dtype=float).T
     return np.linalg.norm(heads - FEET, axis=1)
 
 
 @cache
 def _stewart_platform(stiffness: float, damping: float) -> tuple[Machine, float]:
-    """The platform, and the free length of the legs that carries its weight at the height of rest."""
+    """The platform, and the free length of the legs that supports its weight at the rest height."""
     length = float(leg_lengths((0.0, 0.0, HEIGHT), np.eye(3))[0])
     free = length + MASS * GRAVITY * length / (LEGS * stiffness * HEIGHT)  # each leg carries a sixth of the weight
     platform = Body.cylinder("platform", radius=RADIUS, length=THICKNESS, mass=MASS, position=(0.0, 0.0, HEIGHT))
@@ -116,7 +116,7 @@ def _stewart_platform(stiffness: float, damping: float) -> tuple[Machine, float]
 
 @cache
 def _start(stiffness: float, damping: float, shift: float, turn: float) -> tuple[Start, Start]:
-    """At rest, and displaced along x and turned about z."""
+    """At rest, displaced along x and rotated about z."""
     machine, _ = _stewart_platform(stiffness, damping)
     cosine, sine = math.cos(turn), math.sin(turn)
     orientation = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
@@ -135,7 +135,7 @@ def stewart_platform(
     t1: float = 1.0,
     coordinates: str = "relative",
 ) -> Model:
-    """A disc of 100 kg on six legs that are springs with dampers.
+    """A disc of 100 kg on six legs consisting of springs and dampers.
 
     Notes
     -----
@@ -174,7 +174,7 @@ def _heavy_top() -> tuple[Machine, Start]:
 
 @model
 def heavy_top(t1: float = 0.5, coordinates: str = "relative") -> Model:
-    """A symmetric top of 15 kg on a ball joint, 1 m from its centre of mass, that spins with 150 rad/s.
+    """A symmetric top of 15 kg on a ball joint, 1 m from its centre of mass, that spins at 150 rad/s.
 
     Notes
     -----
@@ -241,9 +241,9 @@ def gyroscope(
     return machine_model(machine, start, t1, coordinates, exact=exact, extra={"spin": spin})
 
 
-# --- the top that turns itself upside down, of one body, a contact and friction ---------------------------------------
+# --- the tippe top: one body, a contact and friction ------------------------------------------------------------------
 
-TOP_MASS, TOP_RADIUS, ECCENTRICITY, TOP_GRAVITY = 0.02, 0.02, 0.3, 9.82  # kg, m, part of the radius, m/s^2
+TOP_MASS, TOP_RADIUS, ECCENTRICITY, TOP_GRAVITY = 0.02, 0.02, 0.3, 9.82  # kg, m, fraction of the radius, m/s^2
 ALONG, ACROSS = (
     2.0 / 5.0 * TOP_MASS * TOP_RADIUS**2,
     131.0 / 350.0 * TOP_MASS * TOP_RADIUS**2,
@@ -251,7 +251,7 @@ ALONG, ACROSS = (
 
 
 def _cut_ball() -> Mesh:
-    """The ball without its upper part, out of which the stem reaches as far as the ball would."""
+    """The ball without its upper part, replaced by a stem of the same height."""
     n, around = 16, 40
     angles = np.linspace(math.pi, math.acos(0.4), n)
     turns = 2.0 * math.pi / around * np.arange(around)
@@ -267,7 +267,7 @@ def _cut_ball() -> Mesh:
 
 @cache
 def _tippe_top(spin: float, tilt: float, friction: float) -> tuple[Machine, Start]:
-    """The frame of the top is in the middle of its ball, with the stem along z."""
+    """The frame of the top is at the centre of its ball, with the stem along z."""
     top = Body(
         "top",
         TOP_MASS,
@@ -306,7 +306,7 @@ def _tippe_top(spin: float, tilt: float, friction: float) -> tuple[Machine, Star
 def tippe_top(
     spin: float = 155.0, tilt: float = 0.1, friction: float = 0.06, t1: float = 8.0, coordinates: str = "relative"
 ) -> Model:
-    r"""A ball of 20 g and 4 cm across, with its centre of mass 6 mm off its middle, that spins on a table.
+    r"""A tippe top of 20 g and 4 cm diameter, with its centre of mass 6 mm off centre, that spins on a table.
 
     Notes
     -----

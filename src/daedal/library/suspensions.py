@@ -41,7 +41,7 @@ POINTS = {
         "wheel": (0.000, 0.75, 0.300),
     }.items()
 }
-"""Places in the drawn position (m): x forwards, y outwards, z upwards from the road."""
+"""Points in the drawn position (m): x forwards, y outwards, z upwards from the road."""
 
 SPRUNG_MASS, WHEEL_RADIUS = 380.0, 0.312  # kg, m
 TYRE_STIFFNESS, TYRE_DAMPING = 2.0e5, 0.05  # N/m, s/m
@@ -49,7 +49,7 @@ BUMP_TIME, BUMP_WIDTH = 0.4, 0.06  # s
 
 
 def _part(name: str, mass: float, moments, at: np.ndarray, rods, *others) -> Body:
-    """A body with its frame in its centre of mass, axes along those of the ground, drawn as rods between points."""
+    """A body with its frame at its centre of mass, axes along those of the ground, drawn as rods between points."""
     lines = [Rod(POINTS[a] - at, POINTS[b] - at, 0.014) for a, b in rods]
     return Body(name, mass, moments, position=at, shapes=(*lines, *others))
 
@@ -158,7 +158,7 @@ def double_wishbone(
     t1: float = 1.5,
     coordinates: str = "relative",
 ) -> Model:
-    r"""A quarter car of 380 kg on a double wishbone suspension that runs over a bump of the road.
+    r"""A quarter car of 380 kg on a double wishbone suspension that drives over a bump.
 
     Notes
     -----
@@ -166,7 +166,7 @@ def double_wishbone(
     joints in the drawn position, and ``camber_and_toe(rotation)`` in radians of a wheel with this orientation: positive
     if the wheel leans outwards at its top and if it points to the middle of the car.
 
-    With the chassis held and the lower arm driven the mechanism has no freedom left; its motion follows from geometry:
+    With the chassis fixed and the lower arm driven the mechanism has no freedom left; its motion follows from geometry:
 
     >>> import numpy as np
     >>> import daedal
@@ -191,12 +191,12 @@ def double_wishbone(
 
 
 def camber_and_toe(rotation: np.ndarray) -> tuple[float, float]:
-    """Angles of the axle, the y axis of the wheel, against the road and against the y axis."""
+    """Angles of the wheel axis (y) relative to the road and to the y axis."""
     x, y, z = np.asarray(rotation)[:, 1]
     return float(-np.arctan2(z, np.hypot(x, y))), float(np.arctan2(x, y))
 
 
-# --- Whipple's bicycle, of bodies, hinges and wheels that roll --------------------------------------------------------
+# --- Whipple's bicycle: bodies, hinges and rolling wheels -------------------------------------------------------------
 
 WHEELBASE, TRAIL, TILT = 1.02, 0.08, math.pi / 10.0  # m, m, rad
 REAR_RADIUS, FRONT_RADIUS = 0.3, 0.35  # m
@@ -237,7 +237,7 @@ def _bicycle() -> Machine:
 
 @cache
 def _starts(speed: float, push: float) -> tuple[Start, Start]:
-    """The straight ride, and the same with a rate of lean."""
+    """Straight riding, and the same with an initial lean rate."""
     machine = _bicycle()
     along = {"ride.x": speed, "steer": 0.0, "ride.about_z": 0.0}
     straight = machine.assemble(velocities={**along, "ride.about_x": 0.0})
@@ -246,7 +246,7 @@ def _starts(speed: float, push: float) -> tuple[Start, Start]:
 
 @model
 def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates: str = "relative") -> Model:
-    """A bicycle without hands, after a push to the side.
+    """A riderless bicycle after a lateral push.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Small problems with closed solutions, each made to show one thing."""
+"""Small problems with closed solutions, each demonstrating one effect."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def _model(
     degrees_of_freedom: int,
     **others,
 ) -> Model:
-    """A model with the closed solution ``solution(t) = (y, y')`` and `degrees_of_freedom` initial values to choose."""
+    """A model with the closed solution ``solution(t) = (y, y')`` and `degrees_of_freedom` free initial values."""
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         return solution(t)[derivative]
@@ -34,8 +34,8 @@ def linear_index1_residual(t, y, yp):
 def linear_index1() -> Model:
     """A linear DAE of index 1 that is not semi-explicit: the algebraic variable occurs differentiated.
 
-    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1; so it is in all problems of
-    this module.
+    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1, as for all problems of this
+    module.
     """
 
     def solution(t: float):
@@ -101,7 +101,7 @@ def coupled_derivatives_residual(t, y, yp):
 
 @model
 def coupled_derivatives() -> Model:
-    """A DAE whose initial values cannot be found from its equations alone: the derivative of Y2 = g2 is needed too."""
+    """A DAE whose consistent initial values require a differentiated equation: the derivative of Y2 = g2."""
 
     def solution(t: float):
         e = math.exp(-t)
@@ -144,7 +144,7 @@ def prothero_robinson_residual(t, y, yp, p):
 
 @model
 def prothero_robinson(stiffness: float = 1e6) -> Model:
-    """Prothero and Robinson's test of stiff solvers: the solution is cos t, whatever the stiffness."""
+    """Prothero and Robinson's test of stiff solvers: the solution is cos t for any stiffness."""
 
     def solution(t: float):
         return np.array([math.cos(t)]), np.array([-math.sin(t)])
@@ -200,8 +200,8 @@ def jay_index2(t1: float = 1.0) -> Model:
     method whose steps are too long may end on the second one, with the constraint satisfied; half-explicit methods of
     order 4 do so with 20 steps on [0, 1].
 
-    Half-explicit methods have their full order here, so ``model.options`` choose one. BDF formulas have theirs with
-    constant steps; with variable ones DASSL stays at orders 1 and 2, since a change of the step size upsets z, and z
+    Half-explicit methods have their full order here, so ``model.options`` select one. BDF formulas have theirs with
+    constant steps; with variable steps DASSL stays at orders 1 and 2, since a change of the step size perturbs z, and z
     the differential variables.
 
     ``model.extra`` has ``exact(t, derivative)``, for derivative 0 and 1.

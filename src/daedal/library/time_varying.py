@@ -1,4 +1,4 @@
-"""Linear DAEs that show what the index of a pencil does not tell: Brenan, Campbell and Petzold, sections 2.4 and 3.1.
+"""Linear DAEs whose index differs from that of the pencil: Brenan, Campbell and Petzold, sections 2.4 and 3.1.
 
 ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1.
 """
@@ -39,7 +39,7 @@ def unsolvable_pencil_residual(t, x, xp):
 
 @model
 def unsolvable_pencil() -> Model:
-    r"""A DAE with a regular pencil that has the solutions :math:`x = \varphi(t)\,(t, 1)` with any function.
+    r"""A DAE with a regular pencil that has the solutions :math:`x = \varphi(t)\,(t, 1)` with an arbitrary function.
 
     Notes
     -----
@@ -114,7 +114,7 @@ def moving_nullspace_residual(t, x, xp, p):
 
 @model
 def moving_nullspace(eta: float = -0.25) -> Model:
-    r"""The example of Gear and Petzold on which BDF methods are unstable; :math:`x_2 = -\cos t`."""
+    r"""The example of Gear and Petzold for which BDF methods are unstable; :math:`x_2 = -\cos t`."""
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         s, c = math.sin(t), math.cos(t)

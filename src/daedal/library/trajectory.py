@@ -1,7 +1,7 @@
 """Prescribed-path control of re-entry vehicles (trajectory prescribed path control, TPPC).
 
-The vehicle flies over a spherical rotating Earth without thrust. Its path is prescribed, and the angle of attack and
-the bank angle that follow it are unknowns. Feet, seconds, slugs; all angles are in radians in the state vector.
+The vehicle flies over a spherical rotating Earth without thrust. Its path is prescribed, and the required angle of
+attack and bank angle are unknowns. Units are feet, seconds, slugs; all angles in the state vector are in radians.
 """
 
 import math
@@ -80,7 +80,7 @@ def inertial_residual(t, y, yp, p):
 
 
 def to_inertial(t: float, y, p) -> np.ndarray:
-    """Position and velocity in inertial axes from H, xi, lambda, V, gamma, A; what follows them stays."""
+    """Position and velocity in inertial axes from H, xi, lambda, V, gamma, A; following entries are unchanged."""
     altitude, longitude, latitude, speed, gamma, azimuth = y[:6]
     angle = longitude + p[2] * t
     u = np.array([math.cos(latitude) * math.cos(angle), math.cos(latitude) * math.sin(angle), math.sin(latitude)])
@@ -93,7 +93,7 @@ def to_inertial(t: float, y, p) -> np.ndarray:
 
 
 def to_relative(t: float, y, p) -> np.ndarray:
-    """H, xi, lambda, V, gamma, A from position and velocity in inertial axes; what follows them stays."""
+    """H, xi, lambda, V, gamma, A from position and velocity in inertial axes; following entries are unchanged."""
     position, velocity = np.asarray(y[:3]), np.asarray(y[3:6])
     axial, r = math.hypot(position[0], position[1]), math.sqrt(position @ position)
     w = velocity - p[2] * np.array([-position[1], position[0], 0.0])
@@ -140,7 +140,7 @@ _MOTION = (
 
 
 def residual(t, y, yp, p):
-    """All implicit forms; p[11] says which: 2 and 1 for the index of the first problem, 3 for the second."""
+    """All implicit forms, selected by p[11]: 2 and 1 for the index of the first problem, 3 for the second."""
     form = int(p[11])
     alpha = 0.0 if form == 3 else y[6]
     beta = y[6] if form == 3 else y[7]
@@ -300,7 +300,7 @@ def tppc3(t1: float = 419.868734542) -> Model:
     """
     t0 = 332.868734542
     if not t1 > t0:
-        raise daedal.InvalidProblemError(f"t1={t1} must lie behind the start t0={t0}")
+        raise daedal.InvalidProblemError(f"t1={t1} must be later than the start t0={t0}")
     names = ["H", "xi", "lambda", "V", "gamma", "A", "beta"]
     params = np.array([*EARTH, *VEHICLE3, 3.0, *DRAG_PROFILE, V0])
     angles = np.array([177.718047, 32.0417885, -0.749986488, 62.7883367]) * DEGREE

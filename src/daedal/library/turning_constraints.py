@@ -1,9 +1,9 @@
-"""The examples of Ascher and Petzold: linear DAEs whose constraints, or constraint forces, turn.
+"""The examples of Ascher and Petzold: linear DAEs whose constraints, or constraint forces, rotate.
 
-Two are Hessenberg DAEs of index 2, with the solution x = e^t (1, 1), y = -e^t/(2 - t) whatever nu is. In the first the
-constraint turns fast, in the second only the direction B of the constraint force does. The third is a mechanical system
-of second order, with the data that reproduce the tables of the paper; its mass matrix and damping as printed do not fit
-its B.
+Two are Hessenberg DAEs of index 2, with the solution x = e^t (1, 1), y = -e^t/(2 - t) for any nu. In the first the
+constraint rotates fast, in the second only the direction B of the constraint force. The third is a mechanical system of
+second order, with the data that reproduce the tables of the paper; its mass matrix and damping as printed are
+inconsistent with its B.
 """
 
 import math
@@ -16,7 +16,7 @@ from daedal.library.registry import Model, Reference, mechanical_model, model
 
 @model
 def stability_example1(nu: float = 1000.0) -> Model:
-    r"""Example 1 of Ascher and Petzold: the constraint turns with the rate nu, the underlying ODE is u' = -u.
+    r"""Example 1 of Ascher and Petzold: the constraint rotates with the rate nu, the underlying ODE is u' = -u.
 
     Notes
     -----
@@ -70,7 +70,7 @@ def stability_example1(nu: float = 1000.0) -> Model:
 
 @model
 def stability_example2(nu: float = 1000.0) -> Model:
-    r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler acts on the DAE as an explicit method.
+    r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler acts on the DAE like an explicit method.
 
     Notes
     -----
@@ -168,7 +168,7 @@ def turning_bias(t, q, v, p):
 
 @model
 def stability_example3(nu: float = 1.0, kappa: float = 1.0, compiled: bool = False) -> Model:
-    """Example 3 of Ascher and Petzold: a well-conditioned problem on which many formulations explode.
+    """Example 3 of Ascher and Petzold: a well-conditioned problem for which many formulations are unstable.
 
     Notes
     -----

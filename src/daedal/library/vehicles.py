@@ -1,4 +1,4 @@
-"""Vehicles in the plane on uneven roads: the car axis of the test set, a truck that drives over a hump."""
+"""Planar vehicles on uneven roads: the car axis of the test set, a truck driving over a hump."""
 
 import math
 
@@ -67,7 +67,7 @@ def car_axis(
     t1: float = 3.0,
     compiled: bool = False,
 ) -> Model:
-    """A car axis that runs over a bumpy road: two end points, two springs, a moving constraint.
+    """A car axis on a bumpy road: two end points, two springs, a moving constraint.
 
     Notes
     -----
@@ -97,7 +97,7 @@ def car_axis(
         names=["xl", "yl", "xr", "yr"],
         constraint_names=["perpendicular", "axis"],
     )
-    # The left end follows the turning support: xl' = -w r L0 / L
+    # The left end follows the rotating support: xl' = -w r L0 / L
     speed = -amplitude * frequency * spring / length
     return mechanical_model(
         problem,
@@ -138,7 +138,7 @@ AC_X, AC_Z, CC_X, CC_Z = -3.07, 0.15, -1.61, -0.75  # the joint, on the chassis 
 KAPPA, L_NOM, AIR, SHAPE, AREA = 1.4, 0.16, 1e5, 39.13228, 0.0562
 
 # The same tables as arrays, for compiled functions. Bodies: road under the rear and the front wheel, rear wheel,
-# chassis, front wheel, cabin, loading area. Horizontal position of those that do not move horizontally:
+# chassis, front wheel, cabin, loading area. Horizontal position of those without horizontal motion:
 FIXED_X = np.array([-2.06, 2.44, -2.06, 0.0, 2.44, 2.74, 0.0])
 MASSES = np.array([row[1] for row in COORDINATES])
 EQUILIBRIUM = np.array([row[2] for row in COORDINATES])
@@ -154,8 +154,8 @@ AHEAD = np.array([6.5, 2.0])
 def truck_force(t, q, v, p):
     """Gravity and the force elements, each with tension k L + d L' + nominal force along the line between its ends.
 
-    The forces on every body are summed up as a force and a torque about its origin; the coordinates feel those in
-    their directions. By the principle of virtual work that is f = -sum F dL/dq.
+    The forces on every body are summed to a force and a torque about its origin, whose components act on the
+    coordinates. By the principle of virtual work this is f = -sum F dL/dq.
     """
     place, rate, load = np.zeros((7, 3)), np.zeros((7, 3)), np.zeros((7, 3))
     for body in range(7):
@@ -249,16 +249,16 @@ def truck(
     model here is its public relative with five bodies. The 526 and 1268 steps of the thesis cannot be compared with
     runs of it.
 
-    Elements are in tension where their force F is positive. The forces follow from virtual work: an element of length L
-    contributes :math:`-F\, \partial L / \partial q`. The public Python version differs from that in the sign of the
-    horizontal forces in the torque on the chassis. Its air spring carries twice the static load; here it carries that
-    of the equilibrium, where it is as stiff as the steel spring to four digits.
+    Elements are in tension if their force F is positive. The forces follow from virtual work: an element of length L
+    contributes :math:`-F\, \partial L / \partial q`. The public Python version differs in the sign of the horizontal
+    forces in the torque on the chassis. Its air spring carries twice the static load; here it carries the equilibrium
+    load, where it is as stiff as the steel spring to four digits.
 
-    The suspensions are short, compressed and hinged 1.34 m below the centre of the chassis. That softens its pitch,
+    The suspensions are short, compressed and hinged 1.34 m below the centre of the chassis. This softens its pitch,
     which is 2.4 times the slope of the road between the wheels.
 
-    The source adds the forces of the constraints where Daedal subtracts them: the multipliers in equilibrium are
-    (0, -68056.2) N.
+    The source adds the constraint forces, whereas Daedal subtracts them: the multipliers in equilibrium are (0,
+    -68056.2) N.
 
     ``model.extra`` has ``lam``, ``start_lam`` (the multipliers in equilibrium) and ``road(t)``, the height of the road
     under the rear and the front wheel.

@@ -1,11 +1,11 @@
-"""A violin string under the bow: an ordinary differential equation while it slips, of index 2 while it sticks.
+"""A bowed violin string: an ordinary differential equation while it slips, of index 2 while it sticks.
 
-The wave equation with dry friction, by the method of lines on N intervals; the bow touches the middle node. With
-m = N/2 and z the friction in units of the sliding friction rho_s,
+The wave equation with dry friction, by the method of lines on N intervals; the bow touches the middle node. With m =
+N/2 and the friction z in units of the sliding friction rho_s,
 
     u_i'' = N^2 (u_{i-1} - 2 u_i + u_{i+1}) - rho_s z delta_{i,m},    u_0 = u_N = 0.
 
-Slipping, z = sign(u_m' - v). Sticking, z is whatever keeps u_m' = v, as long as |z| <= rho_a/rho_s.
+Slipping: z = sign(u_m' - v). Sticking: z is such that u_m' = v, as long as |z| <= rho_a/rho_s.
 """
 
 import math
@@ -51,14 +51,14 @@ def bow_bias(t, q, v, p):
 
 
 def needed_friction(q):
-    """The z that keeps the speed of the middle node: (3.6) of the source; also for many states, shape (n_q, nt)."""
+    """The z that maintains the speed of the middle node: (3.6) of the source; also for many states, shape (n_q, nt)."""
     q = np.asarray(q)
     m = q.shape[0] // 2
     return (q.shape[0] + 1.0) ** 2 * (q[m - 1] - 2.0 * q[m] + q[m + 1]) / SLIDING
 
 
 def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal modes, in rows, and frequencies of so many nodes between two fixed ones."""
+    """Normal modes, in rows, and frequencies of this many nodes between two fixed ones."""
     k = np.arange(1, nodes + 1)
     shapes = math.sqrt(2.0 / (nodes + 1)) * np.sin(math.pi / (nodes + 1) * np.outer(k, k))
     return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
@@ -138,7 +138,7 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
         names=_names(N),
         constraint_names=["bow"],
     )
-    # Either half swings about the straight line to the middle node, which moves evenly.
+    # Each half oscillates about the straight line to the middle node, which moves uniformly.
     m = N // 2
     shapes, w = _modes(m - 1, N)
     line = np.arange(1, m) / m
@@ -176,19 +176,19 @@ def _check_intervals(N: int) -> None:
 
 @dataclass(frozen=True)
 class BowSwitch:
-    """A change between slipping and sticking."""
+    """A transition between slipping and sticking."""
 
     t: float  # when
-    # {"stick", "slip", "pass"}: what begins: the string sticks, it slips, or it has reached the speed of the bow and
-    # becomes faster or slower than it, since adhesion would not hold it
+    # {"stick", "slip", "pass"}: start of sticking or slipping, or passing the speed of the bow without sticking, since
+    # adhesion would not hold
     kind: str
     u: float  # displacement of the middle node
-    z: float  # the friction that it takes to stick, in units of the sliding friction
+    z: float  # friction required for sticking, in units of the sliding friction
 
 
 @dataclass(frozen=True)
 class StringState:
-    """The string at one time or at several: displacements `u` and speeds `v` of all nodes, friction `z`."""
+    """The string at one or several times: displacements `u` and speeds `v` of all nodes, friction `z`."""
 
     t: Any
     u: np.ndarray
@@ -198,18 +198,18 @@ class StringState:
 
 @dataclass(frozen=True)
 class ViolinRun:
-    """What :func:`play_violin` returns; called with times it gives the :class:`StringState` there.
+    """Result of :func:`play_violin`; called with times it returns the :class:`StringState` there.
 
     Attributes
     ----------
     switches : list of Switch
-        The changes between slipping and sticking, in order.
+        The transitions between slipping and sticking, in order.
     solutions : list of daedal.MechanicalSolution
-        One for each phase between them.
+        One solution for each phase between them.
     signs : list of float
-        One for each phase: 0 while the string sticks, else z.
+        For each phase 0 while the string sticks, otherwise z.
     t : numpy.ndarray, shape (nt,)
-        All times; those of the switches stand twice, since z jumps there.
+        All times; those of transitions occur twice, since z jumps there.
     u, v : numpy.ndarray, shape (N - 1, nt)
         Displacements and speeds.
     z : numpy.ndarray, shape (nt,)
@@ -238,7 +238,7 @@ class ViolinRun:
         return self.u[self.u.shape[0] // 2]
 
     def __call__(self, t) -> StringState:
-        """The string at `t`, from the dense output; at a switch that of the phase that begins."""
+        """The string at `t`, from the dense output; at a transition in the phase that begins."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         n = self.u.shape[0]
         u, v, z = np.empty((n, times.size)), np.empty((n, times.size)), np.empty(times.size)
@@ -275,11 +275,11 @@ def play_violin(
     initial: tuple[Any, Any] | None = None,
     compiled: bool = False,
 ) -> ViolinRun:
-    r"""Bow a violin string: slip, stick, slip, ..., with the moments of change located on the dense output.
+    r"""Simulate a bowed violin string: slip, stick, slip, ..., with transitions located on the dense output.
 
-    The string begins to stick when :math:`u_m'` reaches the speed of the bow, provided that the friction it takes is
-    less than the adhesion, :math:`|z| < \varrho_a/\varrho_s = 4/3`; otherwise it goes on slipping, on the other side.
-    It begins to slip when :math:`|z|` reaches 4/3.
+    The string begins to stick when :math:`u_m'` reaches the speed of the bow, provided that the required friction is
+    less than the adhesion, :math:`|z| < \varrho_a/\varrho_s = 4/3`; otherwise it continues to slip in the other
+    direction. It begins to slip when :math:`|z|` reaches 4/3.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What serves the reproduction of the sources alone: the printed tables (`reproduce`), methods on a given grid."""
+"""Reproduction of the sources: printed tables (`reproduce`), and methods on given grids."""
 
 from daedal.common.public_names import public_names
 

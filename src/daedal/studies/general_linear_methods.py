@@ -1,4 +1,4 @@
-"""General linear methods for DAEs, with constant steps: several values are carried from step to step, and stages.
+"""General linear methods for DAEs with constant steps: multistage methods that carry several values per step.
 
 L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin (2005),
 appendix A; E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section V.3 (multistep collocation).
@@ -39,15 +39,15 @@ class GeneralLinearMethod:
     Parameters
     ----------
     A, B : array (k, k) and (k, s)
-        What the new values are made of.
+        Coefficients of the new values.
     A_stages, B_stages : array (s, k) and (s, s)
-        What the stages are made of, :math:`\tilde a` and :math:`\tilde b`.
+        Coefficients of the stages, :math:`\tilde a` and :math:`\tilde b`.
     c : array (s,)
-        The stages, in steps.
+        Nodes of the stages, in steps.
     d : array (k,)
-        The values that are carried, in steps; the first is 0, the end of the step before.
+        Times of the carried values, in steps; the first is 0, the end of the previous step.
     name : str
-        What the method is called.
+        Name of the method.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class GeneralLinearMethod:
                 )
             object.__setattr__(self, name, matrix)
         if d[0] != 0.0:
-            raise InvalidProblemError(f"d must begin with 0, the end of the step before, got {d[0]:g}")
+            raise InvalidProblemError(f"d must begin with 0, the end of the previous step, got {d[0]:g}")
         object.__setattr__(self, "c", c)
         object.__setattr__(self, "d", d)
 
@@ -93,9 +93,9 @@ class GeneralLinearMethod:
 
     @classmethod
     def from_multistep(cls, formula: MultistepFormula) -> GeneralLinearMethod:
-        r"""A linear multistep method (thesis, A.2): k values, and a stage at each point of which f is needed.
+        r"""A linear multistep method (thesis, A.2): k values, and a stage at each point at which f is evaluated.
 
-        For BDF this is one stage. Otherwise :math:`\tilde b` is singular, which DAEs do not admit.
+        For BDF this is one stage. Otherwise :math:`\tilde b` is singular, which is unsuitable for DAEs.
         """
         given, k = formula.floats(), formula.k
         alpha, beta = -given["rho"][1:] / given["rho"][0], given["sigma"] / given["rho"][0]
@@ -107,10 +107,10 @@ class GeneralLinearMethod:
 
     @classmethod
     def collocation(cls, c: Sequence[float], steps: int = 1) -> GeneralLinearMethod:
-        """Multistep collocation: the polynomial through the last `steps` values that has the slopes of the stages c.
+        """Multistep collocation: the polynomial through the last `steps` values with the slopes of the stages c.
 
-        The stage order is ``len(c) + steps - 1``; with a last c of 1 it is stiffly accurate. ``steps=1`` are the
-        Runge-Kutta methods of collocation.
+        The stage order is ``len(c) + steps - 1``; it is stiffly accurate if the last c is 1. ``steps=1`` gives the
+        collocation Runge-Kutta methods.
         """
         nodes, k = np.asarray(c, dtype=float), check_size(steps, "steps")
         if nodes.ndim != 1 or np.unique(nodes).size != nodes.size or not np.isfinite(nodes).all():
@@ -126,10 +126,10 @@ class GeneralLinearMethod:
             weights[s:, :k], weights[s:, k:], weights[:s, :k], weights[:s, k:], nodes, d, f"{k}-step collocation"
         )
 
-    # --- what follows from the coefficients
+    # --- properties of the coefficients -------------------------------------------------------------------------------
 
     def _degree(self, points, values, slopes) -> int:
-        """Up to which power x^m the points x are values d and slopes c combined."""
+        """Degree up to which powers x^m at `points` are reproduced from values d and slopes c."""
         for m in range(1, _MOST + 1):
             exact = values @ self.d**m + m * (slopes @ self.c ** (m - 1))
             if np.abs(exact - points**m).max() > _EXACT * max(1.0, np.abs(points**m).max()):
@@ -138,28 +138,28 @@ class GeneralLinearMethod:
 
     @property
     def order(self) -> int:
-        """p: up to which degree polynomials are continued exactly. It is the order where the stage order is p - 1."""
+        """p: degree of polynomials continued exactly. It is the order if the stage order is p - 1."""
         return self._degree(self.d + 1.0, self.A, self.B)
 
     @property
     def stage_order(self) -> int:
-        """q: up to which degree polynomials are exact in the stages."""
+        """q: degree of polynomials reproduced exactly by the stages."""
         return self._degree(self.c, self.A_stages, self.B_stages)
 
     def stability_matrix(self, z: complex) -> np.ndarray:
-        r"""M(z) = A + z B (I - z B~)^{-1} A~, with which values are multiplied for y' = lambda y; z may be infinite."""
+        r"""M(z) = A + z B (I - z B~)^{-1} A~, the amplification of the values for y' = lambda y; z may be infinite."""
         if np.isinf(z):
             return self.A - self.B @ np.linalg.solve(self.B_stages, self.A_stages)
         return self.A + z * self.B @ np.linalg.solve(np.eye(self.c.size) - z * self.B_stages, self.A_stages)
 
     @property
     def zero_stable(self) -> bool:
-        """Whether the eigenvalues of A lie in the unit circle, those on it being simple."""
+        """Whether the eigenvalues of A lie in the unit disc, with simple ones on its boundary."""
         return _bounded_powers(self.A)
 
     @property
     def regular(self) -> bool:
-        """Whether the matrix of the stages is regular, without which DAEs do not determine stages."""
+        """Whether the matrix of the stages is regular, as DAEs require."""
         return bool(np.linalg.cond(self.B_stages) < 1e12)
 
     @property
@@ -169,14 +169,14 @@ class GeneralLinearMethod:
 
     @property
     def stiffly_accurate(self) -> bool:
-        """Whether every new value is a stage, or a value that was carried."""
+        """Whether every new value is a stage or a carried value."""
         stages = np.hstack([self.A_stages, self.B_stages])
         carried = np.hstack([np.eye(self.d.size), np.zeros((self.d.size, self.c.size))])
         known = np.vstack([stages, carried])
         return all(np.abs(known - row).max(axis=1).min() < _EXACT for row in np.hstack([self.A, self.B]))
 
     def predicted(self, index: int) -> tuple[int, ...] | None:
-        """Orders of the variables of a DAE in Hessenberg form, from y to the multiplier; None if nothing is known.
+        """Orders of the variables of a DAE in Hessenberg form, from y to the multiplier; None if unknown.
 
         Theorems A.0.8 (index 1), A.0.10 (index 2) and A.0.11 (index 3) of the thesis.
         """
@@ -186,7 +186,7 @@ class GeneralLinearMethod:
         if index == 1:
             return (p, p) if self.stiffly_accurate else self._index_1_not_stiffly_accurate()
         if index == 2 and self.stiffly_accurate and p >= 2 and q >= 1 and self.strictly_stable_at_infinity:
-            return min(p, q + 1), min(p, q)  # the slopes of stages, and so z, are wrong by h^q
+            return min(p, q + 1), min(p, q)  # the slopes of stages, and so z, have an error of h^q
         if index == 3 and q >= 3 and p >= q and self.strictly_stable_at_infinity:
             return q, q, q - 1
         return None
@@ -199,9 +199,9 @@ class GeneralLinearMethod:
         return p, min(p - 1, q) if one else min(p, q + 1)
 
     def second_order(self) -> dict[str, np.ndarray]:
-        """The matrices of (A.16), the method for y'' = f(t, y, y'): that on (y, y') with y' eliminated.
+        """The matrices of (A.16), the method for y'' = f(t, y, y'): the one for (y, y') with y' eliminated.
 
-        ``a, b, d`` and ``e, f`` make the new y and y', ``a_stages`` and so on the stages.
+        ``a, b, d`` and ``e, f`` give the new y and y', ``a_stages`` etc. the stages.
         """
         A, B, U, C = self.A, self.B, self.A_stages, self.B_stages
         new = {"a": A, "b": B @ U, "d": B @ C, "e": A, "f": B}
@@ -221,7 +221,7 @@ def _bounded_powers(matrix: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class GeneralLinearResult:
-    """What :func:`general_linear` returns: times and y of shape (n, steps + 1)."""
+    """Result of :func:`general_linear`: times and y of shape (n, steps + 1)."""
 
     t: np.ndarray
     y: np.ndarray
@@ -230,7 +230,7 @@ class GeneralLinearResult:
 def general_linear(
     problem: Any, method: GeneralLinearMethod, t_span: tuple[float, float], steps: int, start: Any
 ) -> GeneralLinearResult:
-    """Solve F(t, y, y') = 0 by a general linear method with constant steps: to see what the theory says.
+    """Solve F(t, y, y') = 0 by a general linear method with constant steps, for comparison with theory.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def general_linear(
     method : GeneralLinearMethod
     t_span : (float, float)
     steps : int
-        How many steps of equal size.
+        Number of steps of equal size.
     start : callable
         ``start(t)`` is y(t), at least at the first time and, for methods that carry several values, before it.
 
@@ -258,7 +258,7 @@ def general_linear(
     """
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            f"general_linear is for an ImplicitDAE or a SemiExplicitDAE, not for a {type(problem).__name__}"
+            f"general_linear supports ImplicitDAE and SemiExplicitDAE, not {type(problem).__name__}"
         )
     implicit, steps = problem.implicit(), check_size(steps, "steps")
     t0, t1 = (check_finite(t, "t_span") for t in t_span)

@@ -16,7 +16,7 @@ _STEP = 2.0**-26
 
 @dataclass(frozen=True)
 class ModifiedEulerResult:
-    """What :func:`modified_euler` returns: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt)."""
+    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt)."""
 
     t: np.ndarray
     y: np.ndarray
@@ -32,16 +32,16 @@ def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
         \qquad \hat y_{d,n} = f(t_n, \hat y_n, \lambda_n), \qquad 0 = g(t_n, \hat y_n),
 
     with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps in place of the current one. It
-    equals implicit Euler where steps are constant. With constraints on y, which make the index d + 1, it converges with
-    order 1 in all variables on every grid, where implicit Euler leaves errors of size one in the multipliers.
+    equals implicit Euler for constant steps. For constraints on y, which give index d + 1, it converges with order 1 in
+    all variables on every grid, whereas implicit Euler leaves errors of O(1) in the multipliers.
 
     Parameters
     ----------
     f : callable
         ``f(t, y, lam) -> array (n,)`` with y of shape (d, n): the derivatives 0 to d - 1.
     g : callable
-        ``g(t, y) -> array (n_lambda,)``. Constraints on derivatives need constant steps: :math:`\hat y_j` is the value
-        at a time between the last points.
+        ``g(t, y) -> array (n_lambda,)``. Constraints on derivatives require constant steps: :math:`\hat y_j` is the
+        value at a time between the last points.
     times : array
         The grid, strictly monotone.
     initial : array (d, n)
@@ -90,7 +90,7 @@ def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
 
 
 def _derivatives(change: np.ndarray, means: np.ndarray, past: np.ndarray) -> np.ndarray:
-    """The derivatives 0 to d that belong to a change of y since the last point."""
+    """The derivatives 0 to d for a change of y since the last point."""
     d, n = past.shape
     result = np.zeros((d + 1, n))
     result[0] = past[0] + change
@@ -136,17 +136,17 @@ def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
     return np.full_like(past, np.nan), lam
 
 
-# --- multipliers of index 3 after a change of step size, corrected in the manner of Arevalo and Loetstedt -------------
+# --- multipliers of index 3 after a change of step size, corrected as by Arevalo and Loetstedt ------------------------
 
 
 def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> np.ndarray:
-    r"""Multipliers from positions that BDF has computed on any grid, right to :math:`O(h^k)`.
+    r"""Multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
-    BDF of order k on the index-3 form finds positions and velocities to :math:`O(h^k)` on every grid. But it
-    differentiates twice, by the same formula, once for each of the last steps: where the step size or the order has
-    changed, the errors of velocities do not fit together, and the multipliers are wrong by :math:`O(1)` (by
-    :math:`O(h^{k-1})` for k > 1). Arevalo and Loetstedt correct them after such a change. Here that is done by the
-    accelerations that belong to the positions, the second derivative of the polynomial through the last k + 2 of them:
+    BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid. But
+    it differentiates twice, by the same formula, once for each of the last steps: after a change of step size or order,
+    the errors of velocities do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k
+    > 1). Arevalo and Loetstedt correct them after such a change. Here the acceleration is computed from positions
+    alone, by the polynomial :math:`p_n` through the last k + 2 of them:
 
     .. math::
 
@@ -166,7 +166,7 @@ def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> 
     Returns
     -------
     numpy.ndarray, shape (n_constraints, nt)
-        In the first points, where there are fewer than k + 2, the velocity at the start takes part; at the start itself
+        At the first points, where there are fewer than k + 2, the initial velocity is used; at the start itself
         multipliers are ``nan``.
 
     References
@@ -207,7 +207,7 @@ def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> 
 
 
 def _second_derivative(t: np.ndarray, q: np.ndarray, slope: np.ndarray | None) -> np.ndarray:
-    """At t = 0, of the polynomial through the values q at the times t, and with a slope at the first."""
+    """Second derivative at t = 0 of the polynomial through q at the times t, with a given slope at the first."""
     size = abs(t[0])
     powers = np.arange(t.size + (slope is not None))
     rows, values = (t[:, None] / size) ** powers, q.T

@@ -1,4 +1,4 @@
-"""Pantelides' algorithm: which equations must be differentiated, found one augmenting path at a time.
+"""Pantelides' algorithm: the equations to be differentiated, found by augmenting paths.
 
 An equation for which no unknown is left, among the highest derivatives, belongs to a set of k equations that contain
 fewer than k of these: the set is differentiated, which brings in higher ones (C. C. Pantelides, The consistent
@@ -20,7 +20,7 @@ from daedal.index.structure.signature import Orders
 
 @dataclass(frozen=True)
 class Pantelides:
-    """What the algorithm found.
+    """Result of the algorithm.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Pantelides:
     assignment : numpy.ndarray
         The unknown whose highest derivative each equation determines.
     differentiated : list of list of int
-        The sets of equations that were differentiated, one after the other.
+        The sets of equations that were differentiated, in sequence.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Pantelides:
 
     @classmethod
     def of_orders(cls, sigma: Orders) -> Pantelides:
-        """The algorithm on equations that are known by the orders of the derivatives in them."""
+        """Apply the algorithm to equations given by the orders of the derivatives in them."""
         n = len(sigma)
         refuse_singular(DulmageMendelsohn.of(sigma, n), [f"unknown {j}" for j in range(n)])
         d = [0] * n
@@ -75,7 +75,7 @@ class _Run:
     differentiated: list[list[int]]
 
     def assign(self, equation: int):
-        """Find an unknown for an equation; differentiate what has too few until there is one."""
+        """Assign an unknown to an equation, differentiating sets with too few unknowns until there is one."""
         while True:
             before = self._search(equation)
             if before is None:
@@ -84,11 +84,11 @@ class _Run:
             self.differentiated.append(equations)
             for i in equations:
                 self.c[i] += 1
-            for j in before:  # each is assigned to one of the equations, so that both sides grow
+            for j in before:  # each is assigned to one of the equations, so both sets grow
                 self.d[j] += 1
 
     def _search(self, equation: int) -> dict[int, int] | None:
-        """Look for an augmenting path, breadth first, and apply it; otherwise the unknowns that were reached."""
+        """Search for an augmenting path, breadth first, and apply it; otherwise return the unknowns reached."""
         before: dict[int, int] = {}  # the equation from which each unknown was reached
         waiting = deque([equation])
         while waiting:

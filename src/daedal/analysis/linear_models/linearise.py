@@ -122,6 +122,9 @@ def linearise(
         if not isinstance(at, Solution):
             time = getattr(at, "t", points[0][0]) if t is None else points[0][0]
             points = [(time, source.as_initial(at, time, None))]
+    if isinstance(problem, HybridProblem) and len(problem.modes) == 1:
+        [mode] = problem.modes.values()
+        problem = mode.problem
     if isinstance(problem, HybridProblem):
         raise InvalidProblemError(
             "a HybridProblem is linearised mode by mode: give the problem of a mode, problem.modes[name], and a point "

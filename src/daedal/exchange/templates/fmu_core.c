@@ -401,11 +401,13 @@ static int discrete_update(Instance* c, int* moved) {
   for (int i = 0; i < N; i++) before[i] = w->m.y[i];
 #if N_MODES > 1
   {
-    real now[E];
+    real watched[E];
     int fired = -1;
-    if (look(w, w->m.t, w->m.y, now) != 0) return evaluation_failed(c, RAISES);
+    for (int k = 0; k < E; k++) watched[k] = w->m.switching[k];
+    if (refresh(c, 0)) return 1;
+    begin_watch(w); /* a guard that is zero fires if it is about to become negative */
     for (int k = 0; k < GUARDS[mode_of(w)] && fired < 0; k++) {
-      if (now[k] <= 0 && w->m.switching[k] > 0) fired = k;
+      if (w->m.switching[k] < 0 && watched[k] > 0) fired = k;
     }
     if (fired >= 0 && (take_transition(c, fired) || settle_mode(c))) return 1;
   }

@@ -1,8 +1,8 @@
-"""How the mechanisms of the library are drawn.
+"""Drawings of the library's mechanisms.
 
-A problem is stated together with the name of its drawing, a function of one of the modules here. A drawing depends on
-the equations and their parameters only, so that a system finds its own by the functions of the library that it has as
-constraint, velocity constraint, force, residual or algebraic equations. Models with modes are known by name.
+The data of a problem name its drawing, a function of one of the modules here. A drawing depends only on the equations
+and their parameters, so that a system finds its drawing by the library functions that it uses as constraint, velocity
+constraint, force, residual or algebraic equations. Models with modes are identified by name.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,17 @@ from daedal.viz import Drawing, Scene
 
 
 def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
-    """The drawing of a model or problem of the library; None for those that are not mechanisms.
+    """The drawing of a library model or problem; None if it is not a mechanism.
 
     Parameters
     ----------
     model : daedal.library.Model or a problem
-        Models with modes are known by their names only, other mechanisms by their problems, too.
+        Models with modes are identified by name, other mechanisms also by their problems.
 
     Returns
     -------
     daedal.viz.Drawing, callable or None
-        Mechanisms in space have a function (t, q) -> daedal.viz.Scene.
+        Spatial mechanisms have a function (t, q) -> daedal.viz.Scene.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
         return space.machine(model)
     for part in ("constraint", "velocity_constraint", "force", "residual", "g"):
         function: Any = getattr(model, part, None)
-        for wrapped in ("original", "py_func"):  # by a trace, by Numba
+        for wrapped in ("original", "py_func"):  # wrapped by a trace or by Numba
             function = getattr(function, wrapped, function)
         if isfunction(function) and (name := f"{function.__module__}.{function.__qualname__}") in DRAWINGS:
             return _draw(DRAWINGS[name], model)

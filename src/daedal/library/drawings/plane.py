@@ -1,4 +1,4 @@
-"""Drawings of mechanisms in the plane, each from the parameters of its system."""
+"""Drawings of planar mechanisms, each from the parameters of its system."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
 
 
 def rods(system) -> Drawing:
-    """Rods of half lengths l in a row, by their angles; gravity along +x is drawn downwards."""
+    """A chain of rods of half lengths l, by their angles; gravity along +x is drawn downwards."""
     p = system.params
     links = [(2, 2.0 * p[0])] if system.n_q == 3 else [(2, 2.0 * p[0]), (5, 2.0 * p[1])]  # angle, length
 
@@ -90,11 +90,11 @@ def seven_body(system) -> Drawing:
     def crank(q):
         return s.RR * math.cos(q[0]), s.RR * math.sin(q[0])
 
-    def head(q):  # where the three loops meet
+    def head(q):  # the common point of the three loops
         x, y = crank(q)
         return x - s.D * math.cos(q[0] + q[1]), y - s.D * math.sin(q[0] + q[1])
 
-    def shoulder(q):  # where the spring pulls
+    def shoulder(q):  # attachment of the spring
         return (
             s.XB + s.SD * math.cos(q[2]) + s.SC * math.sin(q[2]),
             s.YB + s.SD * math.sin(q[2]) - s.SC * math.cos(q[2]),
@@ -136,7 +136,7 @@ def car_axis(system) -> Drawing:
 
 
 def wheelset(system) -> Drawing:
-    """From above, forwards is upwards."""
+    """View from above; forwards is upwards."""
     half, radius, magnified = wheel_and_rail.HALF, wheel_and_rail.RADIUS, 4.0
 
     def carried(across, along):
@@ -165,7 +165,7 @@ def wheelset(system) -> Drawing:
 
 
 def truck(system) -> Drawing:
-    """In the frame of the truck: the road with its hump passes below. Heights are drawn as they are."""
+    """In the frame of the truck, with the hump of the road passing below. Heights are to scale."""
     hump, speed = system.params[1], system.params[2]
     wheel = 0.5
 
@@ -237,7 +237,7 @@ def chain(system) -> Drawing:
 
 
 def string(system) -> Drawing:
-    """A violin string, its displacement magnified by a half."""
+    """A violin string, with its displacement magnified by a half."""
     nodes, factor = system.n_q, 1.5
 
     def node(k):
@@ -255,7 +255,7 @@ def string(system) -> Drawing:
 
 
 def flame(problem) -> Drawing:
-    """The temperature over the mesh; one point in five."""
+    """The temperature over the mesh, at every fifth point."""
 
     def temperature(k):
         return lambda q: (k / (problem.n - 1.0), 0.5 * (q[k] - 1.0))
@@ -281,7 +281,7 @@ def plane_pendulum(problem, down: float = 1.0) -> Drawing:
 
 
 def turning_line(system) -> Drawing:
-    """The point (p1, p2), and the line p1 + (t - 2) p2 + (1 - t) e^t = 0 on which it has to stay."""
+    """The point (p1, p2), and its constraint line p1 + (t - 2) p2 + (1 - t) e^t = 0."""
 
     def on_line(distance):
         def place(t, q):
@@ -301,7 +301,7 @@ def turning_line(system) -> Drawing:
 
 
 def skate(system) -> Drawing:
-    """Seen from above, the incline descending downwards."""
+    """View from above, with the incline descending downwards."""
 
     def along(distance):
         return lambda q: (q[1] + distance * math.sin(q[2]), -q[0] - distance * math.cos(q[2]))
@@ -315,7 +315,7 @@ def skate(system) -> Drawing:
     )
 
 
-# --- drawings of models with modes: impact, friction, breaking --------------------------------------------------------
+# --- models with modes: impact, friction, breaking --------------------------------------------------------------------
 
 
 def ball(model) -> Drawing:
@@ -346,7 +346,7 @@ def ladder(model) -> Drawing:
 
 
 def rope(model) -> Drawing:
-    def end(q):  # hangs down when it is broken
+    def end(q):  # hangs down when broken
         return (q[0], q[1]) if abs(math.hypot(q[0], q[1]) - 1.0) < 1e-6 else (0.0, -1.0)
 
     return Drawing(
@@ -400,7 +400,7 @@ def oscillator(model) -> Drawing:
 
 
 def block(model) -> Drawing:
-    """The inclination is that of the default data."""
+    """The inclination of the default data."""
     speed, angle, size = model.problem.params["speed"], 0.3, 0.25
     c, s = math.cos(angle), math.sin(angle)
 

@@ -1,4 +1,4 @@
-"""Mechanisms in space: functions that make a scene of times and states, z upwards."""
+"""Drawings of spatial mechanisms: functions that create a scene from times and states, z upwards."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from daedal.multibody.picture import scene_of
 from daedal.viz import Disc, Drawing, Line, Part, Plane, Rod, RodLine, Scene, Sphere, Trace
 
 SceneMaker = Callable[[np.ndarray, np.ndarray], Scene]
-_THIN = "#9aa3ae"  # lines on which something moves
+_THIN = "#9aa3ae"  # guide lines
 
 
 def _ring(name: str, radius: float, z: float) -> Line:
@@ -95,7 +95,7 @@ def _bowl(steepness: float, radius: float) -> list[Line]:
 
 
 def disc(system: Any) -> SceneMaker:
-    """The upright disc of q = (x, y, theta, phi) on a plane that descends along x, drawn level."""
+    """The upright disc of q = (x, y, theta, phi) on a plane that descends along x, drawn horizontally."""
     radius = float(system.params[0])
 
     def scene(t, q):

@@ -1,4 +1,4 @@
-"""The printed tables of the sources, computed again by Daedal and compared cell by cell.
+"""The printed tables of the sources, recomputed by Daedal and compared cell by cell.
 
 ``daedal reproduce`` on the command line; from Python:
 

@@ -1,4 +1,4 @@
-"""Brenan, Campbell and Petzold, chapter 3: orders of BDF with constant steps, and implicit Euler in trouble."""
+"""Brenan, Campbell and Petzold, chapter 3: orders of BDF with constant steps, and failures of implicit Euler."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -32,16 +32,16 @@ FORMULAS = {
     "Gauss": "gauss{stages}",
     "Radau IIA": "radau_iia{stages}",
 }
-ROUND_OFF = {"rtol": 1e-4, "atol": 1e-4}  # corrections that do not fall any more are round-off, if they are below it
+ROUND_OFF = {"rtol": 1e-4, "atol": 1e-4}  # stagnating corrections below this count as round-off
 
 
 def formula_of(row: Row) -> str:
-    """The name of the coefficients of a row."""
+    """Name of the coefficients of a row."""
     return FORMULAS[row["method"]].format(**row.parameters)
 
 
 def solve_row(residual: Callable, exact: Exact, row: Row, steps: int) -> daedal.Solution:
-    """F(t, y, y') = 0 on [0, 1] with constant steps by the method of a row; exact values to start with."""
+    """Solve F(t, y, y') = 0 on [0, 1] with constant steps by the method of a row, with exact starting values."""
     problem = daedal.ImplicitDAE(residual, exact(0.0, 0).size)
     initial, h = (exact(0.0, 0), exact(0.0, 1)), 1.0 / steps
     if row.get("k") is not None:
@@ -53,7 +53,7 @@ def solve_row(residual: Callable, exact: Exact, row: Row, steps: int) -> daedal.
 
 
 def halving(coarse: float, fine: float) -> float:
-    """The order that is observed when the steps are halved."""
+    """The order observed when the step is halved."""
     return math.log2(coarse / fine)
 
 
@@ -120,7 +120,7 @@ def pendulum_exact(t: float, derivative: int, multipliers: int = 2) -> np.ndarra
 
 
 def index2_errors(row: Row, steps: int) -> dict[str, float]:
-    """Errors at t = 1: of the states, and of the multipliers, one by one and together."""
+    """Errors at t = 1: of the states, and of the multipliers, individually and together."""
     sol = solve_row(index2, pendulum_exact, row, steps)
     error = np.abs(sol.y[:, -1] - pendulum_exact(1.0, 0))
     return {"x": np.max(error[:4]), "lam": error[4], "mu": error[5], "y": np.max(error[4:])}
@@ -186,11 +186,11 @@ def index3_bdf(table: PrintedTable) -> Values:
     return table.each(lambda row: index3_errors(row, 160))
 
 
-# --- senseless starting values (theorem 3.1.1) ----------------------------------------------------------------------
+# --- wrong starting values (theorem 3.1.1) ----------------------------------------------------------------------------
 
 
 def wrong_start(table: PrintedTable) -> Values:
-    """Step numbers begin behind the k starting values; a variable is accurate when its error is below 0.2."""
+    """Step numbers are counted after the k starting values; a variable is accurate when its error is below 0.2."""
 
     def residual(t, y, yp):
         return [yp[0] - y[1], yp[1] - y[2], y[0] - math.sin(t)]
@@ -214,7 +214,7 @@ def wrong_start(table: PrintedTable) -> Values:
 
 
 def step_change(table: PrintedTable) -> Values:
-    """x3/g'' where the last step has another length than those before it."""
+    """x3/g'' if the last step has a different length than the previous ones."""
 
     def residual(t, x, xp, xpp):
         return np.array([xpp[0] - x[1], x[0] - math.sin(t)])
@@ -233,7 +233,7 @@ def step_change(table: PrintedTable) -> Values:
 
 
 def stiff_limit(table: PrintedTable) -> Values:
-    """How far implicit Euler on the stiff equation is from implicit Euler on the DAE."""
+    """Difference of implicit Euler for the stiff equation and for the DAE."""
 
     def run(eps: float) -> np.ndarray:
         def residual(t, y, yp):
@@ -262,7 +262,7 @@ ORDERS = {
 
 # --- Brenan, Campbell and Petzold, chapters 4 and 6: implicit Runge-Kutta methods with constant steps on DAEs ---------
 
-# What follows from the coefficients is said by :func:`daedal.analysis.analyse_method`.
+# Properties of the coefficients are computed by :func:`daedal.analysis.analyse_method`.
 
 _FULLY_IMPLICIT = "F(t, y, y') = 0"
 _SEMI_EXPLICIT = "f(t, x, x', y) = 0, 0 = g(t, x, y)"
@@ -270,7 +270,7 @@ _CONVERGED = 0.01  # orders below it are zero
 _ROUND_OFF = 1e-12
 
 
-# --- what follows from the coefficients -----------------------------------------------------------------------------
+# --- properties of the coefficients -----------------------------------------------------------------------------------
 
 
 @cache
@@ -300,7 +300,7 @@ def consistency(table: PrintedTable) -> Values:
 
 
 def index1_orders(table: PrintedTable) -> Values:
-    """Table 4.3.1: predicted by theorem 4.3.1, and observed when 80 steps become 160."""
+    """Table 4.3.1: predicted by theorem 4.3.1, and observed between 80 and 160 steps."""
 
     def values(row: Row) -> Mapping[str, Any]:
         observed = halving(*(index1_error(row, steps) for steps in (80, 160)))
@@ -366,7 +366,7 @@ def index3_steps(table: PrintedTable) -> Values:
 
 
 def _canonical(table: PrintedTable) -> Values:
-    """Order of the last component; its error where that is round-off."""
+    """Order of the last component; its error if that is round-off."""
 
     def order(row: Row, index: int) -> float:
         coarse, fine = (canonical_error(row, index, steps) for steps in (80, 160))

@@ -46,12 +46,12 @@ def pictures(result: Result) -> list[tuple[str, str]]:
 
 
 def _own_figures(document: str) -> Any:
-    """The figures that a document has, by table: title and function."""
+    """The figures of a document by table: title and function."""
     return getattr(import_module(f"daedal.studies.reproduce.tables_{document.replace('-', '_')}"), "FIGURES", {})
 
 
 def _comparison(result: Result, Figure: Any) -> Any:
-    """The sizes of printed and computed values, row by row; None where there is little to see."""
+    """Sizes of printed and computed values by row; None if there are too few."""
     from matplotlib.ticker import NullFormatter
 
     points = []
@@ -76,7 +76,8 @@ def _comparison(result: Result, Figure: Any) -> Any:
         axes.scatter([p[2] for p in mine], height, s=30, linewidths=1.0, **(style | {"facecolors": "none"}))
         axes.scatter([p[3] for p in mine], height, s=7, label=result.table.columns[key], **style)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, place: f"1e{math.log10(value):.0f}")  # mathtext costs most of a page
+    # mathtext dominates the time for a page
+    axes.xaxis.set_major_formatter(lambda value, place: f"1e{math.log10(value):.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [result.table.rows[row].label for row in rows], fontsize=7)
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -108,7 +109,7 @@ def write_page(report: Reproduction, folder: Path) -> Path:
 
 
 def page(report: Reproduction) -> str:
-    """The page as HTML; everything it shows is in it."""
+    """The self-contained page as HTML."""
     chapters: dict[str, list[Result]] = {}
     for result in report.results:
         chapters.setdefault(result.table.document, []).append(result)

@@ -1,20 +1,21 @@
-"""The printed tables: data files with one entry for each cell, and the identifiers by which they are known.
+"""The printed tables: data files with one entry per cell, and their identifiers.
 
 A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
 columns (key and heading) and rows; a row has the parameters that name it and its ``cells``. A cell is the printed
 text, or a dictionary with these entries:
 
-* ``printed``: the text that stands in the source; or a value that follows from the source or was computed
-  independently, if the ``origin`` of the cell is derived or independent and not printed.
-* ``band`` and ``basis``: how far a computed value may be off to either side, and where this comes from.
+* ``printed``: the text in the source; or a value that follows from the source or was computed independently, if the
+  ``origin`` of the cell is derived or independent and not printed.
+* ``band`` and ``basis``: admissible deviation of a computed value to either side, and its justification.
 * ``tag``: doubtful print, not reproduced or open, with a ``reason``.
-* ``recomputed``: the value of an independent computation beside a printed one, or that which should be printed.
-* ``truncated``: the source cuts digits off.
-* ``missing``: what the source does not print and the cell depends on.
+* ``recomputed``: the value of an independent computation in addition to a printed one, or the value that should be
+  printed.
+* ``truncated``: the source truncates digits.
+* ``missing``: information missing in the source that the cell depends on.
 
-Columns and tables (``cell``) give defaults for their cells; a null takes a default away. A text ``@name`` stands in
-the ``texts`` of the table or of the document. A row with the entry ``open``, a reason, is not computed. What
-:mod:`daedal.studies.reproduce.printed_table` does not allow is refused.
+Columns and tables (``cell``) provide defaults for their cells; null removes a default. A text ``@name`` is looked up in
+the ``texts`` of the table or of the document. A row with the entry ``open``, a reason, is not computed. Everything that
+:mod:`daedal.studies.reproduce.printed_table` does not allow is rejected.
 """
 
 import difflib
@@ -37,7 +38,7 @@ _BANDS = {"relative", "absolute", "units", "factor", "range"}
 
 
 def broken_rules(entry: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a cell.
+    """Errors in the entries of a cell.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def broken_rules(entry: Mapping[str, Any]) -> Iterator[str]:
     if "band" in entry:
         yield from _broken_by_band(entry)
     elif "basis" in entry:
-        yield "a basis without band"
+        yield "a basis without a band"
 
 
 def _broken_by_tag(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -70,7 +71,7 @@ def _broken_by_tag(entry: Mapping[str, Any]) -> Iterator[str]:
     if tag == DOUBTFUL and "band" not in entry and "recomputed" not in entry:
         yield "a doubtful print without the value that should stand there"
     if tag == FAILED and "band" in entry:
-        yield "not reproduced, and yet a band"
+        yield "not reproduced, but with a band"
 
 
 def _broken_by_band(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -81,18 +82,18 @@ def _broken_by_band(entry: Mapping[str, Any]) -> Iterator[str]:
     elif kind not in BASES:
         yield f"unknown basis {basis!r}"
     elif kind == "algorithm" and not detail.strip():
-        yield "a band by algorithm that does not say what differs"
+        yield "a band by algorithm without naming the difference"
     if len(band) != 1 or not band.keys() <= _BANDS:
         yield f"unknown band {dict(band)}"
     elif not is_number(entry["printed"]) or math.isinf(number(entry["printed"])):
-        yield "a band around what is no number"
+        yield "a band around something that is not a number"
     else:
         yield from _broken_by_limits(entry, *limits(band, entry["printed"]))
 
 
 def _broken_by_limits(entry: Mapping[str, Any], low: float, high: float) -> Iterator[str]:
-    """Both ends are finite, the print is inside, and a size has no band that reaches zero, but for
-    round-off and for prints of a single digit."""
+    """Both ends are finite, the printed value is inside, and a size has no band that reaches zero, except for round-off
+    and single-digit values."""
     size = number(entry["printed"])
     size = abs(size) if "factor" in entry["band"] else size
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -100,26 +101,26 @@ def _broken_by_limits(entry: Mapping[str, Any], low: float, high: float) -> Iter
         return
     doubtful = entry.get("tag") == DOUBTFUL
     if not doubtful and not low <= size <= high:
-        yield "a band that does not hold the print"
+        yield "a band that does not contain the printed value"
     kind = kind_of(entry.get("basis", ""))
     by_units = kind == "printed digits" and "units" in entry["band"]
     if kind == "machine constants" or by_units or size == 0.0 or doubtful:
         return
     ratios = [abs(end / size) for end in (low, high)]
     if low * high <= 0.0:
-        yield "a band that reaches zero, where the print gives a size"
+        yield "a band that reaches zero, although the printed value is a size"
     elif max(ratios) > WIDEST * _SLACK or min(ratios) * WIDEST * _SLACK < 1.0:
         yield f"a band wider than a factor of {WIDEST:g}"
 
 
-# --- the printed tables: data files with one entry for each cell, and the identifiers by which they are known ---------
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 DOCUMENTS = ("stability", "book", "half-explicit", "second-order", "multibody")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row: the parameters that name it, and its cells by column."""
+    """A row: its parameters, and its cells by column."""
 
     parameters: Mapping[str, Any]
     cells: Mapping[str, Mapping[str, Any]]
@@ -134,7 +135,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Its parameters in words; numbers and options with their names."""
+        """Its parameters as text; numbers and options with their names."""
         return ", ".join(
             value if isinstance(value, str) and name not in ("D", "W", "R") else f"{name} = {_short(value)}"
             for name, value in self.parameters.items()
@@ -150,14 +151,14 @@ class PrintedTable:
     document, number : str
         Its identifier is ``document/number``.
     caption : str
-        What it shows.
+        What it contains.
     notes : tuple of str
-        Remarks on the print and on how it is compared.
+        Remarks on the printed values and on the comparison.
     columns : dict
         Key and heading of each column.
     rows : tuple of Row
     data : dict
-        Everything else that the data file has for it.
+        All other entries of the data file.
     """
 
     document: str
@@ -175,11 +176,11 @@ class PrintedTable:
 
     @property
     def title(self) -> str:
-        """``Table 4.1``, or what the data file calls it."""
+        """``Table 4.1``, or the title in the data file."""
         return self.data.get("title", f"Table {self.number}")
 
     def compute(self) -> list[Mapping[str, Any] | None]:
-        """What Daedal finds: for each row the values by column, None for rows that are open. Computed once."""
+        """Computed values for each row by column, None for open rows. Cached."""
         return computed(self.identifier)
 
     def each(self, values: Any) -> list[Mapping[str, Any] | None]:
@@ -194,7 +195,7 @@ class PrintedTable:
 
 @dataclass(frozen=True)
 class Document:
-    """A source: its title, where it appeared, and its tables by number."""
+    """A source: title, bibliographic data, and tables by number."""
 
     name: str
     title: str
@@ -218,7 +219,7 @@ def document(name: str) -> Document:
 
 
 def read_document(name: str, content: dict[str, Any]) -> Document:
-    """The document of a data file; ValueError where a cell breaks a rule."""
+    """The document of a data file; ValueError if a cell violates a rule."""
     texts = content.get("texts", {})
     tables = {number: _table(name, number, entry, texts) for number, entry in content["tables"].items()}
     return Document(name, content["title"], content["source"], tables)
@@ -236,7 +237,7 @@ def names() -> list[str]:
 
 
 def find(identifiers: Iterable[str] = ()) -> list[PrintedTable]:
-    """The tables with these identifiers, or of these documents; all of them if none is given.
+    """Tables with these identifiers, or of these documents; all if none is given.
 
     Examples
     --------
@@ -294,7 +295,7 @@ def _row(table: str, row: dict[str, Any], defaults: Mapping[str, dict[str, Any]]
 
 
 def _without_defaults(entry: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """A cell in full: names of texts replaced, nulls and what its tag makes void taken away."""
+    """A complete cell: names of texts replaced, nulls and entries made void by its tag removed."""
     void: tuple[str, ...] = ("band", "basis") if entry.get("tag") in ("open", "not reproduced") else ()
     if entry.get("tag") == "doubtful print" and "recomputed" in entry:
         void = ("band", "basis")

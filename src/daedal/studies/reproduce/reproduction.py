@@ -1,4 +1,4 @@
-"""Running tables: every cell with its printed and its computed value and a verdict."""
+"""Computation of tables: every cell with its printed and its computed value and a verdict."""
 
 import json
 import math
@@ -43,7 +43,7 @@ WHERE_FROM = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: where it stands, what is printed, what came out, and the verdict with its reason.
+    """A cell: place, printed value, computed value, and the verdict with its reason.
 
     ``computed`` is a number, a text where the print is one, or None where nothing is computed. ``origin`` is
     "printed"; or "derived" or "independent" where the source prints no number and ``printed`` follows from it, or was
@@ -68,11 +68,11 @@ class Cell:
 
     @property
     def complete(self) -> bool:
-        """Whether it is printed legibly and without doubt, and the source prints all that it depends on."""
+        """Whether it is legible and undisputed, and the source provides everything it depends on."""
         return self.origin == PRINTED and not self.missing and self.verdict != DOUBTFUL
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry of the JSON file; numbers that JSON has no words for as texts."""
+        """The entry of the JSON file; numbers that JSON cannot represent as text."""
         computed = self.computed
         if isinstance(computed, float) and not math.isfinite(computed):
             computed = str(computed)
@@ -93,7 +93,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """A table that was run: its cells, and how long it took."""
+    """A computed table: its cells, and the duration."""
 
     table: PrintedTable
     cells: tuple[Cell, ...]
@@ -101,18 +101,18 @@ class Result:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells have each verdict."""
+        """Number of cells with each verdict."""
         return _count(self.cells)
 
     @property
     def complete(self) -> tuple[int, int]:
-        """How many printed cells have complete data, and how many of them agree or are within a band."""
+        """Number of printed cells with complete data, and of those that agree or are within a band."""
         return _met(self.cells)
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The tables that were run."""
+    """The computed tables."""
 
     results: tuple[Result, ...]
 
@@ -123,16 +123,16 @@ class Reproduction:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells have each verdict."""
+        """Number of cells with each verdict."""
         return _count(self.cells)
 
     @property
     def holds(self) -> bool:
-        """Whether every cell was reproduced, but for those of which the data files say why they are not."""
+        """Whether every cell was reproduced, except those with a reason in the data files."""
         return all(cell.explained for cell in self.cells)
 
     def summary(self) -> str:
-        """What became of the cells, by their origin; and of printed ones whose data are complete."""
+        """Summary of the cells by origin, and of printed ones with complete data."""
         count = len(self.results)
         parts = [f"{count} table{'' if count == 1 else 's'}, {len(self.cells)} cells."]
         for origin, words in WHERE_FROM.items():
@@ -143,7 +143,7 @@ class Reproduction:
                 parts.append(f"{len(cells)} are {words}: {found}.")
         complete, met = _met(self.cells)
         if complete:
-            share = "agree in all digits or within a band that was not set after looking"
+            share = "agree in all digits or within a band that was set in advance"
             parts.append(
                 f"Of the {complete} printed cells without doubt whose data are complete {met} "
                 f"({100 * met / complete:.1f} %) {share}."
@@ -151,13 +151,13 @@ class Reproduction:
         return " ".join(parts)
 
     def causes(self) -> list[tuple[int, str, str, str]]:
-        """Why printed cells are not reproduced or open: how many, which table, verdict and reason; most first."""
+        """Reasons why printed cells are not reproduced or open: number, table, verdict, reason; most frequent first."""
         rest = [cell for cell in self.cells if cell.origin == PRINTED and cell.verdict in (FAILED, OPEN)]
         found = Counter((f"{cell.document}/{cell.table}", cell.verdict, cell.reason) for cell in rest)
         return [(count, *cause) for cause, count in found.most_common()]
 
     def markdown(self) -> str:
-        """A table with a line for each document: how many cells of each origin have each verdict."""
+        """A table with a line per document: numbers of cells by origin and verdict."""
         header = ("document", "tables", "origin", "cells", *VERDICTS)
         lines: list[tuple[Any, ...]] = [header, ("---",) * len(header)]
         for name in dict.fromkeys(result.table.document for result in self.results):
@@ -180,14 +180,14 @@ class Reproduction:
 
 
 def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | None = None) -> Reproduction:
-    """Compute tables and compare them with the print.
+    """Compute tables and compare them with the printed values.
 
     Parameters
     ----------
     identifiers : iterable of str
-        Tables, such as ``stability/4.4``, or documents; all of them if there are none.
+        Tables, such as ``stability/4.4``, or documents; by default all.
     done : callable, optional
-        Called with the result of every table as soon as it is there.
+        Called with the result of every table when it is available.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def run_table(table: PrintedTable) -> Result:
 
 
 def judged(table: PrintedTable, computed: Sequence[Mapping[str, Any] | None]) -> tuple[Cell, ...]:
-    """The cells of a table with the verdict on what was computed for them, row by row."""
+    """The cells of a table with the verdicts on their computed values, row by row."""
     return tuple(
         _cell(table, i, row, key, None if values is None else _plain(values.get(key)))
         for i, (row, values) in enumerate(zip(table.rows, computed, strict=True))

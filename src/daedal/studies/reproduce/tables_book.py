@@ -23,7 +23,7 @@ FLAME_TIMES = np.linspace(0.0, 0.29, 101)  # "at time intervals of .0029"
 
 
 def control_histories(table: PrintedTable) -> Values:
-    """Figure 6.3.3: where the curves begin, by the related system of index 1."""
+    """Figure 6.3.3: initial points of the curves, by the related system of index 1."""
     model = library.tppc2(form="index1")
     y0, _ = model.initial
     guess = np.where(model.problem.algebraic, 0.05, y0)
@@ -41,7 +41,7 @@ def flame_curves() -> tuple[np.ndarray, np.ndarray]:
 
 
 def flame_figure(table: PrintedTable) -> Values:
-    """Figure 6.5.2: levels and places."""
+    """Figure 6.5.2: levels and positions."""
     x, temperature = flame_curves()
     rising = temperature[:, (FLAME_TIMES > 0.1) & (FLAME_TIMES < 0.2)]
     last = temperature[:, -1]
@@ -58,8 +58,8 @@ _LEVELS = {"fig-6.3.3": control_histories, "fig-6.5.2": flame_figure}
 
 # --- section 4.6: orders in the extrapolation table of the linearly implicit Euler method -----------------------------
 
-# Orders up to 8 show only where errors are far below round-off of floats: all is done with decimal numbers of many
-# digits, on a problem of index 1 whose solution is rational.
+# Orders up to 8 are visible only if errors are far below the round-off of floats: decimal numbers of many digits are
+# used, on a problem of index 1 whose solution is rational.
 
 _DIGITS = 120
 _STEP = Decimal(2) ** -20
@@ -67,7 +67,7 @@ _ROWS = 10
 
 
 def _end(step: Decimal, n: int) -> tuple[Decimal, Decimal]:
-    """n linearly implicit Euler steps for y' = -2 y z, 0 = y - z^2 from (1, 1); J = [[-2, -2], [1, -2]] stays."""
+    """n linearly implicit Euler steps for y' = -2 y z, 0 = y - z^2 from (1, 1); J = [[-2, -2], [1, -2]] is constant."""
     h, y, z = step / n, Decimal(1), Decimal(1)
     for _ in range(n):
         a, b = -2 * h * y * z, z * z - y  # [[1 + 2h, 2h], [1, -2]] (dy, dz) = (a, b)
@@ -88,7 +88,7 @@ def _errors(refinement: int, component: int) -> list[list[Decimal]]:
 
 
 def _orders(component: int, loss: int) -> Callable[[PrintedTable], Any]:
-    """The exponents of H in the local error, less `loss`."""
+    """The exponents of H in the local error, minus `loss`."""
 
     def values(row: Row) -> Mapping[str, float]:
         coarse, fine = (_errors(refinement, component)[row["j"] - 1] for refinement in (1, 2))
@@ -181,7 +181,7 @@ def stabilised_pendulum(table: PrintedTable) -> Values:
 
 @cache
 def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
-    """As in the book: angles in radians, the unknown derivatives of the controls set to zero, rate remembered."""
+    """As in the book: angles in radians, unknown derivatives of the controls set to zero, convergence rate kept."""
     relative = library.tppc2(form=f"index{index}")
     model = library.tppc2(form="inertial") if coordinates == "inertial" else relative
     assert relative.reference is not None
@@ -195,7 +195,7 @@ def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solut
 
 
 def truth(table: PrintedTable) -> Values:
-    """The solution at t = 300 by the index-1 form with sharp tolerances."""
+    """The solution at t = 300 by the index-1 form with tight tolerances."""
     sol, _ = solve_tppc2("relative", 1, 1e-12)
     scale = dict.fromkeys(sol.names, 180.0 / math.pi) | {"H": 1.0, "V": 1.0}
     values = dict(zip(sol.names, sol.y[:, -1]))
@@ -232,7 +232,7 @@ def solve_tppc3(h: float, t1: float) -> daedal.Solution:
 
 @cache
 def tppc3_truth(t1: float) -> np.ndarray:
-    """The trajectory of index 3 at a time, by its form of index 1 with sharp tolerances."""
+    """The trajectory of index 3 at a given time, by its index-1 form with tight tolerances."""
     model = library.tppc3()
     options: dict[str, Any] = {"method": "dassl", "rtol": 1e-13, "atol": 1e-13, "dense_output": False}
     sol = daedal.solve(model.problem, (model.t_span[0], t1), model.initial, **options)
@@ -263,7 +263,7 @@ def one_step_of_implicit_euler(table: PrintedTable) -> Values:
 
 
 def nothing(table: PrintedTable) -> Values:
-    """A table of methods that Daedal does not have."""
+    """A table of methods not available in Daedal."""
     return table.each(lambda row: {})
 
 

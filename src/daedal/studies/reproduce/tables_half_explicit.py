@@ -29,8 +29,8 @@ class StepStages(NamedTuple):
 def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> StepStages:
     r"""The stages of steps of length h from q, v: q' = v, v' = (0, -1) - q \lambda, q v = 0 (section 2 of the source).
 
-    :math:`Z_i` makes :math:`Q_{i+1}^T V_{i+1} = 0`, where :math:`Q_{i+1}, V_{i+1}` have the coefficients of the next
-    stage, or of the end of the step.
+    :math:`Z_i` is such that :math:`Q_{i+1}^T V_{i+1} = 0`, where :math:`Q_{i+1}, V_{i+1}` have the coefficients of the
+    next stage, or of the end of the step.
     """
     ab, s = tableau.floats()["ab"], tableau.s
     weight = np.array([[0.0], [-1.0]])
@@ -68,7 +68,7 @@ SOURCE_CONTROL: dict[str, Any] = {
 }  # section 5 of the source
 
 
-# --- the pendulum: unit mass, length and gravity, from the horizontal at rest ---------------------------------------
+# --- the pendulum: unit mass, length and gravity, released horizontally -----------------------------------------------
 
 
 def _weight(t, q, v):
@@ -121,7 +121,7 @@ def solve_pendulum(method: Any, t_span: tuple[float, float] = (0.0, 10.0), **opt
 
 
 def pendulum_errors(method: Any, steps: int) -> dict[str, float]:
-    """Largest errors over [0, 10] of q, v, and lambda by (3.6) where the points are; the largest g and G v."""
+    """Largest errors over [0, 10] of q, v, and lambda by (3.6) at these points; the largest g and G v."""
     sol = solve_pendulum(method, fixed_step=10.0 / steps)
     q, v = sol.raw.y[:2], sol.raw.y[2:]
     exact_q, exact_v, exact_lam = swing(sol.t)
@@ -166,7 +166,7 @@ def pendulum_control(table: PrintedTable) -> Values:
 
 
 def one_step(method: Any, h: float, **options: Any) -> Any:
-    """A step from t = 1, where the pendulum is started exactly."""
+    """A step from t = 1 with exact initial values."""
     return solve_pendulum(method, (1.0, 1.0 + h), **({"fixed_step": h} | options))
 
 
@@ -184,7 +184,7 @@ def local_errors(table: PrintedTable) -> Values:
 
 
 def estimate(method: Any, h: float) -> float:
-    """The error estimate of a step in its largest component: the tolerance at which the step is just accepted."""
+    """The largest component of the error estimate: the tolerance at which the step is just accepted."""
     low, high = 1e-13, 1.0
     while high > 1.001 * low:
         tol = math.sqrt(low * high)
@@ -195,7 +195,7 @@ def estimate(method: Any, h: float) -> float:
 
 
 def dense_errors(method: Any, h: float, projected: bool = False) -> np.ndarray:
-    """Errors of q and of v at three points within a step, each the largest component."""
+    """Errors of q and v at three points within a step, each the largest component."""
     sol, t = one_step(method, h), 1.0 + h * np.array([0.25, 0.5, 0.75])
     y = sol(t).y if projected else daedal.Solution.__call__(sol, t)
     q, v, _ = swing(t)
@@ -203,7 +203,7 @@ def dense_errors(method: Any, h: float, projected: bool = False) -> np.ndarray:
 
 
 def five_stage_errors(h: float) -> np.ndarray:
-    """The same of the output by five stages of HEM4, which Daedal does not offer: of second order in v."""
+    """The same for the output by five stages of HEM4, which Daedal does not provide: of second order in v."""
     q, v, _ = swing(1.0)
     stages = pendulum_stages(HEM4().tableau, q[:, None], v[:, None], h)
     found = []
@@ -260,7 +260,7 @@ def _crank(t, q):
 
 @cache
 def massless() -> daedal.MechanicalSystem:
-    """The pendulum with its angle as a third coordinate that has no mass: only the augmented matrix is regular."""
+    """The pendulum with its angle as a third, massless coordinate: only the augmented matrix is regular."""
     return daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
 
 
@@ -316,7 +316,7 @@ def solve_squeezer(t1: float, method: Any, **options: Any) -> Any:
 
 
 def squeezer_errors(sol: Any, t1: float) -> dict[str, float]:
-    """Errors at the end of what was integrated: q, v relative to 1 + |v|, lambda by (3.6), and |g|, |G v|."""
+    """Errors at the end before projection: q, v relative to 1 + |v|, lambda by (3.6), and |g|, |G v|."""
     model = squeezer_model(t1)
     assert model.reference is not None
     truth, lam = model.reference.y, model.extra["lam"]
@@ -379,7 +379,7 @@ def played() -> library.ViolinRun:
 
 
 def violin(table: PrintedTable) -> Values:
-    """The moments of change, by a run with sharp tolerances."""
+    """The transition times, by a run with tight tolerances."""
     switches = played().switches
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -390,7 +390,7 @@ def violin(table: PrintedTable) -> Values:
 
 
 def violin_tolerances(table: PrintedTable) -> Values:
-    """Errors of the first six moments against the run with sharp tolerances."""
+    """Errors of the first six transition times relative to the run with tight tolerances."""
     truth = [switch.t for switch in played().switches]
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -445,7 +445,7 @@ def coefficients(table: PrintedTable) -> Values:
 
 
 def numbers_of_conditions(table: PrintedTable) -> Values:
-    """How many conditions there are up to an order."""
+    """Number of conditions up to an order."""
 
     def values(row: Row) -> Mapping[str, Any]:
         counts = {
@@ -457,7 +457,7 @@ def numbers_of_conditions(table: PrintedTable) -> Values:
 
 
 def conditions_that_hold(table: PrintedTable) -> Values:
-    """How many conditions of each order a method satisfies."""
+    """Number of conditions of each order that a method satisfies."""
 
     def values(row: Row) -> Mapping[str, Any]:
         counts = order_conditions.verify(row["method"], len(row.cells)).counts()
@@ -481,7 +481,7 @@ _TOLERANCES = 10.0 ** -np.arange(2.0, 9.0)
 
 
 def draw_violin(figure: Any, result: Any) -> None:
-    """Figure 3: the middle of the string, and the friction that holds it."""
+    """Figure 3: the midpoint of the string, and its friction."""
     run = played()
     upper, lower = figure.subplots(2, 1, sharex=True)
     upper.plot(run.t, run.middle, color=COLOURS[0])
@@ -512,7 +512,7 @@ def _finished(run: Any, method: Any, first_step: float) -> list[tuple[int, float
 
 
 def draw_work(figure: Any, result: Any) -> None:
-    """Figure 2: error against work, of HEM4 and of Lubich's extrapolation code MEXX; runs that stop are left out."""
+    """Figure 2: error against work, for HEM4 and Lubich's extrapolation code MEXX; failed runs are omitted."""
     cases = {"pendulum": (_pendulum, 0.01), "seven-body mechanism": (_squeezer, 1e-5)}
     for axes, (title, (run, first_step)) in zip(figure.subplots(1, 2), cases.items()):
         for i, (label, method) in enumerate((("HEM4", HEM4(**SOURCE_CONTROL)), ("MEXX", "mexx"))):
@@ -525,5 +525,5 @@ def draw_work(figure: Any, result: Any) -> None:
 
 FIGURES = {
     "violin": ("Figure 3: the middle of the string", draw_violin),
-    "squeezer": ("Figure 2: work and precision, with evaluations for the seconds of the print", draw_work),
+    "squeezer": ("Figure 2: work and precision, with evaluations instead of the printed seconds", draw_work),
 }

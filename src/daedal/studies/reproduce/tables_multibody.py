@@ -21,7 +21,7 @@ Values = list[Mapping[str, Any] | None]
 
 
 def degenerate_switch(table: PrintedTable) -> Values:
-    """The event loop (7.4) with the location that the table is about."""
+    """The event loop (7.4) with the location method of the table."""
     location = {"7.1": "roots", "7.3": "monitoring"}[table.number]
     model = library.degenerate_switch()
     assert model.reference is not None
@@ -32,7 +32,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
         surface = Event(model.extra["switching"], terminal=True, direction=-1, location=location)
         sol = daedal.solve(modes["cubic"], model.t_span, model.initial[1], events=surface, **options)
         t, x, steps = sol.t[-1], sol.y[:, -1], sol.stats.steps
-        if sides(t)[1] > 0.0:  # found too early: it slides
+        if sides(t)[1] > 0.0:  # located too early: it slides
             leave = Event(lambda t, x: sides(t)[1], terminal=True, location=location)
             sol = daedal.solve(modes["sliding"], (t, t_end), (x, [0.0]), events=leave, **options)
             t, x, steps = sol.t[-1], sol.y[:, -1], steps + sol.stats.steps
@@ -99,7 +99,7 @@ def crash_pendulum(table: PrintedTable) -> Values:
 
 
 def _apex(sol: Any, after: float) -> tuple[float, float]:
-    """Where phi' vanishes after the impact, by bisection of the dense output."""
+    """Time at which phi' vanishes after the impact, by bisection of the dense output."""
     low, high = after, 1.6
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -114,7 +114,7 @@ def friction_oscillator(table: PrintedTable) -> Values:
 
 
 def friction_crank_slider(table: PrintedTable) -> Values:
-    """Example 7.11: the moments at which the slider stands still."""
+    """Example 7.11: times at which the slider is at rest."""
     events = solved("friction_crank_slider", 4.0).events
     stops = (event.t for event in events if event.source[:5] != (event.target or "")[:5])
     times = dict(enumerate(stops, 1))
@@ -130,7 +130,7 @@ _EVENTS = {
 }
 
 
-# --- Wijckmans' thesis: what the text and the axes that are left say about Figures 6.1 to 6.4 and 7.1 -----------------
+# --- Wijckmans' thesis: statements in the text and remaining axes of Figures 6.1 to 6.4 and 7.1 -----------------------
 
 FORMS = {
     "index 1, not stabilised": Index1(),
@@ -139,7 +139,7 @@ FORMS = {
 }
 PARAMETERS = (1.0, 2.0, 4.0, 6.0, 10.0, 20.0, 40.0)
 """Baumgarte's parameters of Figure 6.3."""
-_CLEARLY = 3.0  # a factor that the eye sees on a logarithmic axis
+_CLEARLY = 3.0  # smallest visible factor on a logarithmic axis
 
 
 def solve_with_dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
@@ -169,7 +169,7 @@ def deviations(sol: Any) -> np.ndarray:
 
 
 def drift_figures(table: PrintedTable) -> Values:
-    """Figures 6.1 to 6.3, in the words of the text."""
+    """Figures 6.1 to 6.3, as described in the text."""
     free, damped, _ = (deviations(swinging(form)).max(axis=0) for form in FORMS)
     tenth = free.size // 10
     curve = dict(zip(PARAMETERS, steps_with_baumgarte()))
@@ -201,14 +201,14 @@ def crank_slider_figure(table: PrintedTable) -> Values:
 
 @cache
 def ignoring() -> daedal.Solution:
-    """Example 7.1: x' = 0, then 5 from t = 10 on, which nobody announces."""
+    """Example 7.1: x' = 0, then 5 from t = 10 on, without event handling."""
     problem = daedal.ImplicitDAE(lambda t, x, xp: [xp[0] - (5.0 if t > 10.0 else 0.0)], 1)
     options: dict[str, Any] = {"method": "dassl", "rtol": 1e-4, "atol": 1e-4, "switches": "never", "compile": "never"}
     return daedal.solve(problem, (0.0, 20.0), ([10.0], [0.0]), **options)
 
 
 def ignored_jump(table: PrintedTable) -> Values:
-    """Figure 7.1: where the steps are shortest, once the first ones are behind."""
+    """Figure 7.1: the shortest steps after the initial ones."""
     sol = ignoring()
     assert sol.history is not None
     later = sol.history.t > 1.0
@@ -240,7 +240,7 @@ def eigenvalues(table: PrintedTable) -> Values:
 
 
 def drift(table: PrintedTable) -> Values:
-    """Examples 6.1 to 6.3: what was integrated, against the exact state after 50 periods."""
+    """Examples 6.1 to 6.3: unprojected results against the exact state after 50 periods."""
     model = library.rod_pendulum()
     lam = [model.extra["lam"][0], 0.0]
 
@@ -265,7 +265,7 @@ STEPS = 2000
 
 
 def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
-    """The problem with errors of its constraint, and of the derivative of it, that are new at every step."""
+    """The problem with errors of its constraint and of its derivative that differ at every step."""
     random = np.random.default_rng(20)
     errors = random.uniform(4e-5, 6e-5, (STEPS + 2, problem.n_y))
     errors[0] = 0.0
@@ -368,7 +368,7 @@ TABLES = {
 
 
 def draw_drift(figure: Any, result: Any) -> None:
-    """Figures 6.1 to 6.3: deviations from both constraints, and the price of Baumgarte's parameter."""
+    """Figures 6.1 to 6.3: deviations from both constraints, and the cost of Baumgarte's parameter."""
     axes = figure.subplots(1, 3)
     for place, name in zip(axes, list(FORMS)[:2]):
         sol = swinging(name)
@@ -390,7 +390,7 @@ def draw_drift(figure: Any, result: Any) -> None:
 
 
 def draw_ignored(figure: Any, result: Any) -> None:
-    """Figure 7.1: a step in the right-hand side, which nobody announces."""
+    """Figure 7.1: a step in the right-hand side without event handling."""
     sol = ignoring()
     assert sol.history is not None
     left, right = figure.subplots(1, 2)
@@ -440,7 +440,7 @@ def _wall(law: Any, p: float, deepest: float, loading: bool) -> float:
 
 
 def draw_oscillator(figure: Any, result: Any) -> None:
-    """Position and velocity; the phases of adhesion are shaded."""
+    """Position and velocity; sticking phases are shaded."""
     sol = solved("friction_oscillator", 9.0)
     axes = figure.add_subplot()
     t = np.linspace(0.0, 9.0, 1201)

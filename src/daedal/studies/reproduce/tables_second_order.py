@@ -1,4 +1,4 @@
-"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size.
+"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her step size control.
 
 Coefficients are in :mod:`daedal.studies.reproduce.tables_second_order`.
 """
@@ -54,7 +54,7 @@ def _value(node: Any, names: Mapping[str, float]) -> float:
 def formula_for(
     entry: Mapping[str, Any], computed: float, names: Mapping[str, float] | None = None, tolerance: float = 1e-9
 ) -> str:
-    """Which formula of a cell has the computed value: the printed one, that which should be printed, or none of them.
+    """The formula of a cell that gives the computed value: the printed one, the corrected one, or neither.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def formula_for(
     return repr(float(computed))
 
 
-# --- Wunderlich's thesis: the coefficients of Tables 2.1, 3.3 and 6.1, found by steps of the integrators --------------
+# --- Wunderlich's thesis: coefficients of Tables 2.1, 3.3 and 6.1, determined by steps of the integrators -------------
 
 Values = list[Mapping[str, Any] | None]
 
@@ -117,7 +117,7 @@ def _alpha(t: np.ndarray, velocities: list[np.ndarray], n: int, order: int) -> l
 
 
 def coefficients_of_modified_bdf(table: PrintedTable) -> Values:
-    """Table 3.3: the printed formulas at the points of the steps in which they are used."""
+    """Table 3.3: the printed formulas at the points of the steps that use them."""
     grid, orders = np.array(table.data["grid"]), table.data["orders"]
     velocities = [_velocities(grid, orders, force) for force in _FORCES]
 
@@ -147,7 +147,7 @@ def _collocation(kind: str, c: list[float]) -> dict[str, float]:
     """Coefficients of two stages, from one step of length 1 from rest; l_j is the Lagrange polynomial of node j.
 
     x'' = l_j(t) has the velocities a_ij at the nodes and b_j at the end, and the position b~_j there. x'' = l_j + l_i x
-    ends with the velocity b_j + b_i X_i, where the stage X_i = a~_ij + a~_ii X_i is not seen otherwise.
+    ends with the velocity b_j + b_i X_i, which reveals the stage X_i = a~_ij + a~_ii X_i.
     """
     entries: dict[str, float] = {}
     stages = {}
@@ -180,7 +180,7 @@ def _one_step(kind: str, c: list[float], constant: list[float], factor: list[flo
 _COEFFICIENTS = {"2.1": bdf, "3.3": coefficients_of_modified_bdf, "6.1": collocation}
 
 
-# --- Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size ------
+# --- Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her step size control -------------
 
 TIMES = np.linspace(0.0, 1.0, 11)
 
@@ -215,7 +215,7 @@ def variable_steps(table: PrintedTable) -> Values:
 
 
 def modified_bdf(table: PrintedTable) -> Values:
-    """Largest errors over 320 steps of length 1/320, without the first four, which the step of order 1 spoils."""
+    """Largest errors over 320 steps of length 1/320, without the first four, affected by the step of order 1."""
 
     def values(row: Row) -> Mapping[str, Any]:
         model = library.get(row["problem"])
@@ -228,7 +228,7 @@ def modified_bdf(table: PrintedTable) -> Values:
     return table.each(values)
 
 
-# --- body on a circle, with control of the step size ----------------------------------------------------------------
+# --- body on a circle, with step size control -------------------------------------------------------------------------
 
 
 def _stabilised(t, x, xp, xpp):
@@ -260,14 +260,14 @@ def _extended(t, x, xp, xpp):
     )
 
 
-_OUTPUT = 0.1  # where DASSL is to stop first
+_OUTPUT = 0.1  # first output point of DASSL
 _END = 1.0  # TOUT of (4.30) for the modified BDF
-_LITERAL = 1e-12  # (4.20) weighs a difference v by RTOL |v| + ATOL: |v| is the difference itself, next to nothing
-_NEVER = 1e6  # with RTOL = ATOL = 1 that is |v| / (|v| + 1), which never fails
+_LITERAL = 1e-12  # (4.20) weights a difference v by RTOL |v| + ATOL: |v| is the difference itself, practically zero
+_NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), which never fails
 
 
 def _first_step(rtol: float, atol: float) -> float:
-    """(4.30): a thousandth of the way, or half of what the speed 1 of the body takes for a tolerance of q1."""
+    """(4.30): a thousandth of the interval, or half of what the speed 1 of the body allows for a tolerance of q1."""
     return min(1e-3 * _END, 0.5 * (rtol + atol))
 
 
@@ -333,7 +333,7 @@ _BESIDE: dict[str, tuple[Any, list[float]]] = {
 
 
 def dassl_run(number: str, **changes: Any) -> Any:
-    """The run of DASSL beside it, with all variables in the error test and the first step of DASSL for TOUT = 0.1."""
+    """The corresponding DASSL run, with all variables in the error test and the first step of DASSL for TOUT = 0.1."""
     residual, atol = _BESIDE[number]
     y, yp = [0.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -1.0, 1.0]
     if len(atol) == 6:
@@ -356,12 +356,12 @@ def cumulative(sol: Any) -> list[int]:
 
 
 def returns(sol: Any) -> list[int]:
-    """Returns of DASSL, which comes back after every step and once more at every point of output before the last."""
+    """Returns of DASSL: after every step and additionally at every output point but the last."""
     return [steps + outputs for outputs, steps in enumerate(cumulative(sol))]
 
 
 def errors(number: str, sol: Any) -> dict[str, np.ndarray]:
-    """Errors of q1 and lambda at 0.1, 0.2, ..., 1; lambda is the fifth of a first-order form."""
+    """Errors of q1 and lambda at 0.1, 0.2, ..., 1; lambda is the fifth component of a first-order form."""
     x, lam = (sol.x, _setting(number)[2]) if isinstance(sol, daedal.SecondOrderSolution) else (sol.y, 4)
     t = sol.t
     return {"q1": np.abs(x[0] - np.sin(t))[1:], "lam": np.abs(x[lam] - np.sin(t) * np.cos(t))[1:]}
@@ -396,7 +396,7 @@ def truck(table: PrintedTable) -> Values:
 
 
 def multiplier_figures(table: PrintedTable) -> Values:
-    """Figures 8.1 and 8.2: what the text reads off them and off Table 8.1."""
+    """Figures 8.1 and 8.2: statements in the text on them and on Table 8.1."""
     modified, dassl = controlled_run("8.1"), dassl_run("8.1")
     ours, theirs = errors("8.1", modified), errors("8.1", dassl)
     found = {f"error of {name}": np.max(theirs[name]) / np.max(ours[name]) for name in ours}

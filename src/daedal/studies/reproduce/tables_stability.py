@@ -28,7 +28,7 @@ DIRECTIONS: dict[str, Any] = {"B": "B", "C^T": "CT", "unit": [[0.0], [1.0]]}
 
 
 def backward_euler(problem: Any, initial: Any, formulation: Any) -> daedal.Solution:
-    """Up to t = 1, or up to a step whose matrix is singular to round-off."""
+    """Up to t = 1, or up to a step whose matrix is numerically singular."""
     options: dict[str, Any] = {"method": DASSL(max_order=1), "fixed_step": 0.01}
     try:
         return daedal.solve(problem, (0.0, 1.0), initial, formulation=formulation, **options)
@@ -37,7 +37,7 @@ def backward_euler(problem: Any, initial: Any, formulation: Any) -> daedal.Solut
 
 
 def states(sol: Any) -> np.ndarray:
-    """z at all steps before the projection of the output; charts and the essential ODE have no drift to remove."""
+    """z at all steps before projection of the output; charts and the essential ODE have no drift to remove."""
     n = sol.y.shape[0]
     return sol.raw.y[:n] if sol.raw.y.shape[0] >= n else sol.y
 
@@ -154,13 +154,13 @@ FORMULATIONS: dict[str, Callable[[Row], Any]] = {
 
 
 def formulations(table: PrintedTable) -> list[Mapping[str, Any] | None]:
-    """Every formulation of Daedal that the paper describes, on Example 3."""
+    """Every formulation of Daedal described in the paper, for Example 3."""
 
     def values(row: Row) -> Mapping[str, Any]:
         model = library.stability_example3(row["nu"], table.data["kappa"])
         problem: Any = model.problem
         initial: Any = model.initial
-        if row["formulation"] == "essential ODE":  # it is for linear problems
+        if row["formulation"] == "essential ODE":  # for linear problems only
             problem, initial = _as_linear_problem(row["nu"], table.data["kappa"]), np.ones(4)
         return _errors(states(backward_euler(problem, initial, FORMULATIONS[row["formulation"]](row)))[:, -1])
 

@@ -14,10 +14,10 @@ from daedal.studies.reproduce.verdict import BAND, DOUBTFUL, FAILED, OBSERVED, O
 SYMBOLS = {REPRODUCED: "✓", BAND: "≈", OBSERVED: "∼", FAILED: "✗", DOUBTFUL: "?", OPEN: "○"}
 MEANINGS = {
     REPRODUCED: "the computed value has the printed digits",
-    BAND: "within a band around the print whose basis is stated: digits, machine, algorithm",
-    OBSERVED: "within a band that was set after looking at the computed value",
-    FAILED: "the computed value is another one, for the reason given",
-    DOUBTFUL: "the print contradicts its own document or is illegible, by the argument given",
+    BAND: "within a justified band around the printed value: digits, machine, algorithm",
+    OBSERVED: "within a band that was set after seeing the computed value",
+    FAILED: "the computed value differs, for the reason given",
+    DOUBTFUL: "the printed value contradicts its own document or is illegible, by the argument given",
     OPEN: "not computed, for the reason given",
 }
 

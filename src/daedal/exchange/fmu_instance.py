@@ -1,0 +1,198 @@
+"""One instance of a Model Exchange FMU, version 2.0 or 3.0, through FMPy."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import DaedalError, InvalidFileError, InvalidProblemError
+
+_MOST_ITERATIONS = 100  # of an event
+
+
+def fmpy_module() -> Any:
+    """The package FMPy."""
+    try:
+        import fmpy
+    except ImportError:
+        raise ImportError("import_fmu needs the package FMPy: pip install 'daedal[fmu]'") from None
+    return fmpy
+
+
+def read_description(path: Path) -> Any:
+    """The model description of a file; refused where it is none of a Model Exchange FMU 2.0 or 3.0."""
+    fmpy = fmpy_module()
+    if not path.is_file():
+        raise InvalidFileError(f"{path} does not exist")
+    try:
+        found = fmpy.read_model_description(str(path))
+    except Exception as error:  # whatever FMPy raises on a file that it cannot read
+        raise InvalidFileError(f"{path} is no FMU that can be read: {error}") from error
+    if found.fmiVersion not in ("2.0", "3.0"):
+        raise InvalidProblemError(f"{path} is an FMU of version {found.fmiVersion}; versions 2.0 and 3.0 are imported")
+    if found.modelExchange is None:
+        raise InvalidProblemError(
+            f"{path} has no Model Exchange interface: a Co-Simulation FMU has its own integrator. Remedy: export it "
+            "for Model Exchange (kind='me')"
+        )
+    return found
+
+
+class FMUInstance:
+    """A loaded FMU that can be restarted, evaluated, and taken through events.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    description : ModelDescription
+        FMPy's.
+    """
+
+    def __init__(self, path: Path, description: Any):
+        fmpy = fmpy_module()
+        self.is_version_2 = description.fmiVersion == "2.0"
+        self._folder = fmpy.extract(str(path))
+        common: dict[str, Any] = {
+            "guid": description.guid if self.is_version_2 else description.instantiationToken,
+            "unzipDirectory": self._folder,
+            "modelIdentifier": description.modelExchange.modelIdentifier,
+            "instanceName": path.stem,
+        }
+        self._fmu: Any = None
+        try:
+            self._fmu = fmpy.fmi2.FMU2Model(**common) if self.is_version_2 else fmpy.fmi3.FMU3Model(**common)
+            self._fmu.instantiate()
+        except Exception as error:
+            self._fmu = None
+            self.close()
+            raise InvalidProblemError(
+                f"{path} cannot be loaded: {error}. Remedy: an FMU with a binary for this platform; one with sources "
+                "alone is compiled by fmpy.util.compile_platform_binary(path)"
+            ) from error
+        derivatives = [unknown.variable for unknown in description.derivatives]
+        self.rate_references = [variable.valueReference for variable in derivatives]
+        self.state_references = [variable.derivative.valueReference for variable in derivatives]
+        self.n = len(derivatives)
+        self.n_indicators = int(description.numberOfEventIndicators or 0)
+        if not self.is_version_2:
+            self.n_indicators = (
+                self._fmu.getNumberOfEventIndicators() if self._has_count else len(description.eventIndicators)
+            )
+        self._x, self._dx = np.zeros(self.n), np.zeros(self.n)
+        self._z = np.zeros(self.n_indicators)
+        self.next_event = np.inf
+        self._is_used = False
+
+    @property
+    def _has_count(self) -> bool:
+        return hasattr(self._fmu, "getNumberOfEventIndicators")
+
+    def restart(self, t0: float, values: Mapping[int, float], states: Any = None) -> np.ndarray:
+        """Initialise at `t0` with values of parameters and inputs by reference, and start values of the states."""
+        if self._is_used:
+            self._call(self._fmu.reset)
+        self._is_used = True
+        self.set_numbers(values)
+        if states is not None and self.n:
+            self.set_numbers(dict(zip(self.state_references, states, strict=True)))
+        if self.is_version_2:
+            self._call(self._fmu.setupExperiment, startTime=t0)
+            self._call(self._fmu.enterInitializationMode)
+        else:
+            self._call(self._fmu.enterInitializationMode, startTime=t0)
+        self._call(self._fmu.exitInitializationMode)
+        return self.update_discrete(t0)
+
+    def set_numbers(self, values: Mapping[int, float]) -> None:
+        """Set variables of floating-point type by reference."""
+        if values:
+            setter = self._fmu.setReal if self.is_version_2 else self._fmu.setFloat64
+            self._call(setter, list(values), [float(x) for x in values.values()])
+
+    def numbers(self, references: Sequence[int]) -> np.ndarray:
+        """Values of variables by reference."""
+        getter = self._fmu.getReal if self.is_version_2 else self._fmu.getFloat64
+        return np.array(self._call(getter, list(references)), dtype=float)
+
+    def place(self, t: float, y: np.ndarray) -> None:
+        """Set time and states."""
+        self._x[:] = y
+        self._call(self._fmu.setTime, float(t))
+        if self.n:
+            self._call(self._fmu.setContinuousStates, _pointer(self._x), self.n)
+
+    def derivatives(self) -> np.ndarray:
+        """Derivatives of the states at what was set."""
+        get = self._fmu.getDerivatives if self.is_version_2 else self._fmu.getContinuousStateDerivatives
+        if self.n:
+            self._call(get, _pointer(self._dx), self.n)
+        return self._dx.copy()
+
+    def indicators(self) -> np.ndarray:
+        """Event indicators at what was set."""
+        if self.n_indicators:
+            self._call(self._fmu.getEventIndicators, _pointer(self._z), self.n_indicators)
+        return self._z.copy()
+
+    def jacobian(self) -> np.ndarray:
+        """The derivatives of the rates by the states, from directional derivatives."""
+        columns = [
+            self._call(self._fmu.getDirectionalDerivative, self.rate_references, [reference], [1.0])
+            for reference in self.state_references
+        ]
+        return np.array(columns, dtype=float).reshape(self.n, self.n).T
+
+    def event(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The states after an event at (t, y)."""
+        self.place(t, y)
+        self._call(self._fmu.enterEventMode)
+        return self.update_discrete(t)
+
+    def update_discrete(self, t: float) -> np.ndarray:
+        """Iterate over the discrete states, and return the continuous ones."""
+        update = self._fmu.newDiscreteStates if self.is_version_2 else self._fmu.updateDiscreteStates
+        for _ in range(_MOST_ITERATIONS):
+            again, ends, _, _, has_next, following = self._call(update)
+            if ends:
+                raise DaedalError(f"the FMU ends the simulation at t = {t:g}")
+            if not again:
+                break
+        else:
+            raise DaedalError(
+                f"the event at t = {t:g} does not end: {_MOST_ITERATIONS} iterations over discrete states"
+            )
+        self.next_event = float(following) if has_next else np.inf
+        self._call(self._fmu.enterContinuousTimeMode)
+        if self.n:
+            self._call(self._fmu.getContinuousStates, _pointer(self._x), self.n)
+        return self._x.copy()
+
+    def _call(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except Exception as error:  # FMPy's, for a status that is an error
+            raise DaedalError(f"the FMU reports an error: {error}") from error
+
+    def close(self) -> None:
+        """Free the instance and remove its files."""
+        fmu, self._fmu = self._fmu, None
+        if fmu is not None:
+            try:
+                fmu.freeInstance()
+            except Exception:  # a library that is unloaded at the end of the process
+                return
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _pointer(array: np.ndarray) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
