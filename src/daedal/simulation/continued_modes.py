@@ -88,7 +88,7 @@ class ContinuedModes(HybridRun):
         self.shortest = FEWEST_SPACINGS * abs(self.t) * 2.3e-16
         start, guards = self._enter(), self.guards[self.mode]
         own = self.events[self.mode].still_to_come(self._now())
-        events = [guards.event(self.t, start), *own] if len(guards) else own
+        events = [guards.event(start), *own] if len(guards) else own
         length = self.request.span[1] - self.request.span[0]
         request = self._request_of(self.mode).changed(
             span=(self.t, self.t + length),

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.linear_models.linear_model import LinearModel
+from daedal.analysis.linear_models.linearise import linearise
 from daedal.common.messages import unknown_name
 from daedal.driver.request import checked_request, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.mode_state import StateForm
 from daedal.problems.checks import check_finite, check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.problem_sources import is_source
@@ -522,6 +525,26 @@ class Simulation:
         """
         sampled = controller if isinstance(controller, Sampled) else Sampled(controller, dt)
         return sampled.run(self, t_end, progress=progress)
+
+    def linearise(self, *, inputs=None, outputs=None) -> LinearModel:
+        """The linear model at the present point, with the present inputs; see :func:`daedal.linearise`.
+
+        Examples
+        --------
+        >>> import daedal
+        >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0] ** 2], 1, names=["level"], inputs={"flow": 2.0})
+        >>> sim = daedal.Simulation(tank, [2.0])
+        >>> sim.linearise().A, sim.linearise().B
+        (array([[-2.]]), array([[1.]]))
+        """
+        problem = self._held.problem
+        if isinstance(problem, HybridProblem):
+            problem = self._run.forms_here[self.mode].problem
+        form = StateForm(problem)
+        y, yp = form.at_end(self._one_point())
+        named = [name for name in self._held.names if name in (getattr(problem, "inputs", None) or ())]
+        wanted = named if inputs is None else inputs
+        return linearise(problem, form.initial(y, yp), t=self._t, inputs=wanted or None, outputs=outputs)
 
     def __repr__(self) -> str:
         mode = f", mode {self.mode!r}" if self.mode is not None else ""
