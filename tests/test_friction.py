@@ -343,7 +343,7 @@ POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
         ({"normal": 1.0, "stribeck": 1.0, "mu": lambda s: 0.3}, "stribeck: mu is a curve"),
         ({"normal": 1.0, "direction": [0.0]}, "direction is zero"),
         ({"normal": 1.0, "direction": [1.0, 0.0]}, "direction has shape"),
-        ({"normal": 1.0, "unilateral": True}, "unilateral=True needs the constraint"),
+        ({"normal": 1.0, "unilateral": True}, "unilateral=True requires the constraint"),
         ({"normal": 1.0, "system": 3}, "system must be a MechanicalSystem"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -373,7 +373,7 @@ def test_bad_starts_are_named(span, initial, error, match):
 def test_a_direction_that_the_constraints_forbid_is_reported():
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0], lambda t, q: [q[0]], n_q=2, n_constraints=1)
     problem = daedal.hybrid.Friction(system, [1.0, 0.0], 0.3, normal=1.0)
-    with pytest.raises(daedal.InvalidProblemError, match="constraints determine the relative velocity"):
+    with pytest.raises(daedal.InvalidProblemError, match="constraints alone determine the relative velocity"):
         problem.entry((0.0, 1.0), ([0.0, 0.0], [0.0, 1.0]))
 
 

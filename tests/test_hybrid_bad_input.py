@@ -31,8 +31,8 @@ def run(transitions, modes=None, initial=("a", [0.0]), **options):
         ([LINE], "modes must be a dict"),
         ({"a": None}, "'a' must be a problem .* got None"),
         ({"a": lambda t, y: y}, "'a' must be a problem .* got function"),
-        ({3: LINE}, "name of a mode must be a string"),
-        ({"": LINE}, "name of a mode must be a string"),
+        ({3: LINE}, "name of a mode must be a nonempty string"),
+        ({"": LINE}, "name of a mode must be a nonempty string"),
         ({"a": daedal.hybrid.Mode(None)}, "'a' must be a problem"),
     ],
     ids=["empty", "list", "none", "function", "number", "no-name", "empty-mode"],
@@ -159,10 +159,10 @@ def test_a_state_that_does_not_tell_that_of_the_next_mode():
         run([transition(target="b")], {"a": LINE, "b": PAIR})
     named = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - 1.0], 1, names=["x"])
     other = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - 1.0, yp[1]], 2, names=["x", "w"])
-    with pytest.raises(daedal.InvalidProblemError, match="'a' has no variables w, which 'b' needs"):
+    with pytest.raises(daedal.InvalidProblemError, match="'a' lacks variables w of 'b'"):
         run([transition(target="b")], {"a": named, "b": other})
     renamed = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - 1.0], 1, names=["angle"])
-    with pytest.raises(daedal.InvalidProblemError, match="no variables angle"):
+    with pytest.raises(daedal.InvalidProblemError, match="lacks variables angle"):
         run([transition(target="b")], {"a": named, "b": renamed})
 
 
@@ -233,7 +233,7 @@ def test_check_reports_guards_and_unreachable_modes():
     assert report.guards == {"go": 2.0} and report.reachable == ("a", "b")
     assert "would fire at once" in str(report) and "No transition leads to c" in str(report)
     flat = daedal.hybrid.HybridProblem(modes, [transition(guard=lambda t, y: 0.0, name="flat")])
-    with pytest.raises(daedal.InvalidProblemError, match="'flat' is zero wherever it was looked at"):
+    with pytest.raises(daedal.InvalidProblemError, match="'flat' is zero wherever it was evaluated"):
         flat.check(0.0, ("a", [3.0]))
     with pytest.raises(daedal.InvalidProblemError, match="initial must be"):
         problem.check(0.0, ("d", [3.0]))

@@ -173,7 +173,7 @@ def test_a_surface_that_begins_to_repel_ends_the_run_with_what_was_computed():
 
 
 def test_degenerate_rates_are_reported():
-    with pytest.raises(daedal.InconsistentInitialError, match="both sides run along the surface"):
+    with pytest.raises(daedal.InconsistentInitialError, match="both sides are tangential to the surface"):
         steady(0.0, 0.0).entry((0.0, 1.0), [0.0])
 
 

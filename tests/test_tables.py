@@ -227,7 +227,7 @@ def test_points_that_are_too_close_count_as_one():
         (lambda: daedal.Table([0.0, 0.0], [1.0, 2.0]), "must increase"),
         (lambda: daedal.Table([0.0, np.nan], [1.0, 2.0]), "finite"),
         (lambda: daedal.Table([0.0], [1.0]), "at least 2"),
-        (lambda: daedal.Table([0.0, 1.0], [1.0, 2.0, 3.0]), "as there are 2 times"),
+        (lambda: daedal.Table([0.0, 1.0], [1.0, 2.0, 3.0]), "for 2 times"),
         (lambda: daedal.Table([0.0, 1.0], [1.0, np.inf]), "finite"),
         (lambda: daedal.Table([0.0, 1.0], [1.0, 2.0], kind="quintic"), "unknown kind 'quintic'"),
         (lambda: daedal.Table("ab", [1.0, 2.0]), "times"),

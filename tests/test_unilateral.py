@@ -219,7 +219,7 @@ def with_states():
         (lambda: daedal.hybrid.UnilateralProblem(point(), lambda t, q: q[0], creep=0.0), "creep positive"),
         (lambda: daedal.hybrid.UnilateralProblem(point(), []), "contacts is empty"),
         (lambda: daedal.hybrid.UnilateralProblem(None, lambda t, q: q[0]), "must be a MechanicalSystem"),
-        (lambda: daedal.hybrid.UnilateralProblem(with_states(), lambda t, q: q[0]), "further states r"),
+        (lambda: daedal.hybrid.UnilateralProblem(with_states(), lambda t, q: q[0]), "additional states r"),
         (
             lambda: daedal.hybrid.UnilateralProblem(point(), daedal.hybrid.Contact(lambda t, q: q[0], name="free")),
             "'free' is the name",

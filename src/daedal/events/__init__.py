@@ -1,4 +1,4 @@
 """Switching functions and their zeros along a step.
 
-Begin with `event.py`; `enclosure.py` shows that a step has no zero, `roots.py` locates one.
+Start reading at `event.py`; `enclosure.py` proves that a step has no zero, `roots.py` locates one.
 """

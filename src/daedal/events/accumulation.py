@@ -1,22 +1,22 @@
-"""Transitions that follow each other without end: accumulation at a point (Zeno) and chattering."""
+"""Unlimited sequences of transitions: accumulation at a point (Zeno) and chattering."""
 
 from collections import deque
 
 import numpy as np
 
-INTERVALS = 6  # that must shrink by nearly the same factor
-EVEN = 0.2  # how much of that factor's distance from 1 it may vary
-SHRINKING = 0.5  # part of the first interval that the last one has then
-RESOLUTION = 1e3 * float(np.finfo(float).eps)  # relative distance of times that can just be told apart
-CLOSE = 100.0  # distance from the point of accumulation at which to stop, in units of that
-FEW = 30  # transitions with no more than that between them are chattering
-WINDOW = 500  # transitions over which chattering is measured
-HOPELESS = 10.0  # the run would take so many times `max_events`, or
-_MANY = 10**6  # transitions, if that is more
+INTERVALS = 6  # number of intervals that must shrink by nearly the same factor
+EVEN = 0.2  # allowed variation of that factor, relative to its distance from 1
+SHRINKING = 0.5  # fraction of the first interval that the last one may have
+RESOLUTION = 1e3 * float(np.finfo(float).eps)  # smallest distinguishable relative distance of times
+CLOSE = 100.0  # distance from the point of accumulation at which to stop, in these units
+FEW = 30  # number of transitions per such distance that counts as chattering
+WINDOW = 500  # number of transitions over which chattering is measured
+HOPELESS = 10.0  # multiple of `max_events` that the run would need, or
+_MANY = 10**6  # number of transitions, if larger
 
 
 class AccumulationWatch:
-    """Follows the times of the transitions that were taken."""
+    """Records the times of transitions."""
 
     def __init__(self, span: tuple[float, float], rtol: float, max_events: int):
         self._t0, self._t1 = span
@@ -25,9 +25,9 @@ class AccumulationWatch:
         self._recent: deque[float] = deque(maxlen=WINDOW)
 
     def add(self, name: str, t: float) -> float | None:
-        """Note a transition; returns the point at which transitions of this name accumulate, if that has been reached.
+        """Add a transition; returns the point at which transitions of this name accumulate, once it is reached.
 
-        Intervals d_k that shrink by the factor c add up: t* = t_k + d_k c / (1 - c).
+        Intervals d_k that shrink by the factor c have the limit t* = t_k + d_k c / (1 - c).
         """
         self._recent.append(t)
         times = self._times.setdefault(name, deque(maxlen=INTERVALS + 1))
@@ -41,7 +41,7 @@ class AccumulationWatch:
             return t
         factor = (last / first) ** (1.0 / (INTERVALS - 1))
         steps = np.abs(np.diff(times))
-        if factor == 1.0 or not steps.all():  # a period, up to round-off; or intervals that cannot be told apart
+        if factor == 1.0 or not steps.all():  # periodic up to round-off; or indistinguishable intervals
             return None
         factors = steps[1:] / steps[:-1]
         rest = last * factor / (1.0 - factor)
@@ -53,17 +53,17 @@ class AccumulationWatch:
         return t + sign * rest
 
     def is_shrinking(self, name: str) -> bool:
-        """Whether intervals between transitions of this name shrink as towards a point of accumulation."""
+        """Whether intervals between transitions of this name shrink as towards an accumulation point."""
         times = list(self._times.get(name, ()))
         return len(times) > INTERVALS and abs(times[-1] - times[-2]) < SHRINKING * abs(times[1] - times[0])
 
     def forget(self):
-        """Begin anew, after an accumulation has been dealt with."""
+        """Reset, after an accumulation has been handled."""
         self._times.clear()
         self._recent.clear()
 
     def is_chattering(self, t: float) -> bool:
-        """Whether transitions follow each other so fast that the end of the interval is out of reach."""
+        """Whether transitions are so frequent that the end of the interval cannot be reached."""
         if len(self._recent) >= FEW and abs(t - self._recent[-FEW]) < FEW * RESOLUTION * abs(t):
             return True
         if len(self._recent) < WINDOW:

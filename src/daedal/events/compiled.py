@@ -1,4 +1,4 @@
-"""Switching functions that are compiled: one compiled function of (t, y, y') for all of them."""
+"""Compiled switching functions: one compiled function of (t, y, y') for all of them."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CompiledPart:
-    """One function of the stack: what it is called with, in terms of t, y, yp and p, and how many values it has."""
+    """One function of the stack: its arguments, in terms of t, y, yp and p, and its number of values."""
 
     function: Any
     arguments: str
@@ -16,9 +16,9 @@ class CompiledPart:
 
 @lru_cache(maxsize=64)
 def stacked(parts: tuple[CompiledPart, ...], with_params: bool):
-    """``f(t, y, yp[, p]) -> array``, the same object for the same parts, so that it is compiled once.
+    """``f(t, y, yp[, p]) -> array``, cached, so that equal parts are compiled once.
 
-    A result of another length than at the start is an error, which is raised in the call from Python that follows.
+    A result whose length differs from that at the start is an error, raised by the subsequent call from Python.
     """
     import numba
     import numpy as np
@@ -41,5 +41,5 @@ def stacked(parts: tuple[CompiledPart, ...], with_params: bool):
     head = f"def switching(t, y, yp{', p' if with_params else ''}):"
     source = "\n    ".join([head, f"values = np.empty({first})", *lines, "return values"])
     names: dict[str, Any] = {"np": np, **{f"f{i}": part.function for i, part in enumerate(parts)}}
-    exec(source, names)  # Numba needs the calls spelt out
+    exec(source, names)  # Numba needs explicit calls
     return numba.njit(names["switching"])

@@ -1,10 +1,11 @@
-"""Steps that are shown to be free of zeros: switching functions enclosed along the polynomial of a step.
+"""Proof that steps are free of zeros: enclosures of switching functions along the polynomial of a step.
 
-Bounds of a function and of its rate over a piece of the step follow from a program (:mod:`daedal.kernels.intervals`),
-those of the unknowns from the Taylor coefficients of their polynomials about the middle of the piece. A piece is free
-of zeros if the bounds of the function exclude them, if the function is monotone and has one sign at both ends, or if
-from these two values the rate cannot bring it down to zero. It has a single one if the function is monotone and changes
-sign. Pieces that show neither are halved, from left to right, until the first zero has been isolated.
+Bounds of a function and of its rate over a piece of the step are computed by a program
+(:mod:`daedal.kernels.intervals`), from bounds of the unknowns by the Taylor coefficients of their polynomials about the
+midpoint of the piece. A piece is free of zeros if the bounds of the function exclude them, if the function is monotone
+with the same sign at both ends, or if the rate is too small to reach zero from these two values. It has exactly one if
+the function is monotone and changes sign. Undecided pieces are halved, from left to right, until the first zero has
+been isolated.
 """
 
 from math import copysign, isfinite
@@ -25,9 +26,9 @@ ENCLOSURE = Struct(
         ("program", at(PROGRAM)),
         ("n", INTEGER),  # length of the state
         ("functions", INTEGER),
-        *[(name, i64["functions"]) for name in ("index", "values", "rates")],  # place in the vector, nodes
+        *[(name, i64["functions"]) for name in ("index", "values", "rates")],  # index in the vector, nodes
         ("inputs", INTEGER),
-        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # of y, y' and y'', one after the other; -1: time
+        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # of y, y' and y'' in sequence; -1: time
         ("parameters", INTEGER),
         *[(name, i64["parameters"]) for name in ("parameter_nodes", "parameter_places")],
         ("numbers", ADDRESS),  # of the parameters
@@ -37,21 +38,21 @@ ENCLOSURE = Struct(
 )
 """Some of the switching functions as a program."""
 
-_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # the last: undecided, and not smooth there
+_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # the last: undecided and not smooth there
 _DEEPEST = 60
-_NOISY_CHANGES = 20  # changes of sign of a smooth function, none of them monotone, that are taken for noise
-_ROUNDED = 4e-15  # part of the terms of a polynomial: more than the rounding errors of their sum
+_NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function that count as noise
+_ROUNDED = 4e-15  # fraction of the terms of a polynomial, above the rounding error of their sum
 _CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of a time less another one
 _TINY = 1e-300
-_SAME = 1e-8  # part of the values by which a function may lie outside of its bounds
+_SAME = 1e-8  # fraction of the values by which a function may exceed its bounds
 
 
 @part
 def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
-    """Isolate the first zero in (left, right] of the functions that are enclosed; returns (left, right, status).
+    """Isolate the first zero in (left, right] of the enclosed functions; returns (left, right, status).
 
-    ``roots.low`` and ``roots.high`` are the values at both ends before and afterwards. Nothing changes where there is
-    no zero. A function for which that is not decided is noted, and judged by its values from there on.
+    ``roots.low`` and ``roots.high`` are the values at both ends before and afterwards. Without a zero nothing changes.
+    Undecided functions are recorded, and from there on judged by their values.
     """
     low, high, search = roots.low, roots.high, roots.search
     begin, end, ends, stack = search.begin, search.end, search.ends, search.stack
@@ -98,7 +99,7 @@ def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
 
 @part
 def _split(system, roots, a, b, t_end, psi, phi, k):
-    """The middle of a piece, with the values there; a function that vanishes at it still has the sign from before."""
+    """The midpoint of a piece, with the values there; a function that vanishes at it keeps its previous sign."""
     search, middle = roots.search, 0.5 * (a + b)
     begin, end = search.begin, search.end
     status = evaluate_on(system, roots, middle, t_end, psi, phi, k, end)
@@ -110,13 +111,13 @@ def _split(system, roots, a, b, t_end, psi, phi, k):
 
 @inlined
 def _is_wanted(low, high, aim):
-    """Whether the sign changes, in a direction that counts."""
+    """Whether the sign changes in the requested direction."""
     return (low < 0.0 < high or high < 0.0 < low) and aim != MUTED and (aim == 0 or (high > low) == (aim > 0))
 
 
 @part
 def _changes(roots):
-    """Whether a function that is enclosed changes sign in the piece, in a direction that counts."""
+    """Whether an enclosed function changes sign in the piece, in the requested direction."""
     search, aim = roots.search, roots.aim
     enclosed, begin, end = search.enclosed, search.begin, search.end
     for i in range(roots.n):
@@ -127,7 +128,7 @@ def _changes(roots):
 
 @part
 def _others_change(roots):
-    """Whether a function that is not enclosed has changed sign, or has arrived at zero, before the piece."""
+    """Whether a function that is not enclosed has changed sign, or reached zero, before the piece."""
     search, aim, low = roots.search, roots.aim, roots.low
     enclosed, begin = search.enclosed, search.begin
     for i in range(roots.n):
@@ -138,7 +139,7 @@ def _others_change(roots):
 
 @part
 def _note_doubts(roots, t):
-    """Remember where it was not decided whether functions have zeros, once for each of them."""
+    """Record where the existence of zeros was undecided, once for each function."""
     search = roots.search
     verdicts, doubtful, doubt = search.verdicts, search.doubtful, search.doubt
     for i in range(roots.n):
@@ -150,7 +151,7 @@ def _note_doubts(roots, t):
 
 @part
 def _leave_noise(roots, t):
-    """Leave smooth functions that change sign within round-off again and again to their values at points."""
+    """Exclude smooth functions with repeated sign changes within round-off; these are judged by values."""
     search, interior = roots.search, roots.interior
     verdicts, enclosed, doubtful, doubt = search.verdicts, search.enclosed, search.doubtful, search.doubt
     rough = search.rough
@@ -172,7 +173,7 @@ def _leave_noise(roots, t):
 
 @part
 def _judge(roots, a, b, is_last, t_end, psi, phi, k):
-    """What the bounds over the piece between a and b say of all functions together."""
+    """Evaluate the bounds of all functions over the piece between a and b."""
     search, aim, interior = roots.search, roots.aim, roots.interior
     verdicts, enclosed, begin, end = search.verdicts, search.enclosed, search.begin, search.end
     held_side, held_for = roots.held_side, roots.held_for
@@ -223,7 +224,7 @@ def _contains(lower, upper, value):
 
 @part
 def _shown(begin, end, slowest, fastest, length, is_last):
-    """What follows from the values at the ends of a piece and the bounds of the rate."""
+    """Conclusion from the values at the ends of a piece and the bounds of the rate."""
     if slowest >= 0.0 or fastest <= 0.0:
         return _CROSSED if begin < 0.0 < end or end < 0.0 < begin else _FREE
     if begin < 0.0:

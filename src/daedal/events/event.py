@@ -1,4 +1,4 @@
-"""What a user says about an event, and the vector of switching functions a kernel works on."""
+"""Events defined by users, and the vector of switching functions for kernels."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -32,40 +32,41 @@ class Event:
         unambiguous. Returns a number, or a vector for several functions at once. Functions compiled with
         ``numba.njit`` are called without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
-        Whether the integration stops there; an integer k means at the k-th occurrence. Events that are not terminal
-        are recorded and change nothing.
+        Whether the integration stops there; an integer k means at the k-th occurrence. Non-terminal events are only
+        recorded.
     direction : {0, 1, -1} or sequence
         Only changes from - to + (1), only from + to - (-1), or both (0), in the direction of integration.
     name : str or sequence of str, optional
-        How the event is called in ``sol.events``.
+        Name of the event in ``sol.events``.
     inside : {"extrema", "ends"}
-        "extrema" looks for pairs of crossings inside a step, for one more evaluation per step and a few where the
-        function turns back towards zero; "ends" compares the signs at the ends of steps only.
+        "extrema" detects pairs of crossings inside a step, for one more evaluation per step and a few where the
+        function turns back towards zero; "ends" compares only the signs at the ends of steps.
     touch : bool or sequence of bool
-        Whether an extremum that comes closer than `delta` to zero, without a change of sign, counts.
+        Whether an extremum closer to zero than `delta`, without a sign change, counts.
     location : {"roots", "monitoring", "auto"} or sequence
-        "roots": by root finding on the interpolant. "monitoring": the event is a step that ends with
-        :math:`|s| \le \delta`; steps that would jump over this layer are repeated with a smaller step size. "auto":
-        root finding where the function is nearly straight from step to step, else monitoring.
+        "roots": by root finding on the interpolant. "monitoring": the event is a step that ends with :math:`|s| \le
+        \delta`; steps that would jump over this layer are repeated with a smaller step size. "auto": root finding if
+        the function is nearly linear from step to step, otherwise monitoring.
     delta : float or sequence, optional
         Half width of the layer, in units of the function; the largest rtol by default.
     tol : float or sequence, optional
-        Length of time to which roots are located; :math:`8 u (|t| + |h|)`, i.e. round-off, by default, which costs
-        two or three evaluations more than a coarse one.
+        Time resolution of roots; by default round-off, :math:`8 u (|t| + |h|)`, which costs two or three evaluations
+        more than a coarse one.
 
     Notes
     -----
     The rules, for every method:
 
-    * A function that is zero at the start of the run does not fire there; it has the sign that it takes just behind.
+    * A function that is zero at the start of the run does not fire there; it has the sign that it takes immediately
+      afterwards.
     * A zero at the end of the run counts.
-    * A zero that is touched and not crossed does not count, unless `touch` is set.
-    * Functions whose roots are closer than the resolution in time fire together, at the same time, and are listed in
-      the order of the events. If one of them is terminal all of them are recorded.
-    * The time is the first one known to lie behind the root: the function has its new sign there.
+    * A zero that is touched but not crossed does not count, unless `touch` is set.
+    * Functions with roots closer than the time resolution fire together, at the same time, in the order of the events.
+      If one of them is terminal all of them are recorded.
+    * The time is the first one known to lie after the root: the function has its new sign there.
     * A function that jumps over zero fires at the jump.
     * With monitoring the event is the arrival in the layer: the direction is that of the approach, and there is no
-      other event until the function has left the layer. A run that begins in the layer begins after the event.
+      other event until the function has left the layer. A run that starts in the layer starts after the event.
 
     Examples
     --------
@@ -116,13 +117,12 @@ class GuardEvent(Event):
 
 @dataclass(frozen=True)
 class EventRecord:
-    """An event that happened: when, with the state there, which function, the direction of its change, and whether it
-    ended the run.
+    """A recorded event: time and state, the function, the direction of its change, and whether it ended the run.
 
-    `kind` is "event" for the user's own, "switch" where the equations pass to another branch, and "slides" or "leaves"
-    where the solution begins or ceases to slide along the surface between two branches. `sensitivity` holds the
-    derivatives of the time {parameter: dt/dp} in a run with sensitivities. `located` says how zeros are looked for:
-    "enclosed", so that none is missed; "sampled", at a few places of every step; "known" beforehand.
+    `kind` is "event" for user events, "switch" if the equations change branch, and "slides" or "leaves" if the solution
+    begins or ceases to slide along the surface between two branches. `sensitivity` holds the derivatives of the time
+    {parameter: dt/dp} in a run with sensitivities. `located` describes the search for zeros: "enclosed" (none is
+    missed); "sampled" (at a few points of every step); "known" in advance.
     """
 
     t: float
@@ -135,21 +135,21 @@ class EventRecord:
     kind: str = "event"
     sensitivity: Any = None
     located: str = "sampled"
-    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal", "located")  # of a table
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal", "located")  # columns of a table
 
 
 @dataclass(frozen=True)
 class Enclosed:
-    """Some of the switching functions of a run, whose bounds over a part of a step a program computes.
+    """Some of the switching functions of a run, with a program that bounds them over a piece of a step.
 
     Attributes
     ----------
     program : Enclosure
-        Of :mod:`daedal.symbolic.tracing.enclosures`.
+        See :mod:`daedal.symbolic.tracing.enclosures`.
     first : int
-        The first of them.
+        Index of the first of them.
     read : callable
-        ``read(params)`` gives the numbers of the parameters.
+        ``read(params)`` returns the numbers of the parameters.
     params : object
     """
 
@@ -164,36 +164,36 @@ class SwitchingFunctions:
     """All switching functions of a run, stacked; ``evaluate(t, y, yp)`` returns the vector of their values.
 
     The options of :class:`Event` are vectors with one entry for each function. If all functions are compiled,
-    ``compiled(t, y, yp[, params])`` computes the same as ``plain``. Those that are `enclosed`, functions of the leading
-    unknowns, do not change sign unnoticed.
+    ``compiled(t, y, yp[, params])`` computes the same as ``plain``. No sign change of `enclosed` functions, which
+    depend on the leading unknowns, is missed.
     """
 
     evaluate: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
     names: tuple[str, ...]
-    initial: np.ndarray  # the values at the start
+    initial: np.ndarray  # values at the start
     direction: np.ndarray
-    terminal: np.ndarray  # the occurrence that ends the run, 0 for none
+    terminal: np.ndarray  # occurrence that ends the run, 0 for none
     interior: np.ndarray
     touch: np.ndarray
     location: np.ndarray  # 0: roots, 1: monitoring, 2: auto
-    delta: np.ndarray  # NaN where it is left to the tolerance
+    delta: np.ndarray  # NaN if determined by the tolerance
     tolerance: np.ndarray
-    occurred: np.ndarray  # how often each has fired before this run
+    occurred: np.ndarray  # number of occurrences before this run
     plain: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     compiled: Any = None
     params: Any = None
-    sizes: tuple[int, ...] = ()  # of the user's functions
+    sizes: tuple[int, ...] = ()  # numbers of values of the user's functions
     enclosed: tuple[Enclosed, ...] = ()
     held: tuple[tuple[int, int, float], ...] = ()
     """Functions that have a sign for a time after the start, whatever round-off makes of it: (function, sign, time)."""
 
     @property
     def native(self):
-        """The compiled function that may be called in place of `evaluate`, if there is one."""
+        """The compiled function that can replace `evaluate`, if there is one."""
         return self.compiled if self.evaluate is self.plain else None
 
     def extended(self, evaluate, names: tuple[str, ...], compiled=None, params=None) -> "SwitchingFunctions":
-        """With further functions behind these, which end the run where they pass from + to -."""
+        """With additional functions appended, which end the run where they change from + to -."""
         tails = {"initial": 1.0, "direction": -1, "terminal": 1, "interior": True, "touch": False, "location": 0}
         tails |= {"delta": np.nan, "tolerance": 0.0, "occurred": 0}
         longer = {
@@ -204,7 +204,7 @@ class SwitchingFunctions:
         return replace(self, **fields, compiled=compiled, params=params)
 
     def with_enclosed(self, *enclosed: Enclosed) -> "SwitchingFunctions":
-        """With some of them enclosed."""
+        """The same with enclosures for some of them."""
         return replace(self, enclosed=(*self.enclosed, *enclosed))
 
     def with_parameters(self, params: Any, evaluate: Callable[..., Any]) -> "SwitchingFunctions":
@@ -234,7 +234,7 @@ _SHARED = [item.name for item in fields(SwitchingFunctions) if item.name not in 
 
 
 def no_functions() -> SwitchingFunctions:
-    """The vector of no switching functions."""
+    """An empty vector of switching functions."""
     kinds: dict[str, Any] = {"direction": int, "terminal": int, "location": int, "interior": bool, "touch": bool}
     arrays: dict[str, Any] = {name: np.zeros(0, dtype=kinds.get(name, float)) for name in vars(_Stack())}
     return SwitchingFunctions(lambda t, y, yp: np.empty(0), (), occurred=np.zeros(0, dtype=np.int64), **arrays)
@@ -242,7 +242,7 @@ def no_functions() -> SwitchingFunctions:
 
 @dataclass
 class _Stack:
-    """The options of functions gathered so far."""
+    """Accumulates the options of functions."""
 
     initial: list[float] = field(default_factory=list)
     direction: list[int] = field(default_factory=list)
@@ -254,7 +254,7 @@ class _Stack:
     tolerance: list[float] = field(default_factory=list)
 
     def arrays(self) -> dict[str, Any]:
-        """What was stacked, by name."""
+        """The accumulated options, by name."""
         return {name: np.array(values) for name, values in vars(self).items()}
 
     def add(self, event: Event, values: np.ndarray, where: str):
@@ -304,13 +304,13 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
 
 
 def named_events(events) -> list[Event]:
-    """The user's events as a list, each with the name that it would have alone."""
+    """The user's events as a list, each with its individual name."""
     checked = [_as_event(event, i) for i, event in enumerate(_as_list(events))]
     return [event if event.name else replace(event, name=_title(event, i)) for i, event in enumerate(checked)]
 
 
 def functions_of(event: Event, position: int, size: int) -> list[tuple[str, int, int]]:
-    """Name, direction, and the occurrence that ends the run (0 for none), of each of an event's `size` functions."""
+    """Name, direction, and the terminal occurrence (0 for none), of each of an event's `size` functions."""
     directions = _spread(event.direction, size, (-1, 0, 1), f"events[{position}].direction")
     terminal = _occurrences(event.terminal, size, f"events[{position}].terminal")
     return list(zip(_names(event, position, size), directions, terminal, strict=True))
@@ -343,13 +343,13 @@ def _as_event(event, position) -> Event:
 
 
 def state_arguments_of(problem: Any) -> StateArguments:
-    """What events of a problem, or of a view of one, may be called with."""
+    """Admissible arguments of events of a problem, or of a view of one."""
     shown = getattr(problem, "shown_by", problem)
     return StateArguments(shown, problem.params is not None, state_split(shown) is not None)
 
 
 def standard_functions(events, problem) -> list[tuple[Any, int]]:
-    """The functions of events as traced code calls them, (t, y[, second[, params]]), and with how many arguments."""
+    """Functions of events as called by traced code, (t, y[, second[, params]]), and their numbers of arguments."""
     arguments = state_arguments_of(problem)
     functions = [in_driven_form(event.function, problem.params) for event in named_events(events)]
     return [
@@ -359,7 +359,7 @@ def standard_functions(events, problem) -> list[tuple[Any, int]]:
 
 
 def _with_state(function, problem, position):
-    """Bring ``function`` to the form function(t, y, yp), whatever of its arguments the user left out."""
+    """Convert ``function`` to the form function(t, y, yp), whichever arguments it takes."""
     arguments, n_y = state_arguments_of(problem), getattr(problem, "n_y", None)
     function = in_driven_form(function, problem.params)
     places = arguments.of(function, f"events[{position}]")
@@ -400,13 +400,13 @@ def _compiled(parts, problem, n: int):
 
 
 def _title(event: Event, position: int) -> str:
-    """What the event is called in messages."""
+    """Name of the event in messages."""
     name = event.name if isinstance(event.name, str) else getattr(event.function, "__name__", "<lambda>")
     return f"event {position}" if name == "<lambda>" else name
 
 
 def _checked(function, position: int, title: str):
-    """``function(t, y, yp)`` with its result checked: of any size, or of the `size` that it had at the start."""
+    """``function(t, y, yp)`` with a check of its result: of any size, or of the `size` at the start."""
 
     def call(t, y, yp, size=None):
         try:
@@ -438,7 +438,7 @@ def _checked(function, position: int, title: str):
 
 
 def _each(value, size: int) -> list:
-    """`value` for each of `size` functions, where a single one counts for all."""
+    """`value` for each of `size` functions; a single one is repeated."""
     return list(value) if np.iterable(value) and not isinstance(value, str) else [value] * size
 
 
@@ -466,7 +466,7 @@ def _is_number(value) -> bool:
 
 
 def _lengths(value, size: int, default: float, name: str) -> list[float]:
-    """A positive number, or `default` in place of None, for each of `size` functions."""
+    """A positive number, or `default` instead of None, for each of `size` functions."""
     values = _each(value, size)
     good = [v is None or (_is_number(v) and 0.0 < float(v) < np.inf) for v in values]
     if len(values) != size or not all(good):
@@ -486,7 +486,7 @@ def _names(event: Event, position: int, size: int) -> Sequence[str]:
 
 
 def _stacked(calls):
-    """All functions as one; the result of a single function need not be an array."""
+    """All functions stacked; the result of a single function need not be an array."""
     if len(calls) == 1:
         [(only, count)] = calls
         return lambda t, y, yp: only(t, y, yp, count)

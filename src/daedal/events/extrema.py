@@ -1,8 +1,8 @@
-"""Sign changes inside of a step that the signs at its ends do not show: pairs of crossings, and contacts.
+"""Sign changes inside a step that the signs at its ends do not show: pairs of crossings, and contacts.
 
-One value in the middle of the step and the parabola through the three say whether a function turns back towards zero
-in between. Only then is its extremum on the interpolant looked for, by successive parabolas, until the sign has changed
-or it is clear that it will not.
+One value at the midpoint of the step and the parabola through the three show whether a function turns back towards
+zero. Only then is its extremum on the interpolant located, by successive parabolas, until the sign has changed or a
+sign change is excluded.
 """
 
 from math import isfinite
@@ -13,19 +13,19 @@ from daedal.events.switching import MUTED, evaluate_on, same_sign
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.vectors import copy
 
-_MARGIN = 0.25  # part of the step by which the parabola may err in the place of an extremum
-_CLEAR = 0.7  # an extremum above this part of the smallest value seen is not near zero
+_MARGIN = 0.25  # fraction of the step by which the parabola may misplace an extremum
+_CLEAR = 0.7  # an extremum above this fraction of the smallest value seen is not near zero
 _NEAR_END = 0.01
 _MOST_PARABOLAS = 25
-_NARROW = 1e-7  # part of the step in which an extremum is not resolved further
+_NARROW = 1e-7  # fraction of the step at which the search for an extremum ends
 
 
 @part
 def first_reversal(system, roots, left, right, t_end, psi, phi, k):
-    """The first place found in (left, right) where a function has the sign that it has at neither end.
+    """The first point found in (left, right) where a function has a sign that it has at neither end.
 
     Returns (place, touching, status): `right` if there is none; ``roots.high`` holds the values at the place.
-    `touching` is the index of a function that comes closer than its delta to zero there and keeps its sign, or -1.
+    `touching` is the index of a function that comes closer than its delta to zero there without changing sign, or -1.
     """
     n = roots.n
     low, high, middle, trial, last = (
@@ -67,8 +67,8 @@ def first_reversal(system, roots, left, right, t_end, psi, phi, k):
 def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     """Follow function i, positive after multiplication by its sign, to its extremum or to the first value below zero.
 
-    Returns (x, value, status) with the place left + x length; the search is given up, with the last value, as soon as
-    a parabola stays clear of zero, or of `allowed`.
+    Returns (x, value, status) with the place left + x length; the search ends, with the last value, as soon as a
+    parabola stays clear of zero, or of `allowed`.
     """
     sign = 1.0 if roots.low[i] > 0.0 else -1.0
     xa, xm, xb = 0.0, 0.5, 1.0
@@ -76,7 +76,7 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     u = _turning(fa, fm, fb, roots.fired[i] != 0, allowed)
     if u < 0.0:
         return xm, np.inf, 0
-    if not (fm < fa and fm < fb):  # the lowest value stands at an end: is there a lower one next to it?
+    if not (fm < fa and fm < fb):  # the lowest value is at an end: is there a lower one next to it?
         value, status = _value(system, roots, i, left + u * length, t_end, psi, phi, k, sign)
         edge = 1.0 - _NEAR_END if u > 0.5 else _NEAR_END
         if status == 0 and value >= min(fa, fb) and u != edge:
@@ -128,7 +128,7 @@ def _turning(fa, fm, fb, just_fired, allowed):
         least = fm - 0.125 * (fb - fa) ** 2 / curvature
         near = least < max(_CLEAR * min(fa, fm, fb), allowed)
         inside = -_MARGIN < vertex < 1.0 + _MARGIN
-        leaving = just_fired and vertex < 0.5 and fa <= fm  # what has just fired moves away from zero
+        leaving = just_fired and vertex < 0.5 and fa <= fm  # functions that have just fired move away from zero
         if near and inside and not leaving:
             u = vertex
             if vertex <= 0.0:

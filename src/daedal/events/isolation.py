@@ -1,4 +1,4 @@
-"""The first zero of switching functions that depend on time alone, isolated in compiled code."""
+"""Isolation of the first zero of switching functions that depend on time alone, in compiled code."""
 
 from daedal.events.roots import begin, locate
 from daedal.events.switching import ROOTS
@@ -8,14 +8,14 @@ from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM
 
 MOST_BOXES = 1_000_000
-"""Pieces of the interval that are looked at for one zero: about half a second. Chosen."""
+"""Maximum number of pieces examined for one zero: about half a second. Chosen."""
 WORDS = 3
-"""Numbers of memory that the search needs, and two for each unknown."""
+"""Workspace of the search in numbers, plus two for each unknown."""
 
 
 @entry(i64(i64, i64, f64, f64, i64))
 def first_zero(system_address, roots_address, t, end, memory):
-    """The first event in (t, end] of a state at rest, as if that were one step.
+    """The first event in (t, end] of a state at rest, treated as a single step.
 
     Writes the time to `memory`; returns 1, 0 if there is none, or -1 if a function cannot be evaluated.
     """

@@ -1,4 +1,4 @@
-"""From the switching functions of a run to the record that kernels work on."""
+"""The kernels' record of a run's switching functions."""
 
 from functools import cache
 from typing import Any
@@ -8,13 +8,13 @@ import numpy as np
 from daedal.events.event import Enclosed, SwitchingFunctions
 
 MOST_BOXES, FURTHER_BOXES = 2000, 50
-"""Pieces of a step that are looked at until it is decided whether a function has a zero there; and the same after that
-was not decided once. Chosen."""
+"""Maximum number of pieces of a step examined to decide whether a function has a zero there; and the same after an
+undecided search. Chosen."""
 _DEEPEST = 64
 
 
 class Switching:
-    """The ROOTS record of switching functions of a state of length n; made once, and begun anew for every run."""
+    """The ROOTS record of switching functions of a state of length n; created once, and reset for every run."""
 
     def __init__(self, functions: SwitchingFunctions, n: int, most_boxes: int = MOST_BOXES):
         from daedal.events.switching import ROOTS
@@ -40,7 +40,7 @@ class Switching:
         self._arrays, self._fields = self.record.block.copy(), self.record.data.copy()
 
     def _search(self, functions: SwitchingFunctions, most_boxes: int) -> Any:
-        """The SEARCH record; functions that are enclosed are not sampled, unless they may touch zero."""
+        """The SEARCH record; enclosed functions are not sampled, unless they may touch zero."""
         from daedal.events.switching import SEARCH
         from daedal.kernels.records import Record
 
@@ -61,7 +61,7 @@ class Switching:
         return search
 
     def takes(self, functions: SwitchingFunctions) -> bool:
-        """Whether the record serves these functions, which may have other parameters than those it was made for."""
+        """Whether the record can be used for these functions, which may have other parameters."""
         if functions is self.functions:
             return True
         if not functions.is_like(self.functions):
@@ -72,7 +72,7 @@ class Switching:
 
     @property
     def located(self) -> list[str]:
-        """How zeros of each function are looked for."""
+        """Search method for the zeros of each function."""
         if self.search is None:
             return ["sampled"] * self.count
         enclosed = self.search.array("enclosed") > self.search.array("doubtful")
@@ -80,14 +80,14 @@ class Switching:
 
     @property
     def doubts(self) -> tuple[tuple[str, float], ...]:
-        """Functions of which it was not decided whether they have a zero, each with the first such place."""
+        """Functions for which the existence of zeros was undecided, each with the first such place."""
         if self.search is None or not self.search["doubts"]:
             return ()
         names, doubt = self.functions.names, self.search.array("doubt")
         return tuple((names[i], float(doubt[i])) for i in np.flatnonzero(self.search.array("doubtful")))
 
     def begin(self, t_begin: float, t_end: float, rtol: float):
-        """As at the start of a run; `rtol` is the half width of layers by default."""
+        """Reset to the start of a run; `rtol` is the half width of layers by default."""
         self.bridge.refresh()
         self.record.block[:] = self._arrays
         self.record.data[:] = self._fields
@@ -107,7 +107,7 @@ class Switching:
         return [self.record.block, self.record.data.view(np.int64), *search]
 
     def watch_layers(self, system, slope: np.ndarray):
-        """Let the method call the check of layers with every step; `slope` is the array where it keeps y'."""
+        """Make the method check the layers with every step; `slope` is the array where it keeps y'."""
         if not self.record["watched"]:
             return
         from daedal.events.layer import layer_hook
@@ -118,13 +118,13 @@ class Switching:
         system["hook"], system["hook_record"] = layer_hook.address, record.address
 
     def leave_layers(self, system):
-        """The hook as it was before."""
+        """Restore the previous hook."""
         if self.record["watched"]:
             system["hook"], system["hook_record"] = self.record["inner"], self.record["inner_record"]
 
 
 def _enclosure(enclosed: Enclosed, bridge: Any, following: int) -> Any:
-    """The ENCLOSURE record of functions, whose parameters are read again before every run."""
+    """The ENCLOSURE record of functions, whose parameters are read before every run."""
     from daedal.events.enclosure import ENCLOSURE
     from daedal.kernels.intervals import PROGRAM
     from daedal.kernels.records import Record
@@ -165,7 +165,7 @@ def _enclosure(enclosed: Enclosed, bridge: Any, following: int) -> Any:
 
 @cache
 def no_functions() -> Any:
-    """The record of no switching functions at all."""
+    """The record of no switching functions."""
     from daedal.events.switching import ROOTS
     from daedal.kernels.records import Record
 
@@ -173,7 +173,7 @@ def no_functions() -> Any:
 
 
 def _callback(switching: SwitchingFunctions, bridge, n: int, m: int):
-    """The functions in the form that kernels call, natively if all of them are compiled."""
+    """The functions in callback form, native if all of them are compiled."""
     native = switching.native
     if native is not None:
 

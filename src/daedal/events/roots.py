@@ -1,9 +1,9 @@
 """Roots of switching functions on the interpolant of a step, as in DASSLRT (BCP section 5.3.3).
 
-A sign change between two points is followed to its leftmost root by the Illinois algorithm of Hiebert and Shampine, for
+A sign change between two points is narrowed to its leftmost root by the Illinois algorithm of Hiebert and Shampine, for
 a vector of functions at once. The located time is the right end of the final bracket. The two points are the ends of
-the step, or those of a piece in which a zero was isolated (:mod:`daedal.events.enclosure`). Of functions that are not
-enclosed they lie inside where the function turns back towards zero (:mod:`daedal.events.extrema`).
+the step, or those of a piece in which a zero was isolated (:mod:`daedal.events.enclosure`). For functions that are not
+enclosed they may be interior points at which the function turns back towards zero (:mod:`daedal.events.extrema`).
 """
 
 from math import copysign, isfinite
@@ -17,10 +17,10 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.vectors import copy
 
 _MAX_BISECTIONS = 200
-_AHEAD = 16.0  # resolutions further on, a function has a sign again
-_NOISY = 1e-3  # part of a step in which the sign of a function next to a zero may be round-off
+_AHEAD = 16.0  # in resolutions, distance after which a function has a sign again
+_NOISY = 1e-3  # fraction of a step in which the sign of a function near a zero may be round-off
 _MOST_PIECES = 50  # into which a step is divided by turning functions
-_TOGETHER = 1e-5  # part of a step: a function that touches zero, flat as it is, so soon behind a root does so with it
+_TOGETHER = 1e-5  # fraction of a step: tangential zeros this close after a root are merged with it
 
 
 @part
@@ -36,7 +36,7 @@ def begin(system, roots, t, t_end, psi, phi, k):
 
 @part
 def begin_layers(roots, t):
-    """A run that begins in a layer begins after the event: where functions stand at the start."""
+    """Positions relative to the layers at the start; a run that starts in a layer starts after the event."""
     n = roots.n
     low, delta, side = roots.low, roots.delta, roots.side
     copy(roots.start, low)
@@ -51,7 +51,7 @@ def begin_layers(roots, t):
 def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     """Find the first event in (t_low, t_high] given the values at t_low.
 
-    Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the sign of their
+    Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the direction of their
     change, doubled if they end the run, and ``roots.low`` holds the values at the right end of the searched interval.
     """
     low, high, last = roots.low, roots.high, roots.last
@@ -94,7 +94,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
 
 @part
 def _take_aim(roots):
-    """The directions that count now; functions inside of their layer, or just landing there, have no roots."""
+    """The active directions; functions inside their layer, or just landing there, have no roots."""
     n = roots.n
     directions, aim, location = roots.direction, roots.aim, roots.location
     side, crooked = roots.side, roots.crooked
@@ -109,10 +109,10 @@ def _take_aim(roots):
 
 @part
 def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
-    """Where functions that vanish at the left end, or have just fired, have left zero; returns (place, status).
+    """The point where functions that vanish at the left end, or have just fired, have left zero; (place, status).
 
-    Next to a zero the sign of a function may be round-off: it counts when two places, one twice as far as the other,
-    agree in it. The search goes on from there.
+    Near a zero the sign of a function may be round-off: it counts if two points, one twice as far as the other, agree.
+    The search continues from there.
     """
     n = roots.n
     low, trial, seen = roots.low, roots.trial, roots.middle
@@ -144,7 +144,7 @@ def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
 
 @inlined
 def _crosses(low, high, aim):
-    """Whether the sign changes in the wanted direction."""
+    """Whether the sign changes in the requested direction."""
     if aim == MUTED or not (low < 0.0 < high or high < 0.0 < low):
         return False
     return aim == 0 or (high > low) == (aim > 0)
@@ -152,7 +152,7 @@ def _crosses(low, high, aim):
 
 @inlined
 def _arrives(low, high, aim):
-    """Whether the function reaches exactly zero from the wanted side."""
+    """Whether the function reaches exactly zero from the requested side."""
     return aim != MUTED and high == 0.0 and low != 0.0 and (aim == 0 or (low < 0.0) == (aim > 0))
 
 
@@ -193,7 +193,7 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
             slow = width > 0.5 * width_before
             if slow or not isfinite(middle) or not isfinite(high[leader]) or not isfinite(low[leader]):
                 middle = 0.5 * (left + right)
-            # as close to an end as can be told apart: if the root lies there, the bracket is done
+            # at the smallest distinguishable distance from an end: if the root lies there, the bracket is final
             middle = left + copysign(max(abs(middle - left), 0.5 * resolved), right - left)
             middle = right - copysign(max(abs(right - middle), 0.5 * resolved), right - left)
         elif plateau:
@@ -219,10 +219,10 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
 
 @part
 def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
-    """Mark what fires in the bracket, and what does so less than a resolution later; returns (time, status).
+    """Mark functions that fire in the bracket, and those less than a resolution later; returns (time, status).
 
-    A function that is exactly zero at the end of the bracket and has its old sign again behind it, at two places, or is
-    zero until it has its old sign at the end of the step, only touches zero.
+    A function only touches zero if it is exactly zero at the end of the bracket and has its old sign again at two later
+    points, or is zero until it has its old sign at the end of the step.
     """
     n = roots.n
     low, high, ahead, last = roots.low, roots.high, roots.trial, roots.last
@@ -249,7 +249,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     late = False
     for i in range(n):
         if _arrives(low[i], high[i], aim[i]):
-            behind, seen = ahead[i], 0.0  # zero for a while, or the old sign by round-off: what comes then?
+            behind, seen = ahead[i], 0.0  # zero for a while, or the old sign by round-off: check later points
             while 2.0 * beyond < abs(t_high - right) and (
                 behind == 0.0 or (same_sign(low[i], behind) and not same_sign(low[i], seen))
             ):
@@ -273,7 +273,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
 
 @part
 def _enter_layers(roots):
-    """Functions that are watched fire where a step has ended in their layer, until they have left it."""
+    """Monitored functions fire when a step ends in their layer, until they have left it."""
     n = roots.n
     directions, location, fired = roots.direction, roots.location, roots.fired
     side, crooked = roots.side, roots.crooked
@@ -291,7 +291,7 @@ def _enter_layers(roots):
 
 @part
 def _count(roots):
-    """Whether a function has fired; those that have done so often enough to end the run are marked."""
+    """Whether a function has fired; terminal ones are marked at their last occurrence."""
     n = roots.n
     fired, count, terminal = roots.fired, roots.count, roots.terminal
     crooked, any_fired = roots.crooked, False

@@ -1,4 +1,4 @@
-"""Switching functions as kernels see them: the record, and their values on the polynomial of a step."""
+"""Switching functions for kernels: the record, and their values on the polynomial of a step."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from daedal.kernels.vectors import copy
 
 _RESOLUTION = 8.0 * np.finfo(float).eps
 
-ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # how a function is located
-MUTED = 2  # in place of a direction: the function cannot fire now
-STOPPING = 2  # the mark, times the sign of the change, of a function that fires and ends the run
+ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # location method of a function
+MUTED = 2  # replaces a direction: the function cannot fire now
+STOPPING = 2  # mark, times the direction of the change, of a function that fires and ends the run
 
 _OPTIONS = ("direction", "terminal", "count", "interior", "touch", "location")
 _INTEGERS = (*_OPTIONS, "side", "crooked", "aim", "fired", "held_side")
@@ -28,16 +28,16 @@ SEARCH = Struct(
         ("enclosure", ADDRESS),  # the first of a chain
         *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful", "rough")],
         *[(name, f64["n"]) for name in ("doubt", "begin", "end")],
-        ("doubts", INTEGER),  # how many functions are in doubt
-        ("most_boxes", INTEGER),  # pieces that are looked at in one search
-        ("further_boxes", INTEGER),  # the same where a function is in doubt
+        ("doubts", INTEGER),  # number of undecided functions
+        ("most_boxes", INTEGER),  # maximum number of pieces in one search
+        ("further_boxes", INTEGER),  # the same after an undecided search
         ("boxes", INTEGER),  # so far
         ("depth", INTEGER),
         ("ends", f64["depth"]),
         ("stack", f64["depth", "n"]),
     ],
 )
-"""What the search for zeros by enclosures works with, and where it was not decided whether there are any."""
+"""Data of the search for zeros by enclosures, and the places where it was undecided."""
 
 ROOTS = Struct(
     "ROOTS",
@@ -54,11 +54,11 @@ ROOTS = Struct(
         *[(name, f64["n"]) for name in _FLOATS],
         ("y", f64["size"]),
         ("yp", f64["size"]),
-        # for functions that are watched before a step is accepted
+        # for functions monitored before a step is accepted
         ("watched", INTEGER),  # how many
         ("system", at(SYSTEM)),
         ("slope", optional(f64["size"])),  # y' at the end of the step
-        ("inner", ADDRESS),  # another hook, which comes first
+        ("inner", ADDRESS),  # another hook, called first
         ("inner_record", ADDRESS),
         ("t_start", FLOAT),
         ("t_before", FLOAT),
@@ -66,7 +66,7 @@ ROOTS = Struct(
         ("tries", INTEGER),
     ],
 )
-"""The switching functions s(t, y, y'), how each of them is located, and their values at several places.
+"""The switching functions s(t, y, y'), their location methods, and their values at several points.
 
 Up to the time ``held_for`` after the start a function has the sign ``held_side``, whatever round-off makes of it.
 ``low`` and ``high`` belong to the ends of the interval that is searched, ``last`` to the end of the step, ``start``
@@ -76,7 +76,7 @@ and ``before`` to the last two accepted points and ``tried`` to the point that i
 
 @inlined
 def resolution(t, h):
-    """The length below which two times are not told apart: 8 u (|t| + |h|)."""
+    """Smallest distinguishable distance of times: 8 u (|t| + |h|)."""
     return _RESOLUTION * (abs(t) + abs(h))
 
 
@@ -88,7 +88,7 @@ def same_sign(a, b):
 
 @part
 def evaluate_at(system, roots, t, y, yp, values):
-    """values = s(t, y, y'); a NaN is left to Python, which says whose it is."""
+    """values = s(t, y, y'); NaN is handled in Python, which names the function."""
     n = roots.size
     result = floats(roots.functions.block + 16 * n, roots.n)
     system.event_evaluations += 1

@@ -14,7 +14,7 @@ _COLUMNS = ("t", "name", "kind")  # of a table without events
 
 
 class EventTable(Sequence):
-    """The events of a run in their order: a sequence of records that prints as a table.
+    """The events of a run in order: a sequence of records that prints as a table.
 
     Its records are :class:`EventRecord`, or :class:`HybridEvent` of a run through modes.
 
@@ -65,11 +65,11 @@ class EventTable(Sequence):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the table says of each event."""
+        """Columns of the table."""
         return self._records[0].columns if len(self) else _COLUMNS
 
     def named(self, name: str) -> EventTable:
-        """Those of one name."""
+        """Events with this name."""
         return EventTable([record for record in self._records if record.name == name], self._names)
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -94,7 +94,7 @@ class EventTable(Sequence):
         return text.getvalue()
 
     def to_dataframe(self):
-        """The table as a :class:`pandas.DataFrame`, with the variables at each event behind its columns."""
+        """The table as a :class:`pandas.DataFrame`, with the variables at each event appended."""
         from daedal.solution.quantities import pandas
 
         data: dict[str, list[Any]] = {column: [row[k] for row in self.rows()] for k, column in enumerate(self.columns)}
@@ -107,7 +107,7 @@ class EventTable(Sequence):
         return self._names.get(getattr(record, "source", None), ())
 
     def _shown(self) -> Tabular:
-        """The table to print, without the middle of a long one."""
+        """The table to print, with the middle of a long one omitted."""
         left_out = max(len(self) - _MOST_ROWS, 0)
         head = _MOST_ROWS - _MOST_ROWS // 3 if left_out else len(self)
         shown = self.rows()

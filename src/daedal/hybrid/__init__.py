@@ -1,6 +1,6 @@
-"""Models with modes and the run through them; sliding, friction, impact and contacts (`models`).
+"""Models with modes and their simulation; sliding, friction, impact and contacts (`models`).
 
-Begin with `hybrid_problem.py` and `hybrid_run.py`.
+Start reading at `hybrid_problem.py` and `hybrid_run.py`.
 """
 
 from daedal.common.public_names import public_names

@@ -1,4 +1,4 @@
-"""Guards and events: functions whose changes of sign end a mode, stop a run, or are recorded."""
+"""Guards and events: functions whose sign changes end a mode, stop a run, or are recorded."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _SAME = 1e-3  # relative difference of rates that count as equal
 
 @dataclass
 class GuardsAtStart:
-    """The guards at the start of a stretch.
+    """The guards at the start of an arc.
 
     Attributes
     ----------
     immediate : int or None
-        The first entry of the vector of guards that fires at once.
+        Index of the first guard that fires at once.
     direction : numpy.ndarray
-        The changes of sign that end the mode.
+        Sign changes that end the mode.
     leaving : dict
-        Guards that are zero at the start, by entry: the side to which they leave, and the time after which they are
-        there in spite of rounding errors.
+        Guards that are zero at the start, by index: the side to which they leave, and the time after which they have
+        left it despite rounding errors.
     crossed : list
-        Guards that changed their sign at the break point where the stretch begins: (entry, direction).
+        Guards that changed sign at the break point where the arc begins: (index, direction).
     """
 
     immediate: int | None
@@ -62,9 +62,9 @@ class ModeEnd:
     mode, y, yp
         The mode, its vector and, for an implicit problem, its derivative.
     fired : dict
-        The values of the guards that fired there, by name.
+        Values of the guards that fired there, by name.
     crossed : str or None
-        The transition that was taken, if its guard changed its sign.
+        The transition taken, if its guard changed sign.
     """
 
     mode: str
@@ -109,7 +109,7 @@ class Guards:
         self._stretches = 0
         self.transitions = [BoundTransition(t, mode, forms) for t in transitions]
         self._calls = [self._bound(t) for t in transitions]
-        self._places: list[tuple[int, int, int]] = []  # transition, first and last entry of its guard
+        self._places: list[tuple[int, int, int]] = []  # transition, first and last index of its guard
         self.owner: list[int] = []  # entry -> transition
         self.names: list[str] = []
         self.direction = np.empty(0, dtype=np.int64)
@@ -123,7 +123,7 @@ class Guards:
         return len(self.owner)
 
     def prepare(self, t: float, y: np.ndarray, yp: np.ndarray | None):
-        """Find out how many entries each guard has; done once, at the first state of the mode."""
+        """Determine the number of entries of each guard; done once, at the first state of the mode."""
         if self._places or not self.transitions:
             return
         directions: list[int] = []
@@ -162,7 +162,7 @@ class Guards:
             raise InvalidProblemError(message) from error
 
     def _checked(self, i: int, value, t: float, size: int | None) -> np.ndarray:
-        """The value of a guard as a vector: of any size, or of the one that it had before."""
+        """The value of a guard as a vector, of any size or of its previous size."""
         try:
             array = np.atleast_1d(np.asarray(value))
         except ValueError:  # nested sequences of different lengths
@@ -248,7 +248,7 @@ class Guards:
         return in_standard_form(function, places, self.form.split is not None)
 
     def at_start(self, t: float, begin: ModeInitial, weights, step: float, before: ModeEnd | None, ended=None):
-        """Judge the guards at the start of a stretch.
+        """Evaluate the guards at the start of an arc.
 
         Parameters
         ----------
@@ -257,9 +257,9 @@ class Guards:
         step : float
             A typical step, with the sign of the direction of integration.
         before : ModeEnd or None
-            Where the last mode ended.
+            End of the previous mode.
         ended : numpy.ndarray or None
-            The values one float before, if the stretch begins at a break point.
+            Values one float before, if the arc begins at a break point.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class Guards:
             if sides[i] != 0 and waits[i] > 0.0:
                 leaving[i] = int(sides[i]), float(waits[i])
             elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
-                # undecided: taken to begin on the right side, so that it fires if the first step shows the other
+                # undecided: assumed to be on the right side, so that it fires if the first step shows otherwise
                 leaving[i] = -int(direction[i]), 0.0
         # on the right side by round-off, and moving there
         leaving |= {i: (int(sides[i]), float(waits[i])) for i in near if sides[i] == -direction[i] and waits[i] > 0.0}
@@ -299,12 +299,12 @@ class Guards:
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
 
     def _crossed(self, ended: np.ndarray, went: np.ndarray) -> list[tuple[int, int]]:
-        """The guards that came from one side, and are on, or leave to, the other one."""
+        """Guards that crossed zero."""
         changed = (ended * went < 0.0) & ((self.direction == 0) | (self.direction * went > 0.0))
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """Of some guards: the side to which they move (0 if undecided), when they are there, and their rate."""
+        """For some guards: the side to which they move (0 if undecided), when they have reached it, and their rate."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates
@@ -324,7 +324,7 @@ class Guards:
         return sides, waits, rates
 
     def _passes(self, i: int, t: float, before: ModeEnd | None, rate: float, step: float) -> bool:
-        """Whether the guard of the transition just taken goes on as it came: then it marks an instant, and no limit."""
+        """Whether the guard of the transition just taken keeps its direction: it marks an instant, not a limit."""
         if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
         values = self.evaluate(t, before.y, before.yp)
@@ -342,15 +342,15 @@ def _spread(direction, size: int, name) -> list[int]:
     return [int(v) for v in values]
 
 
-# --- the events that a user gave to a run through modes: counted over all stretches, and looked for at break points ---
+# --- user events in runs through modes: counted over all arcs, and checked at break points ----------------------------
 
 
-_AHEAD = (1e-6, 1e-4, 1e-2, 1e-1)  # fractions of a step at which the side is found to which a function leaves zero
+_AHEAD = (1e-6, 1e-4, 1e-2, 1e-1)  # fractions of a step at which the direction of a function leaving zero is determined
 
 
 @dataclass(frozen=True)
 class Fired:
-    """A function that changed its sign: its name, to which side, and whether that ends the run."""
+    """A function that changed sign: its name, the direction, and whether it ends the run."""
 
     name: str
     direction: int
@@ -359,7 +359,7 @@ class Fired:
 
 @dataclass(frozen=True)
 class Instant:
-    """A time, and the state there: the stacked vector, and y' of an implicit problem."""
+    """A time with its state: the stacked vector, and y' of an implicit problem."""
 
     t: float
     y: np.ndarray
@@ -367,18 +367,18 @@ class Instant:
 
 
 class UserEvents:
-    """The events of one mode; `occurred` counts those of all modes, by name."""
+    """Events of one mode; `occurred` counts those of all modes, by name."""
 
     def __init__(self, events: Sequence[Event], form: StateForm, occurred: dict[str, int]):
         self.events, self._form, self._occurred = tuple(events), form, occurred
         self._calls: list[Callable[..., Any]] | None = None
 
     def count(self, name: str):
-        """Note that a function fired."""
+        """Count an occurrence."""
         self._occurred[name] = self._occurred.get(name, 0) + 1
 
     def still_to_come(self, now: Instant) -> list[Event]:
-        """The events of the next stretch: of those that end the run at their k-th occurrence the rest of the k."""
+        """Events for the next arc: if they end the run at their k-th occurrence, with the remaining count."""
         if not self._occurred:
             return list(self.events)
         return [self._rest(i, now) if _counts(event) else event for i, event in enumerate(self.events)]
@@ -389,10 +389,10 @@ class UserEvents:
         return replace(self.events[i], terminal=left)
 
     def across(self, end: Instant, begin: Instant, step: float) -> list[Fired]:
-        """What fired at a break point: functions that have different signs before and after it.
+        """Events at a break point: functions with different signs before and after it.
 
-        Those that are zero after it have the sign that they take after a small fraction of `step`; if they stay at zero
-        they have arrived there.
+        Functions that are zero after it are evaluated after a small fraction of `step`; if they stay at zero they have
+        arrived there.
         """
         found = []
         for i, event in enumerate(self.events):
@@ -409,7 +409,7 @@ class UserEvents:
     def _leaves_to(self, side: int, i: int, j: int, begin: Instant, step: float) -> bool:
         """Whether function j of event i, which is zero, leaves to a side, or stays.
 
-        Next to a zero its sign may be round-off: that counts in which two places agree.
+        Near a zero its sign may be round-off: it counts if two points agree.
         """
         motion, seen = self._form.motion(begin.t, begin.y, begin.yp), 0.0
         for part in _AHEAD:
@@ -434,7 +434,7 @@ def _counts(event: Event) -> bool:
 
 
 def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]:
-    """The user's events for each mode: the same for all, or given in a dict."""
+    """The user's events for each mode: the same for all, or given as a dict."""
     occurred: dict[str, int] = {}
     if not isinstance(events, dict):
         named = named_events(events)
@@ -446,29 +446,29 @@ def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]
 
 
 def names_of(events: Iterable[UserEvents]) -> list[str]:
-    """The names of the events of all modes, each once; the functions of a vector share one."""
+    """Distinct names of the events of all modes; the functions of a vector share one."""
     given = [event.name for mode in events for event in mode.events]
     return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))
 
 
-# --- a check of a hybrid model before it is run -----------------------------------------------------------------------
+# --- validation of a hybrid model before it is run --------------------------------------------------------------------
 
 
-_SHIFTS = (1e-3, 1e-1, 1.0)  # of the state, at which a guard that is zero is evaluated once more
+_SHIFTS = (1e-3, 1e-1, 1.0)  # relative to the state, offsets at which a zero guard is evaluated again
 
 
 @dataclass(frozen=True)
 class HybridReport:
-    """What :meth:`HybridProblem.check` found.
+    """Result of :meth:`HybridProblem.check`.
 
     Attributes
     ----------
     guards : dict
-        The values of the guards of the initial mode at the state, by name.
+        Values of the guards of the initial mode at the state, by name.
     reachable : tuple of str
-        Modes to which transitions lead from the initial one; all of them if a target is a function.
+        Modes reachable from the initial one; all of them if a target is a function.
     notes : tuple of str
-        What may be a mistake.
+        Possible mistakes.
     """
 
     guards: dict[str, float]
@@ -497,7 +497,7 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
     for i in np.flatnonzero(values == 0.0):
         if _vanishes(guards, int(i), t, y, yp):
             raise InvalidProblemError(
-                f"the guard of '{guards.names[i]}' is zero wherever it was looked at: it never changes its sign"
+                f"the guard of '{guards.names[i]}' is zero wherever it was evaluated, so it never changes sign"
             )
     for i in np.flatnonzero(guards.direction * values > 0.0):
         notes.append(f"'{guards.names[i]}' is on the wrong side of its guard and would fire at once.")
@@ -513,14 +513,14 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
 
 
 def _vanishes(guards: Guards, i: int, t: float, y: np.ndarray, yp) -> bool:
-    """Whether a guard is zero beside the state as well."""
+    """Whether a guard is also zero at nearby states."""
     pattern = np.cos(0.7 + 1.3 * np.arange(y.size))
     for shift in _SHIFTS:
         moved = y + shift * np.maximum(np.abs(y), 1.0) * pattern
         try:
             if guards.evaluate(t + shift, moved, None if yp is None else yp + shift * pattern)[i] != 0.0:
                 return False
-        except InvalidProblemError:  # not defined there
+        except InvalidProblemError:  # undefined there
             return False
     return True
 

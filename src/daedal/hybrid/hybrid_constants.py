@@ -1,19 +1,19 @@
-"""Numbers on which runs through modes rest, in the driver and in the compiled loop of ensembles."""
+"""Numerical constants of runs through modes, for the driver and the compiled loop of ensembles."""
 
 import numpy as np
 
 BAND = 10.0
 """Tolerances within which a guard counts as zero when a mode begins."""
 NOISE = 100.0 * float(np.finfo(float).eps)
-"""Relative changes of the state that do not tell where a guard goes."""
+"""Relative perturbations of the state that do not reveal the direction of a guard."""
 LOOK = (1e-6, 1e-3, 1e-1)
-"""Fractions of a step at which it is decided where a guard goes."""
+"""Fractions of a step at which the direction of a guard is determined."""
 TINY = 1e-300
-"""In place of a width that is zero."""
+"""Replaces a width of zero."""
 
 MOST_IMMEDIATE = 100
-"""Transitions at one time."""
+"""Maximum number of transitions at one time."""
 IDLE = 1e-12
-"""Changes of the state relative to its size by a transition after which nothing is different."""
+"""Largest change of the state by a transition, relative to its size, that counts as none."""
 SHORT = 1e3 * float(np.finfo(float).eps)
-"""A step relative to the time that no method refuses."""
+"""Smallest step relative to the time that every method accepts."""

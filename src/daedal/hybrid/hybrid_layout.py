@@ -1,4 +1,4 @@
-"""What a file holds of a run through modes."""
+"""File format of runs through modes."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def _wrong(given: dict[str, Any]) -> str | None:
             return "has output of a mode that does not exist, or of other variables"
     for segment in segments:
         if segment.mode not in modes or segment.solution.y.shape[0] < len(segment.names):
-            return "has a stretch in a mode that does not exist, or of other variables"
+            return "has an arc in a mode that does not exist, or with other variables"
     if segments and len(segments) != len(chunks):
-        return "has other stretches than output"
+        return "has arcs that do not match its output"
     if any(event.source not in modes or event.target not in (None, *modes) for event in given["events"]):
         return "has events of modes that do not exist"
     points = sum(chunk.t.size for chunk in chunks)
@@ -117,7 +117,7 @@ def _wrong(given: dict[str, Any]) -> str | None:
 
 
 def _wrong_contacts(contacts: StoredContacts | None, modes: set[str], points: int) -> str | None:
-    """What is wrong with contacts of a run through `modes`."""
+    """Errors in the contacts of a run through `modes`."""
     if contacts is None:
         return None
     count, readings = len(contacts.names), contacts.readings

@@ -28,11 +28,11 @@ def transition_ended(name: str, t: float) -> str:
 
 
 def interrupted(t: float) -> str:
-    return f"Interrupted at t = {t:g}; this is what was computed until then."
+    return f"Interrupted at t = {t:g}; this is the solution computed until then."
 
 
 def loop(passed: list[tuple[str, str, np.ndarray]], mode: str, form: StateForm, y: np.ndarray, t: float) -> str:
-    """Immediate transitions without end; `passed` holds the modes, the transitions out of them and the states."""
+    """Endless immediate transitions; `passed` holds the modes, the transitions out of them and the states."""
     same = [i for i, (name, _, state) in enumerate(passed) if name == mode and np.array_equal(state, y)]
     circle = passed[same[0] if same else -4 :]
     path = " -> ".join(f"{name} ({transition})" for name, transition, _ in circle[:6])
@@ -46,16 +46,16 @@ def loop(passed: list[tuple[str, str, np.ndarray]], mode: str, form: StateForm, 
             "let the reset lead to the right side of the guard, or add a mode in which the state stays (a contact)."
         )
     return (
-        f"A loop of immediate transitions at t = {t:.10g}: {path} -> {mode}. Their guards are on the wrong side, or "
-        f"leave to it, as soon as a mode begins. State: {state_in_words(form, y)}. Remedy: {remedy}"
+        f"A loop of immediate transitions at t = {t:.10g}: {path} -> {mode}. Their guards are on the wrong side, "
+        f"or move to it, as soon as a mode begins. State: {state_in_words(form, y)}. Remedy: {remedy}"
     )
 
 
 def zeno(name: str | None, point: float, mode: str, count: int) -> str:
     return (
-        f"The transitions '{name}' accumulate at t = {point:.10g} (Zeno behaviour): the intervals between them shrink "
-        f"by a constant factor, and the run cannot get past that point. {count} transitions were taken. Remedy: say "
-        f"what follows by Transition('{mode}', ..., guard='zeno'), for example a mode at rest."
+        f"The transitions '{name}' accumulate at t = {point:.10g} (Zeno behaviour): the intervals between them "
+        f"shrink by a constant factor, and the run cannot pass that point. {count} transitions were taken. Remedy: "
+        f"define the continuation by Transition('{mode}', ..., guard='zeno'), for example a mode at rest."
     )
 
 
@@ -69,8 +69,8 @@ def chattering(names: list[str], t: float, count: int) -> str:
 
 def too_many(count: int, t: float) -> str:
     return (
-        f"{count} transitions were taken up to t = {t:.10g}, as many as max_events allows. Remedy: look at sol.events "
-        "for transitions that follow each other too fast, or raise max_events."
+        f"{count} transitions were taken up to t = {t:.10g}, as many as max_events allows. Remedy: check "
+        "sol.events for transitions in too rapid succession, or raise max_events."
     )
 
 

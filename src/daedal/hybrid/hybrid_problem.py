@@ -30,7 +30,7 @@ class Mode:
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem or HessenbergDAE
         The equations of the mode.
     method, formulation, rtol, atol, max_step : optional
-        As in :func:`daedal.solve`; what is given there holds for the modes that say nothing.
+        As in :func:`daedal.solve`; what is given there applies to modes without own options.
 
     Examples
     --------
@@ -49,14 +49,14 @@ class Mode:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that were given."""
+        """The options given."""
         names = ("method", "formulation", "rtol", "atol", "max_step")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True)
 class GuardOfRun:
-    """A guard that keeps something while a run lasts: ``make()`` returns the function that one run calls."""
+    """A guard with state during a run: ``make()`` returns the function for one run."""
 
     make: Callable[[], Callable[..., Any]]
 
@@ -66,14 +66,14 @@ class GuardOfRun:
 
 @dataclass(frozen=True)
 class Decision:
-    """A target that depends on the state, with a formula that compiled loops evaluate.
+    """A state-dependent target, with a formula for compiled loops.
 
     Attributes
     ----------
     name : callable
         ``name(t, q, v)``, the mode that follows.
     number : callable
-        ``number(t, q, v[, p])``, where it stands among `modes`, in operations that can be traced.
+        ``number(t, q, v[, p])``, its index among `modes`, in traceable operations.
     modes : tuple of str
     """
 
@@ -87,14 +87,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Transition:
-    r"""A change of mode: when the guard changes its sign, the reset map gives the initial values of the target mode.
+    r"""A change of mode: when the guard changes sign, the reset map computes the initial values of the target mode.
 
     Parameters
     ----------
     source : str or sequence of str
         The mode, or modes, that end.
     target : str, callable or None
-        The mode that follows; a function of the state that returns its name; None ends the run.
+        The next mode; a function of the state that returns its name; None ends the run.
     guard : callable or "zeno"
         ``guard(t, q, v)`` for a mechanical system, ``guard(t, y, z)`` for a semi-explicit problem, ``guard(t, y)`` or
         ``guard(t, y, yp)`` for an implicit one, and the parameters last if the problem has some; a further argument
@@ -103,19 +103,19 @@ class Transition:
         are guards each. ``"zeno"`` stands for the point at which transitions into the source mode accumulate; what
         motion is left there is projected onto the constraints of the target.
     direction : {0, 1, -1} or sequence
-        -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes its sign.
+        -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes sign.
     reset : callable or dict, optional
         From the arguments of a guard to the initial values of the target mode, in the form that :func:`daedal.solve`
         takes; a dict has one function for each target. Without a reset the state goes on as it is.
     name : str, optional
-        How the transition is called in ``sol.events``.
+        Name of the transition in ``sol.events``.
     project : bool
         Whether a state that violates the constraints of the target mode is moved onto them, a mechanical system in the
         norm of its mass (for velocities a perfectly inelastic impact). Otherwise it is refused, unless it is off by no
         more than the tolerances explain.
     immediate : bool
         Whether the transition fires at once if its mode begins on the wrong side of the guard. Otherwise the guard has
-        to come back first.
+        to return first.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Transition:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HybridProblem(Preparable):
-    r"""Equations that change: modes, each a problem of any class, and transitions between them.
+    r"""Equations with modes, each a problem of any class, and transitions between them.
 
     In mode :math:`i` the problem :math:`F_i(t, x, \dot x) = 0` holds until a guard :math:`s_j(t, x)` of one of its
     transitions changes its sign. The reset map of that transition gives the initial values of the target mode,
@@ -160,11 +160,11 @@ class HybridProblem(Preparable):
     modes : dict
         Problems, or :class:`Mode` objects with options, by name.
     transitions : sequence of Transition
-        In the order of their priority: of those that fire at the same time the first one is taken, the others are
-        recorded, and fire in the new mode if their guards lie on the wrong side there.
+        In order of priority: of those that fire at the same time the first one is taken; the others are recorded, and
+        fire in the new mode if their guards are on the wrong side there.
     start : str or callable, optional
-        The mode in which runs begin whose initial values do not name one; or a function of the initial values that
-        returns (mode, initial values).
+        The initial mode of runs whose initial values do not name one; or a function of the initial values that returns
+        (mode, initial values).
 
     Notes
     -----
@@ -213,8 +213,8 @@ class HybridProblem(Preparable):
     modes: Mapping[str, Mode]
     transitions: tuple[Transition, ...] = field(default=())
     start: Any = None
-    params: Any = field(default=None, init=False)  # of the modes, by name where they have names
-    _source: Any = field(default=None, init=False, repr=False)  # how it is made, and of which system
+    params: Any = field(default=None, init=False)  # of the modes, by name if they have names
+    _source: Any = field(default=None, init=False, repr=False)  # its factory and system
 
     def __init__(self, modes, transitions=(), start=None):
         object.__setattr__(self, "modes", _checked_modes(modes))
@@ -233,7 +233,7 @@ class HybridProblem(Preparable):
 
     @property
     def records_idle(self) -> bool:
-        """Whether transitions that change nothing are events; those of contacts are round-off."""
+        """Whether transitions without effect are events; for contacts they are round-off."""
         return True
 
     @property
@@ -243,23 +243,23 @@ class HybridProblem(Preparable):
 
     @property
     def mode_names(self) -> tuple[str, ...]:
-        """The names of the modes, in the order in which they were given."""
+        """Names of the modes, in the given order."""
         return tuple(self.modes)
 
     def transitions_from(self, mode: str) -> list[Transition]:
-        """Those out of a mode that have a guard function."""
+        """Transitions out of a mode with a guard function."""
         return [t for t in self.transitions if mode in t.sources and t.guard != ZENO]
 
     def accumulation_from(self, mode: str) -> Transition | None:
-        """The transition that is taken where those out of a mode accumulate."""
+        """The transition taken if those out of a mode accumulate."""
         return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
 
     def tolerance(self, mode: str, value):
-        """rtol or atol of a mode, from what was given for all; problems whose modes differ in size may fill it up."""
+        """rtol or atol of a mode, from the one given for all; problems whose modes differ in size may extend it."""
         return value
 
     def entry(self, t_span, initial):
-        """(mode, initial values) with which a run begins: as they are given, or in the mode that `start` gives."""
+        """(mode, initial values) at the start of a run: as given, or in the mode determined by `start`."""
         if self.start is None or (isinstance(initial, (tuple, list)) and len(initial) and isinstance(initial[0], str)):
             return initial
         return self.start(initial) if callable(self.start) else (self.start, initial)
@@ -270,15 +270,15 @@ class HybridProblem(Preparable):
         return None
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
-        """Names of what a mode has beside the variables of the user, for the model's own use: no output shows them."""
+        """Names of internal variables of a mode that output omits."""
         return ()
 
     def derived(self) -> Derived | None:
-        """Quantities that solutions have beside the variables of the modes; None if there are none."""
+        """Additional quantities of solutions; None if there are none."""
         return None
 
     def contact_record(self) -> Any:
-        """What reads contacts from a solution, for ``sol.contact``; None for a problem without contacts."""
+        """Reader of contacts from a solution, for ``sol.contact``; None for a problem without contacts."""
         return None
 
     def __repr__(self) -> str:
@@ -295,7 +295,7 @@ class HybridProblem(Preparable):
         return titled(type(self).__name__, Tabular("lll", rows))
 
     def _change_rows(self) -> list[tuple[str, str, str]]:
-        """What changes modes, for the view in a notebook."""
+        """The changes of mode, for the notebook view."""
         rows = []
         for transition in self.transitions:
             target = "depends on the state" if callable(transition.target) else transition.target or "the end"
@@ -303,17 +303,17 @@ class HybridProblem(Preparable):
         return rows
 
     def made_of(self, system: Any, make: Callable[[Any], HybridProblem]) -> HybridProblem:
-        """Note that ``make(system)`` is this problem: other parameters are then those of the system."""
+        """Record that ``make(system)`` creates this problem, so that other parameters are those of the system."""
         object.__setattr__(self, "_source", (system, make))
         return self
 
     @property
     def parameter_holder(self) -> Any:
-        """What has the parameters of a model that is made again as a whole for others; None where modes have them."""
+        """The object with the parameters of a model that is recreated for others; None if modes have them."""
         return None if self._source is None else self._source[0]
 
     def with_params(self, params) -> HybridProblem:
-        """The same model with other parameters; a mapping replaces those that it names, in all modes that have them.
+        """The same model with other parameters; a mapping replaces the ones it names, in all modes that have them.
 
         Guards and resets that take parameters get those of their mode; :class:`daedal.hybrid.Impact` those of its
         system.
@@ -322,8 +322,8 @@ class HybridProblem(Preparable):
             system, make = self._source
             return make(system.with_params(params)).made_of(system.with_params(params), make)
         if given_params(self.params) is None:
-            raise InvalidProblemError("params: no mode of the problem was stated with parameters")
-        renewed(self.params, params)  # refuses names that no mode has
+            raise InvalidProblemError("params: no mode of the problem has parameters")
+        renewed(self.params, params)  # raises for names that no mode has
         modes = {
             name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()
         }
@@ -332,7 +332,7 @@ class HybridProblem(Preparable):
 
     @property
     def inputs(self) -> Inputs | None:
-        """The inputs of the model, or of its modes, which agree in them; None if there are none."""
+        """Inputs of the model, or of its modes, which must agree; None if there are none."""
         holder = self.parameter_holder
         if holder is not None:
             return getattr(holder, "inputs", None) if holder is not self else None
@@ -386,7 +386,7 @@ class HybridProblem(Preparable):
         Raises
         ------
         InvalidProblemError
-            A guard that is zero wherever it is looked at, or returns something that is not a number.
+            A guard that is zero wherever it is evaluated, or returns something that is not a number.
         """
         from daedal.hybrid.guards import check_hybrid
 
@@ -394,7 +394,7 @@ class HybridProblem(Preparable):
 
 
 def common_params(problems: Sequence[Any]) -> Any:
-    """The parameters of several problems: those of all, by name; or of the first that has some."""
+    """Parameters of several problems: those of all, by name; or of the first that has some."""
     given = [problem.params for problem in problems if getattr(problem, "params", None) is not None]
     if given and isinstance(given[0], Driven):
         return given[0]._replace(given=_common([own for params in given if (own := given_params(params)) is not None]))
@@ -419,7 +419,7 @@ def with_its_params(problem: Any, params: Any) -> Any:
 
 
 def _with_params(transition: Transition, params: Any) -> Transition:
-    """A transition whose reset maps know the parameters."""
+    """A transition with new parameters in its reset maps."""
 
     def renew(reset):
         return reset.with_params(params) if hasattr(reset, "with_params") else reset
@@ -441,7 +441,7 @@ def _checked_modes(modes) -> dict[str, Mode]:
     checked = {}
     for name, mode in modes.items():
         if not isinstance(name, str) or not name:
-            raise InvalidProblemError(f"modes: the name of a mode must be a string that is not empty, got {name!r}")
+            raise InvalidProblemError(f"modes: the name of a mode must be a nonempty string, got {name!r}")
         mode = mode if isinstance(mode, Mode) else Mode(mode)
         if not isinstance(mode.problem, _PROBLEMS):
             raise InvalidProblemError(
@@ -488,7 +488,7 @@ def _check_mode(what: str, role: str, name, modes: Mapping[str, Mode]):
 
 
 def _with_names(transitions: list[Transition]) -> list[Transition]:
-    """Transitions without a name get one: that of the guard function, or the modes that it connects."""
+    """Name unnamed transitions after the guard function, or the modes that they connect."""
     for i, transition in enumerate(transitions):
         for other in transitions[:i]:
             if transition.name is not None and transition.name == other.name:

@@ -1,6 +1,6 @@
-"""The run through the modes of a hybrid problem: one call of the driver for every stretch.
+"""Simulation of a hybrid problem: one call of the driver for every arc.
 
-A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
+An arc ends at a transition, a break point, a terminal event or the end of the interval.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from daedal.problems.checks import check_real
 from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
 
-_MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
-ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
+_MOST_COMPARED = 1000  # number of modes up to which an unknown name is compared with all
+ONLY_MODE = "problem"  # name of the mode of a problem without modes
 
 
 def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolution:
@@ -44,7 +44,7 @@ def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolu
 def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None) -> HybridSolution:
     """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
 
-    The method restarts with every piece, with order 1.
+    The method restarts with every piece, at order 1.
     """
     for name, given in (
         ("t_stop", request.t_stop != request.span[1]),
@@ -68,7 +68,7 @@ def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolut
 
 
 class RunStopped(Exception):
-    """The run is over, with this status and message."""
+    """End of the run, with this status and message."""
 
     def __init__(self, success: bool, status: str, message: str):
         super().__init__(message)
@@ -76,7 +76,7 @@ class RunStopped(Exception):
 
 
 class HybridRun:
-    """Where the run is: the time, the piece between break points, the mode and its initial values."""
+    """State of a run: the time, the piece between break points, the mode and its initial values."""
 
     def __init__(self, request: Request, pieces: list[Piece], progress: Progress, plan: HybridPlan):
         problem, settings = request.problem, RunSettings.of(request.settings)
@@ -87,7 +87,7 @@ class HybridRun:
         self.forms = ByMode(modes, lambda name: StateForm(modes[name].problem))
         self.events = events_by_mode(request.settings.events, self.forms)
         self.guards = ByMode(modes, lambda name: Guards(name, self.forms, problem.transitions_from(name), plan.guards))
-        for name in problem.mode_names:  # what is wrong with one of them is said at the start
+        for name in problem.mode_names:  # report errors of all modes at the start
             _ = self.settings[name], self.events[name], self.guards[name]
         request.event_names[:] = names_of(self.events[name] for name in problem.mode_names)
         keeps_segments = request.times is None or settings.common.dense_output is not False
@@ -95,22 +95,22 @@ class HybridRun:
         self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
         self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
         self.pieces = pieces
-        self.forms_here = self.forms  # with inputs as they are in this piece
+        self.forms_here = self.forms  # with the inputs of this piece
         self.piece = 0
         self.t = request.span[0]
         self.next_time = 0  # of t_eval
-        self.adds_end = False  # whether the end of the piece is computed though it is not among them
+        self.adds_end = False  # whether the end of the piece is computed although it is not in t_eval
         self.typical_step = 1e-3 * abs(request.span[1] - request.span[0])
         self.steps: dict[str, float] = {}  # typical steps of one-step methods, by mode
         self.before: ModeEnd | None = None
-        self.ended: np.ndarray | None = None  # the values of the guards one float before a break point
+        self.ended: np.ndarray | None = None  # values of the guards one float before a break point
         self.came_by: BoundTransition | None = None  # the last transition in this piece
         self._take_inputs()
         initial = values_by_name(problem, request.span[0], request.initial)
         self._begin(problem.entry(request.span, initial), settings.common.correct_initial)
 
     def _begin(self, initial, correct: bool):
-        """The mode in which the run begins; its initial values are kept as they were given."""
+        """The initial mode; its initial values are kept as given."""
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
@@ -136,7 +136,7 @@ class HybridRun:
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def to_the_end(self) -> HybridSolution:
-        """Stretch by stretch, until something ends the run."""
+        """Compute arc by arc, until something ends the run."""
         success, status = False, "failed"
         cause: BaseException | None = None
         try:
@@ -153,7 +153,7 @@ class HybridRun:
             self._keep(error.solution, float(error.solution.t[-1]) if error.solution.t.size else self.t)
         except Exception as error:
             message = f"Stopped in mode '{self.mode}' by {type(error).__name__}: {error}"
-            with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
+            with suppress(AttributeError, TypeError):  # exceptions with slots accept no attributes
                 error.solution = self._finish(False, "failed", message)  # type: ignore[attr-defined]
             raise
         solution: Any = self._finish(success, status, message)
@@ -165,7 +165,7 @@ class HybridRun:
         return self.store.finish(success, status, message, time.perf_counter() - self.request.began)
 
     def _stretch(self):
-        """Immediate transitions, then the integration to the next one, or to the end of the piece."""
+        """Immediate transitions, then integration to the next one, or to the end of the piece."""
         if self._left() < self.shortest:
             self._end_piece(Instant(self.t, self.begin.y, self.begin.yp))
             return
@@ -200,13 +200,13 @@ class HybridRun:
         return Instant(self.t, self.begin.y, self.begin.yp)
 
     def _look_ahead(self) -> float:
-        """A typical step that stays within the piece, with the sign of the direction of integration."""
+        """A typical step within the piece, with the sign of the direction of integration."""
         return self.request.sign * min(self.typical_step, self._left())
 
     # --- transitions ------------------------------------------------------------------------------------------------
 
     def _enter(self) -> GuardsAtStart:
-        """Take the transitions that fire at once; returns the guards at the start of the mode that lasts."""
+        """Take the transitions that fire at once; returns the guards at the start of the lasting mode."""
         passed: list[tuple[str, str, np.ndarray]] = []
         while True:
             guards, y, yp = self.guards[self.mode], self.begin.y, self.begin.yp
@@ -227,7 +227,7 @@ class HybridRun:
             self._take(transition, "immediate", y, yp, int(guards.direction[start.immediate]), {})
 
     def _take_first(self, fired: list[tuple[int, int]], y: np.ndarray, yp: np.ndarray | None, located: str):
-        """Take the first of the transitions whose guards (entry, direction) changed sign; the others are recorded."""
+        """Take the first of the transitions whose guards (entry, direction) changed sign; record the others."""
         guards = self.guards[self.mode]
         entry, direction = min(fired)
         chosen = guards.transitions[guards.owner[entry]]
@@ -279,12 +279,12 @@ class HybridRun:
         self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction, located=located))
 
     def _look_out(self, transition: BoundTransition):
-        """See whether transitions accumulate or chatter."""
+        """Check whether transitions accumulate or chatter."""
         point = self.watch.add(transition.name, self.t)
         if point is not None:
             leaving = self.problem.accumulation_from(self.mode)
             if leaving is None and self.problem.accumulation_from(transition.source) is not None:
-                self.watch.forget()  # the last transition has led out of the modes in which they accumulate
+                self.watch.forget()  # the last transition has left the modes in which they accumulate
                 return
             if leaving is None:
                 message = messages.zeno(transition.name, point, self.mode, self.store.n_events)
@@ -299,7 +299,7 @@ class HybridRun:
     # --- break points -----------------------------------------------------------------------------------------------
 
     def _reach_end(self, solution: Solution):
-        """No guard has fired: the end of the piece is reached, or the user has interrupted the run."""
+        """No guard has fired: the end of the piece was reached, or the user interrupted the run."""
         interrupted = solution.status == "interrupted"
         t = self.pieces[self.piece][1]
         if interrupted:
@@ -311,7 +311,7 @@ class HybridRun:
         self._end_piece(None if self._is_last() else Instant(t, *self.forms[self.mode].at_end(solution)))
 
     def _take_inputs(self):
-        """Let the equations have their inputs as they are from the beginning of the piece to its end."""
+        """Set the inputs of the equations to those of the piece."""
         problem = at_piece(self.problem, min(self.pieces[self.piece]))
         if problem is not self.problem:
             modes = problem.modes
@@ -319,14 +319,14 @@ class HybridRun:
             self.plan = self.plan.with_problem(problem)
 
     def _request_of(self, mode: str) -> Request:
-        """The request of stretches in a mode, with inputs as they are in this piece."""
+        """Request of arcs in a mode, with the inputs of this piece."""
         return replace(self.settings[mode].request, problem=self.forms_here[mode].problem)
 
     def _is_last(self) -> bool:
         return self.piece == len(self.pieces) - 1
 
     def _end_piece(self, end: Instant | None):
-        """End the run, or go over the break point; functions that have another sign after it have fired there."""
+        """End the run, or continue after the break point; functions with another sign after it have fired there."""
         if end is None or self._is_last():
             raise RunStopped(True, "finished", messages.end_reached(self.request.span[1]))
         form, guards = self.forms[self.mode], self.guards[self.mode]
@@ -350,7 +350,7 @@ class HybridRun:
     # --- one stretch ------------------------------------------------------------------------------------------------
 
     def _consistent(self, mode: str, begin: ModeInitial) -> ModeInitial:
-        """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
+        """Complete the initial values: requested projections, y' of implicit problems."""
         form = self.forms_here[mode]
         needed = begin.yp is None if form.implicit else begin.correct
         if needed and form.mechanical:
@@ -387,7 +387,7 @@ class HybridRun:
         return self.plan.stretch(self.mode, request.changed(initial=initial, correct_initial=True))
 
     def _corrected(self, refusal: InconsistentInitialError) -> ModeInitial:
-        """Initial values that the driver refused, moved by no more than the tolerances explain."""
+        """Initial values refused by the driver, corrected by no more than the tolerances explain."""
         begin, came = self.begin, self.came_by
         try:
             return make_consistent(self.forms_here[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
@@ -397,13 +397,13 @@ class HybridRun:
             raise self._refused(came.name, came.source, self.mode, refusal) from refusal
 
     def _refused(self, name: str | None, source: str, target: str, refusal: InconsistentInitialError) -> RunStopped:
-        """The end of a run whose transition leads to where the equations of the next mode do not hold."""
+        """End of a run whose transition leads to a state that violates the next mode's equations."""
         at_start = self.t == self.request.span[0]
         message = messages.refused(name, source, target, self.t, str(refusal), at_start=at_start)
         return RunStopped(False, "failed", message)
 
     def _times(self) -> np.ndarray | None:
-        """Those of t_eval that lie in the rest of the piece, and its end, where the next one goes on."""
+        """Times of t_eval in the rest of the piece, and its end, where the next one starts."""
         if self.request.times is None:
             return None
         times, end = self.request.times[self.next_time :], self.pieces[self.piece][1]
@@ -415,7 +415,7 @@ class HybridRun:
         return np.append(inside, end) if self.adds_end else inside
 
     def _first_step(self, is_first: bool) -> float | None:
-        """The user's, for the first stretch; after a transition that of one-step methods in this mode."""
+        """The user's first step for the first arc; after a transition that of one-step methods in this mode."""
         given = self.request.settings.first_step
         if is_first:
             return None if given is None else min(given, self._left())
@@ -423,7 +423,7 @@ class HybridRun:
         return None if step is None else min(max(step, SHORT * abs(self.t)), 0.5 * self._left())
 
     def _keep(self, solution: Solution, t: float):
-        """Store a stretch that ended at `t`, and learn from its steps."""
+        """Store an arc that ended at `t`, and record its step sizes."""
         steps, length = solution.stats.steps, abs(t - self.t)
         if steps and length > 0.0:
             self.typical_step = length / steps
@@ -439,13 +439,13 @@ class HybridRun:
 # --- known break points: the pieces of the interval between them ------------------------------------------------------
 
 
-FEWEST_SPACINGS = 1.1e4  # of floats in a piece, or in what is left of one; less cannot be integrated
+FEWEST_SPACINGS = 1.1e4  # in floats, length of a piece, or of its rest, below which it cannot be integrated
 
 Piece = tuple[float, float]
 
 
 def checked_breakpoints(breakpoints, span: Piece) -> list[float]:
-    """All break points inside the interval, in the order of increasing time."""
+    """All break points inside the interval, in increasing order."""
     given = breakpoints if isinstance(breakpoints, (list, tuple)) else [breakpoints]
     found = [np.empty(0)]
     for item in given:
@@ -458,10 +458,10 @@ def checked_breakpoints(breakpoints, span: Piece) -> list[float]:
 
 
 def pieces_between(span: Piece, points: list[float]) -> list[Piece]:
-    """The intervals between break points, in the order of the run; points that are too close count as one.
+    """The intervals between break points, in run order; points that are too close are merged.
 
-    Each piece ends one float before a break point, and the next begins on it: functions that are continuous from the
-    right, as tables are, are never evaluated on the wrong side.
+    Each piece ends one float before a break point, and the next begins on it: right-continuous functions, such as
+    tables, are never evaluated on the wrong side.
     """
     low, high = min(span), max(span)
     shortest = FEWEST_SPACINGS * float(np.spacing(max(abs(low), abs(high))))

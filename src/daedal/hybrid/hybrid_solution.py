@@ -33,7 +33,7 @@ from daedal.solution.solution import History, Solution, Statistics
 
 
 class HybridOutput(Tabulated):
-    """Output points and stretches of a run through modes; see :class:`HybridSolution`."""
+    """Output points and arcs of a run through modes; see :class:`HybridSolution`."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class HybridOutput(Tabulated):
 
     @cached_property
     def drift(self) -> dict[str, float]:
-        """The largest residuals of the constraints over all segments."""
+        """Largest residuals of the constraints over all segments."""
         found = dict(self._drift)
         for segment in self.segments:
             add_drift(found, segment.solution)
@@ -78,7 +78,7 @@ class HybridOutput(Tabulated):
 
     @cached_property
     def mode_index(self) -> np.ndarray:
-        """The number of the mode at each output time."""
+        """Index of the mode at each output time."""
         counts = [chunk.t.size for chunk in self._chunks]
         return np.repeat(np.array([chunk.mode for chunk in self._chunks], dtype=np.int64), counts)
 
@@ -89,13 +89,13 @@ class HybridOutput(Tabulated):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables of all modes that the run went through."""
+        """Names of the variables of all modes visited."""
         used = dict.fromkeys([chunk.mode for chunk in self._chunks] + [self.modes.index(s.mode) for s in self.segments])
         return tuple(dict.fromkeys(label for mode in used for label in self._labels[mode]))
 
     @cached_property
     def y(self) -> np.ndarray:
-        """The variables of `names`; nan where the mode does not have one."""
+        """The variables of `names`; NaN if the mode does not have one."""
         result = np.full((len(self.names), self.t.size), np.nan)
         begin = 0
         for chunk in self._chunks:
@@ -111,7 +111,7 @@ class HybridOutput(Tabulated):
     # --- by name ----------------------------------------------------------------------------------------------------
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """The variables, and what the modes have beside them; nan where a mode does not have something."""
+        """The variables, and further quantities of the modes; NaN if a mode does not have one."""
         known = set(self.names)
         if t is None:
             count, shown = self.t.size, [Quantity("y", "variable", self.names, lambda: self.y)]
@@ -135,7 +135,7 @@ class HybridOutput(Tabulated):
         return shown + ([] if self._derived is None else self._derived.quantities(self, t))
 
     def _quantities_of_segments(self, t: Any) -> list[tuple[str, list[Quantity], slice, Any]]:
-        """The mode of each stretch, what its solution has, and which points of it belong where."""
+        """The mode of each arc, the quantities of its solution, and the places of its points."""
         if t is None:
             pairs = list(zip(self.segments, self._chunks)) if self.segments else []
             ends = np.cumsum([chunk.t.size for _, chunk in pairs])
@@ -153,18 +153,18 @@ class HybridOutput(Tabulated):
         return found
 
     def shown_multipliers(self, segment: HybridSegment) -> list[int]:
-        """The multipliers of a stretch that are not the model's own."""
+        """The multipliers of an arc that are not internal to the model."""
         hidden = self._hidden.get(segment.mode, ())
         own: Any = segment.solution
         return [i for i, name in enumerate(own.multiplier_names) if name not in hidden]
 
     @property
     def derived_names(self) -> tuple[str, ...]:
-        """Names of what the model computes beside the variables of its modes."""
+        """Names of the additional quantities computed by the model."""
         return () if self._derived is None else self._derived.names
 
     def each_segment(self, t: Any = None) -> Iterator[tuple[HybridSegment, Any, np.ndarray, Any, Any, Any]]:
-        """(segment, places, times, q, v, lam) at the output points or at given times, stretch by stretch."""
+        """(segment, places, times, q, v, lam) at the output points or at given times, arc by arc."""
         if t is None:
             ends = np.cumsum(self.points_of_segments)
             for segment, count, end in zip(self.segments, self.points_of_segments, ends, strict=True):
@@ -192,13 +192,13 @@ class HybridOutput(Tabulated):
     # --- mechanical systems -----------------------------------------------------------------------------------------
 
     def _coordinates(self) -> int:
-        """The number of coordinates of all modes of the run."""
+        """Common number of coordinates of all modes of the run."""
         found = {self._n_q[chunk.mode] for chunk in self._chunks}
         n_q = found.pop() if len(found) == 1 else None
         if n_q is None:
             raise AttributeError(
-                "q, v, a and lam belong to runs all of whose modes are mechanical systems with as many coordinates; "
-                "take sol['name'], or the solutions in sol.segments"
+                "q, v, a and lam require that all modes of the run are mechanical systems with equally many "
+                "coordinates; use sol['name'], or the solutions in sol.segments"
             )
         return n_q
 
@@ -223,12 +223,12 @@ class HybridOutput(Tabulated):
 
     @property
     def lam(self) -> np.ndarray:
-        """Multipliers; nan where the mode has fewer than others."""
+        """Multipliers; NaN if the mode has fewer than others."""
         return self._of_segments("lam")
 
     @property
     def r(self) -> np.ndarray:
-        """First-order states; nan where the mode has fewer than others."""
+        """First-order states; NaN if the mode has fewer than others."""
         return self._of_segments("r")
 
     def _of_segments(self, name: str) -> np.ndarray:
@@ -267,9 +267,10 @@ class HybridOutput(Tabulated):
     def __call__(self, t):
         """Dense output: the solution at `t`, at a transition after it.
 
-        For a number that of the mode at `t`: a vector, or the :class:`~daedal.solution.mechanical_solution.State` of a
-        mechanical system. For an array the same for all times if the modes are mechanical systems with as many
-        coordinates, otherwise rows like those of `y`, nan where a mode does not have a variable.
+        For a number, the result of the mode at `t`: a vector, or the
+        :class:`~daedal.solution.mechanical_solution.State` of a mechanical system. For an array, the same for all times
+        if the modes are mechanical systems with equally many coordinates, otherwise rows like those of `y`, NaN if a
+        mode does not have a variable.
         """
         times = self._times_of(t)
         flat = np.atleast_1d(times)
@@ -299,11 +300,11 @@ class HybridOutput(Tabulated):
 
     @property
     def points_of_segments(self) -> list[int]:
-        """How many output points each segment has."""
+        """Number of output points of each segment."""
         return [chunk.t.size for chunk in self._chunks]
 
     def segment_numbers(self, t) -> np.ndarray:
-        """The number of the segment at each time; at a transition that of the one which begins there."""
+        """Index of the segment at each time; at a transition that of the one which begins there."""
         return self._segment_numbers(np.atleast_1d(self._times(t)))
 
     def rows_of(self, mode: str) -> list[int]:
@@ -320,43 +321,43 @@ class HybridSolution(PartsOfMachine, HybridOutput):
     Attributes
     ----------
     t : numpy.ndarray, shape (nt,)
-        The output times. Without `t_eval` those of transitions stand twice: before and after.
+        Output times. Without `t_eval`, transition times occur twice: before and after.
     mode : numpy.ndarray of str, shape (nt,)
-        The mode at each of them; ``mode_index`` is its number in `modes`.
+        The mode at each of them; ``mode_index`` is its index in `modes`.
     y : numpy.ndarray, shape (n, nt)
-        The variables, named by `names`; nan where the mode does not have a variable.
+        The variables, named by `names`; NaN if the mode does not have one.
     q, v, a, lam : numpy.ndarray
-        Positions, velocities, accelerations and multipliers, if all modes are mechanical systems with as many
-        coordinates; multipliers that a mode does not have are nan.
+        Positions, velocities, accelerations and multipliers, if all modes are mechanical systems with equally many
+        coordinates; multipliers that a mode does not have are NaN.
     segments : list of HybridSegment
-        The stretches between transitions, each with the solution of its mode. Not kept with `t_eval` and
+        The arcs between transitions, each with the solution of its mode. Not kept with `t_eval` and
         ``dense_output=False``.
     events : EventTable
-        What happened, in order.
+        Events, in order.
     n_events : int
-        How many transitions were taken, recorded or not.
+        Number of transitions taken, recorded or not.
     success : bool
         Whether the end of the interval or a terminal event was reached.
     status : str
         ``"finished"``, ``"event"``, ``"interrupted"``, ``"zeno"``, ``"chattering"`` or ``"failed"``.
     message : str
-        How it ended, in words.
+        Description of the end of the run.
     stats : Statistics
         Sums over all segments.
     drift : dict
-        The largest residuals of the constraints over all segments.
+        Largest residuals of the constraints over all segments.
     functions : dict
-        For each mode that the run went through how its functions were evaluated.
+        How functions were evaluated, for each mode visited.
     """
 
     @property
     def method(self) -> str:
-        """The methods of all segments, each once; empty where the segments were not kept (``dense_output=False``)."""
+        """Distinct methods of all segments; empty if the segments were not kept (``dense_output=False``)."""
         return ", then ".join(dict.fromkeys(segment.solution.method for segment in self.segments))
 
     @property
     def history(self) -> History | None:
-        """The steps of all segments; None where these were not kept."""
+        """Steps of all segments; None if these were not kept."""
         parts = [one for segment in self.segments if (one := segment.solution.history) is not None]
         if not parts:
             return None
@@ -371,7 +372,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         Parameters
         ----------
         name : str
-            Of the contact.
+            Name of the contact.
         t : array, optional
             Times in increasing order.
 
@@ -388,7 +389,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     @property
     def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
-        """For each contact the stretches in which it is not open, with its state; empty without contacts."""
+        """For each contact the intervals in which it is not open, with its state; empty without contacts."""
         return {} if self._contacts is None else self._contacts.lanes(self.segments)
 
     # --- of a machine made of bodies and joints ---------------------------------------------------------------------
@@ -398,8 +399,8 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         found: list[Any] = [getattr(segment.solution, "machine", None) for segment in self.segments]
         if not found or None in found:
             raise InvalidProblemError(
-                "the solved modes were not made of bodies and joints, so nothing is known of them (see "
-                "daedal.multibody), or the segments were not kept; call solve with dense_output=True"
+                "bodies and joints are not available: the modes were not created by daedal.multibody, or the "
+                "segments were not kept; call solve with dense_output=True"
             )
         if isinstance(found[0], RecordedMachine):
             return joined(found, self.points_of_segments)
@@ -410,11 +411,11 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         return kept | {"_contacts": self.stored_contacts(), "_derived": self.stored_derived()}
 
     def stored_contacts(self) -> Any:
-        """What is known of contacts without the functions of their gaps; None without contacts."""
+        """Contacts without the functions of their gaps; None without contacts."""
         return None if self._contacts is None else self._contacts.stored(self)
 
     def stored_derived(self) -> Any:
-        """What the model computes beside the variables, without its functions."""
+        """Additional quantities without their functions."""
         return None if self._derived is None else self._derived.stored(self)
 
     @property
@@ -424,7 +425,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         return np.concatenate([[self.segments[0].t0], *steps])
 
     def states(self, times: np.ndarray) -> np.ndarray:
-        """(q, v, r) at `times`, in columns, if all modes are mechanical systems with as many coordinates."""
+        """(q, v, r) at `times`, in columns, if all modes are mechanical systems with equally many coordinates."""
         return self(times).y
 
     @property
@@ -432,7 +433,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         """Bodies, joints and forces of a machine."""
         return self._results
 
-    # --- how it is shown --------------------------------------------------------------------------------------------
+    # --- display ------------------------------------------------------------------------------------------------------
 
     def plot(self, *args: Any, **options: Any):
         """Plot the solution with its events and modes; see :func:`daedal.viz.plot_hybrid`."""
@@ -441,7 +442,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         return plot_hybrid(self, *args, **options)
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+        """Animate the motion as a player, which a notebook shows, or write it to a page (.html) or a picture (.gif).
 
         See :func:`daedal.viz.animate`.
         The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
@@ -453,7 +454,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         return animate(self, path, drawing, **options)
 
     def summary(self) -> list[tuple[str, str]]:
-        """The rows of the small table shown for a solution."""
+        """Rows of the summary table."""
         run = self._run_in_words()
         return [
             ("status", self.status),
@@ -465,7 +466,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         ]
 
     def _functions_in_short(self) -> list[tuple[str, str]]:
-        """How functions were evaluated; mode by mode, where it is not the same in all of them."""
+        """How functions were evaluated; by mode, if it differs."""
         short = {mode: "; ".join(words for _, words in table.summary()) for mode, table in self.functions.items()}
         if len(set(short.values())) == 1:
             return [("functions", next(iter(short.values())))]
@@ -473,18 +474,18 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     @property
     def title(self) -> str:
-        """What it is a solution of."""
+        """Title of the summary."""
         return f"Solution of a hybrid problem with {plural(len(self.modes), 'mode')}"
 
 
-# --- what is kept of a run through modes ------------------------------------------------------------------------------
+# --- storage of a run -------------------------------------------------------------------------------------------------
 
 
 _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds", "first_use"))
 
 
 class OutputStore:
-    """Output points, solutions of the segments and events, as far as they are asked for; sums of the rest."""
+    """Output points, solutions of the segments and events, as requested; totals of the rest."""
 
     def __init__(
         self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool
@@ -492,7 +493,7 @@ class OutputStore:
         self._forms, self._contacts, self._derived = forms, problem.contact_record(), problem.derived()
         self._hidden = problem.hidden_names
         self._keeps_segments, self._records_events = keeps_segments, records_events
-        self._index = {name: i for i, name in enumerate(problem.mode_names)}  # and what is met on the way
+        self._index = {name: i for i, name in enumerate(problem.mode_names)}  # extended when new modes are visited
         self.segments: list[HybridSegment] = []
         self.chunks: list[ModeOutput] = []
         self.events: list[HybridEvent] = []
@@ -506,13 +507,13 @@ class OutputStore:
         return not self.chunks and not self.n_events
 
     def record(self, event: HybridEvent):
-        """Note an event."""
+        """Record an event."""
         self.n_events += event.kind in ("transition", "immediate", "zeno")
         if self._records_events:
             self.events.append(event)
 
     def add(self, mode: str, t0: float, t1: float, solution: Solution, count: int):
-        """Keep a stretch in one mode, with the first `count` of its points as output."""
+        """Store an arc in one mode, with the first `count` of its points as output."""
         for name in _COUNTERS:
             self._counts[name] += getattr(solution.stats, name)
         form = self._forms[mode]
@@ -526,23 +527,23 @@ class OutputStore:
             self.chunks.append(ModeOutput(index, solution.t[:count], form.output(solution)[:, :count]))
 
     def add_point(self, mode: str, t: float, y: np.ndarray):
-        """Keep a single output point, at which a run ends that has just passed a break point."""
+        """Store a single output point, for a run that ends just after a break point."""
         index = self._index.setdefault(mode, len(self._index))
         self.chunks.append(ModeOutput(index, np.array([t]), y[:, None].copy()))
 
     def _labels(self, mode: str) -> tuple[str, ...]:
-        """The names of the variables of a mode, without those at its end that are the model's own."""
+        """Names of the variables of a mode, without internal ones at the end."""
         hidden = self._hidden(mode)
         return tuple(label for label in self._forms[mode].labels if label not in hidden)
 
     def drop_last_point(self):
-        """Forget the last output point, for which a later state is to come."""
+        """Remove the last output point, which a later state replaces."""
         last = next(i for i in reversed(range(len(self.chunks))) if self.chunks[i].t.size)
         chunk = self.chunks[last]
         self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
-        """The solution, of all that was stored."""
+        """Create the solution from all that was stored."""
         forms = [self._forms[name] for name in self._index]
         named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(

@@ -1,4 +1,4 @@
-"""What each mode of a run has, made when it is first needed: its settings and its plan."""
+"""Settings and plan of each mode of a run, created on first use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ByMode(Mapping[str, T]):
-    """A mapping over the modes of a problem whose values are made by a function of their names, once."""
+    """A mapping over the modes of a problem whose values are created by a function of their names, once."""
 
     def __init__(self, modes: Mapping[str, Any], make: Callable[[str], T]):
         self._modes, self._make = modes, make
@@ -43,7 +43,7 @@ class ByMode(Mapping[str, T]):
         return len(self._modes)
 
 
-# --- the settings of a run through modes: those of the run itself, and those of each mode -----------------------------
+# --- settings of a run and of its modes -------------------------------------------------------------------------------
 
 
 _MAX_EVENTS = 10**6
@@ -51,7 +51,7 @@ _MAX_EVENTS = 10**6
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What holds for the whole run; `common` are the settings of modes without options."""
+    """Settings of the whole run; `common` are those of modes without options."""
 
     max_events: int
     record_events: bool
@@ -59,7 +59,7 @@ class RunSettings:
 
     @classmethod
     def of(cls, settings: Settings) -> RunSettings:
-        """From the settings of a request, whose options hold those of hybrid runs too."""
+        """From the settings of a request, whose options include those of hybrid runs."""
         options = dict(settings.options)
         max_events = _check_count(options.pop("max_events", _MAX_EVENTS))
         record_events = check_flag(options.pop("record_events", True), "record_events")
@@ -72,7 +72,7 @@ class RunSettings:
 
 
 class ModeSettings:
-    """The request of the stretches in a mode, but for time, state and events."""
+    """Request of the arcs in a mode, without time, state and events."""
 
     def __init__(self, request: Request, common: Settings, name: str):
         mode = request.problem.modes[name]
@@ -83,12 +83,12 @@ class ModeSettings:
         self._rtol, self._atol = _numbers(settings.rtol, "rtol"), _numbers(settings.atol, "atol")
 
     def weights(self, y: np.ndarray) -> np.ndarray:
-        """rtol |y| + atol; tolerances that are given for other unknowns count with their extremes."""
+        """rtol |y| + atol; tolerances given for other unknowns are represented by their extremes."""
         rtol, atol = self.tolerances(y.shape)
         return np.maximum(rtol * np.abs(y) + atol, 1e-300)
 
     def tolerances(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Those of a state: a number or one for each entry."""
+        """Tolerances of a state: a number or one for each entry."""
         rtol = self._rtol if self._rtol.shape in ((), shape) else self._rtol.min()
         atol = self._atol if self._atol.shape in ((), shape) else self._atol.max()
         return rtol, atol
@@ -110,15 +110,15 @@ def _check_count(value) -> int:
     return int(value)
 
 
-# --- what runs through modes keep from one to the next: the plans of the modes, whatever the parameters are -----------
+# --- plans of the modes, kept from run to run for all parameter values ------------------------------------------------
 
 
 _MOST_PLANS = 32
-_LARGEST_SETTLED = 100  # coordinates and multipliers, whose matrices are dense there
+_LARGEST_SETTLED = 100  # coordinates and multipliers, for which matrices are dense
 
 
 class HybridPlan(Plan):
-    """A plan for each mode that was reached, shared by the problems that differ in their parameters alone.
+    """A plan for each mode visited, shared by problems that differ only in parameters.
 
     Parameters
     ----------
@@ -143,11 +143,11 @@ class HybridPlan(Plan):
         return solve_hybrid(request, self)
 
     def stretch(self, mode: str, request: Request):
-        """The solution of a stretch in one mode."""
+        """Solution of an arc in one mode."""
         return described(self.plan(mode, request.problem, request.settings).solve, request)
 
     def plan(self, mode: str, problem: Any, settings: Settings) -> Any:
-        """The plan of a mode, whose problem this is."""
+        """Plan for this mode's problem."""
         key = mode, *settings.key
         plan = self._own.get(key)
         if plan is None or not plan.is_current():
@@ -156,7 +156,7 @@ class HybridPlan(Plan):
         return plan
 
     def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
-        """A state of a mechanism on the constraints of a mode, if it is near them and these are traced; else None."""
+        """A mechanism's state projected onto the constraints of a mode, if near them and traced; otherwise None."""
         plan = self.plan(mode, request.problem, request.settings)
         system = plan.machine_system()
         if system is None or system.contact is not None or system.n_w or system.force_uses_multipliers:
@@ -169,7 +169,7 @@ class HybridPlan(Plan):
 
         moved = y.copy()
         with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:
-            projector = assembly.projector("M")  # which has to live as long as the call lasts
+            projector = assembly.projector("M")  # must live as long as the call
             good = settle(assembly.address, projector.address, t, moved)
             raised, assembly.bridge.exception = assembly.bridge.exception, None
         if isinstance(raised, KeyboardInterrupt):
@@ -177,7 +177,7 @@ class HybridPlan(Plan):
         return moved if good and raised is None else None
 
     def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
-        """A plan of this mode with other parameters, adapted; or a new one."""
+        """A plan of this mode adapted to other parameters; or a new one."""
         known = self._shared.get(key)
         if known is not None and known.is_current():
             if known.problem is problem:

@@ -1,4 +1,4 @@
-"""The state of a mode: as a vector, by name, and carried over from one mode to the next."""
+"""State of a mode: as a vector, by name, and mapped from one mode to the next."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
 from daedal.problems.named_inputs import in_driven_form
 
-_OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
+_OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
 _MOST_MODES = 30  # in a message
 _SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
 
 
 def some(names: Iterable[str]) -> str:
-    """The names of modes, without the end of a long list."""
+    """Names of modes, without the end of a long list."""
     found = list(itertools.islice(names, _MOST_MODES + 1))
     return ", ".join(found[:_MOST_MODES]) + (", ..." if len(found) > _MOST_MODES else "")
 
@@ -45,7 +45,7 @@ def some(names: Iterable[str]) -> str:
 class StateForm:
     """How the state of a problem is stacked in one vector: (q, v, r), (y, z), (x, x'), or y.
 
-    A form belongs to one run: it keeps what it needs to evaluate accelerations.
+    A form belongs to one run: it caches objects for evaluating accelerations.
     """
 
     def __init__(self, problem):
@@ -63,11 +63,11 @@ class StateForm:
         further = ("lam", "r") if self.mechanical and problem.n_r else ("lam",) if self.mechanical else ()
         self.arguments = StateArguments(problem, self.params is not None, self.split is not None, further)
         self._assembly: Assembly | None = None
-        self._size = 0.0  # of the coordinates for which the increments of the assembly were chosen
-        self._quick: bool | None = None  # whether constraints are independent, as far as the first point tells
+        self._size = 0.0  # of the coordinates for which the assembly's increments were chosen
+        self._quick: bool | None = None  # whether constraints are independent, judged at the first point
 
     def differential(self) -> np.ndarray:
-        """Which entries of the vector must be given; the others can be computed."""
+        """Mask of entries that must be given; the others can be computed."""
         needed = np.ones(self.n, dtype=bool)
         if isinstance(self.problem, (SemiExplicitDAE, LinearDAE)):
             needed[self.split :] = False
@@ -86,7 +86,7 @@ class StateForm:
         return self.output(solution)[:, -1], solution.yp[: self.n, -1] if self.implicit else None
 
     def seen(self, y: np.ndarray) -> np.ndarray:
-        """What events and guards see of the vector during an integration: further states r they do not."""
+        """The part of the vector visible to events and guards during an integration: without additional states r."""
         return y[: 2 * self.problem.n_q] if self.mechanical else y
 
     def at_event(self, solution, event) -> tuple[np.ndarray, np.ndarray | None]:
@@ -97,10 +97,10 @@ class StateForm:
         return event.y[: self.n], event.yp[: self.n] if self.implicit else None
 
     def stack(self, initial, what: str) -> tuple[np.ndarray, np.ndarray | None, bool]:
-        """Vector, its derivative if that is given, and whether something was left to be computed."""
+        """Vector, its derivative if given, and whether something was left to be computed."""
         (first, second), problem, n = self.arguments.letters, self.problem, self.n
         if self.mechanical:
-            initial = getattr(initial, "initial", initial)  # of a consistent state
+            initial = getattr(initial, "initial", initial)  # pair of a consistent state
             if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5:
                 raise InvalidProblemError(f"{what}expected a pair (q, v), or (q, v, r), got {initial!r}")
             q, v, r = (*initial, None)[:3]
@@ -120,12 +120,12 @@ class StateForm:
         return np.concatenate([x, z]), None, b is None
 
     def completed(self, initial):
-        """What the user gave as initial values, with None for the second part if only the first is there."""
+        """The user's initial values, with None for the second part if only the first is given."""
         alone = not self.mechanical and not isinstance(self.problem, HessenbergDAE) and not is_pair(initial)
         return (initial, None) if alone else initial
 
     def initial(self, y: np.ndarray, yp: np.ndarray | None):
-        """What :func:`daedal.solve` takes."""
+        """The form that :func:`daedal.solve` takes."""
         if self.mechanical:
             k = self.problem.n_q
             return (y[:k], y[k : 2 * k], y[2 * k :]) if y.size > 2 * k else (y[:k], y[k:])
@@ -134,21 +134,24 @@ class StateForm:
         return (y, yp) if self.implicit else (y[: self.split], y[self.split :])
 
     def event_function(self, guard) -> Callable[..., np.ndarray]:
-        """``guard(t, y, yp)`` with the arguments that :func:`daedal.solve` gives to an event of this problem."""
+        """``guard(t, y, yp)`` with the arguments that :func:`daedal.solve` passes to an event of this problem."""
         if self.second_order:
             return lambda t, x, xp: guard(t, np.concatenate([x, xp]), None)
         return guard if self.implicit else lambda t, y: guard(t, y, None)
 
     def bind(self, function, what: str, *, sees_all: bool = True) -> Callable[[float, np.ndarray, Any], Any]:
-        """`function` as one of (t, y, yp), whatever of the arguments it takes.
+        """`function` as a function of (t, y, yp), whatever arguments it takes.
 
-        During an integration a function of a mechanical system sees q and v only, not (`sees_all`) further states r.
+        During an integration a function of a mechanical system receives only q and v, not additional states r, unless
+        `sees_all`.
         """
         function = in_driven_form(function, self.params)
         places, split, n = self.arguments.of(function, what), self.split, self.n
         hidden = next((name for name in ("lam", "r") if name in places), None)
         if hidden and self.problem.n_r and not sees_all:
-            raise InvalidProblemError(f"{what} takes '{hidden}', but of a system with states r it can see q and v only")
+            raise InvalidProblemError(
+                f"{what} takes '{hidden}', but for a system with states r it can only receive q and v"
+            )
         if places == (TIME, WHOLE):
             return lambda t, y, yp: function(t, y[:n])
         end = 2 * split if self.mechanical and split else n
@@ -170,7 +173,7 @@ class StateForm:
     def accelerate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations and multipliers of a mechanical system.
 
-        The quick way, which does not look for dependent constraints, is taken if it gave the same at the first point.
+        The fast way, without checking for dependent constraints, is used if it gave the same result at the first point.
         """
         k = self.problem.n_q
         state = y if y.size == self.n else np.concatenate([y, np.zeros(self.n - y.size)])
@@ -184,14 +187,14 @@ class StateForm:
         return point.acceleration, point.multipliers
 
     def _assembled(self, t: float, q: np.ndarray) -> Assembly:
-        """The system as kernels see it, with increments that suit the size of the coordinates."""
+        """The system as seen by kernels, with increments for the current size of the coordinates."""
         size = float(np.max(np.abs(q), initial=0.0))
         if self._assembly is None or size > _OUTGROWN * self._size:
             self._assembly, self._size = Assembly(self.problem, t, q), size or 1.0
         return self._assembly
 
     def motion(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> Callable[[float], Any]:
-        """A function of a small step: the state, and y' of an implicit problem, after it; None if that is not known."""
+        """A function of a small step: the state after it, and y' of an implicit problem; None if unknown."""
         if self.mechanical:
             k = self.problem.n_q
             v, a = y[k : 2 * k], self.accelerate(t, y)[0]
@@ -209,7 +212,7 @@ class StateForm:
             return None
 
 
-# --- initial values of a run through modes, given by name -------------------------------------------------------------
+# --- initial values of a run through modes, by name -------------------------------------------------------------------
 
 
 def values_by_name(problem: Any, t0: float, initial: Any) -> Any:
@@ -224,22 +227,22 @@ def values_by_name(problem: Any, t0: float, initial: Any) -> Any:
 
 
 def _first_problem(problem: Any) -> Any:
-    """The problem whose variables the names are those of, where no mode is named."""
-    if hasattr(problem, "system"):  # of friction and contacts, which infer the mode
+    """The problem that names refer to, if no mode is named."""
+    if hasattr(problem, "system"):  # friction and contacts, which infer the mode
         return problem.system
     if isinstance(problem.start, str):
         return problem.modes[problem.start].problem
     raise InvalidProblemError(
-        "initial values by name need the mode that they are for: (mode, {name: value, ...}), or a HybridProblem with "
+        "initial values by name need a mode: (mode, {name: value, ...}), or a HybridProblem with "
         f"start=mode; there are the modes {', '.join(problem.modes)}"
     )
 
 
-# --- from the state in which a mode ends to the initial values of the next one ----------------------------------------
+# --- from the end of a mode to the initial values of the next one -----------------------------------------------------
 
 
-_EXPLAINED = 100.0  # tolerances by which a state may be moved without being asked to
-_NEGLIGIBLE = 1e-3  # tolerances below which an entry of the state may as well be zero
+_EXPLAINED = 100.0  # tolerances by which a state may be corrected without project=True
+_NEGLIGIBLE = 1e-3  # in tolerances, size below which an entry of the state counts as zero
 
 
 @dataclass
@@ -253,7 +256,7 @@ class ModeInitial:
 
 
 class BoundTransition:
-    """A transition out of one mode, with its functions as those of (t, y, yp)."""
+    """A transition out of one mode, with its functions as functions of (t, y, yp)."""
 
     def __init__(self, transition: Transition, source: str, forms: Mapping[str, StateForm]):
         self.transition, self.name, self.source, self._forms = transition, str(transition.name), source, forms
@@ -264,7 +267,7 @@ class BoundTransition:
             self._target = forms[source].bind(transition.target, f"target of '{self.name}'")
 
     def target(self, t: float, y, yp) -> str | None:
-        """The mode that follows, or None if the run ends."""
+        """The next mode, or None if the run ends."""
         if self._target is None:
             return self.transition.target
         target = self._target(t, y, yp)
@@ -276,7 +279,7 @@ class BoundTransition:
         return target
 
     def carry_over(self, target: str, t: float, y, yp) -> ModeInitial:
-        """The initial values of the mode `target`: those of the reset, or the state as it is."""
+        """Initial values of the mode `target`: from the reset, or the state unchanged."""
         old, new, reset = self._forms[self.source], self._forms[target], self._reset(target)
         if reset is None:
             y = _continued(self.transition, self.source, target, old, new, y)
@@ -297,28 +300,29 @@ class BoundTransition:
 
 
 def _continued(transition: Transition, source: str, target: str, old: StateForm, new: StateForm, y) -> np.ndarray:
-    """The state as it is: copied, or matched by the names of the variables."""
+    """The unchanged state: copied, or matched by the names of the variables."""
     named = old.problem.names is not None and new.problem.names is not None
     if old.labels == new.labels or (type(old.problem) is type(new.problem) and old.n == new.n and not named):
         return y[: new.n].copy()
     if not named:
         raise InvalidProblemError(
-            f"transition '{transition.name}' has no reset, and the state of '{source}' ({old.n} variables) does not "
-            f"tell that of '{target}' ({new.n} variables). Remedy: give a reset, or names to the variables of both"
+            f"transition '{transition.name}' has no reset, and the state of '{source}' ({old.n} variables) does "
+            f"not determine that of '{target}' ({new.n} variables). Remedy: give a reset, or names to the "
+            "variables of both"
         )
     places = {label: i for i, label in enumerate(old.labels)}
     needed = new.differential()
     missing = [label for label, need in zip(new.labels, needed, strict=True) if need and label not in places]
     if missing:
         raise InvalidProblemError(
-            f"transition '{transition.name}' has no reset, and '{source}' has no variables {', '.join(missing[:8])}, "
-            f"which '{target}' needs. Remedy: give a reset"
+            f"transition '{transition.name}' has no reset, and '{source}' lacks variables {', '.join(missing[:8])} "
+            f"of '{target}'. Remedy: give a reset"
         )
     return np.array([y[places[label]] if label in places else 0.0 for label in new.labels])
 
 
 def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.ndarray) -> ModeInitial:
-    """Values moved onto the constraints; refused if they may not be moved and are off by more than the tolerances."""
+    """Values projected onto the constraints; raises if corrections are not allowed and exceed the tolerances."""
     problem = form.problem.semi_explicit() if isinstance(form.problem, LinearDAE) else form.problem
     if isinstance(problem, (HessenbergDAE, SecondOrderDAE)):
         return begin  # completed by the integration
@@ -334,7 +338,7 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():
             raise
-        # Round-off about zero has no scale by which a projection could be judged.
+        # Round-off near zero provides no scale for judging a projection.
         found = consistent_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
     if form.mechanical:
         y, yp = np.concatenate([found.q, found.v, found.r]), None

@@ -1,4 +1,4 @@
-"""Parts of a run through modes: stretches, events, and quantities that a model computes from its states."""
+"""Parts of a run through modes: arcs, events, and quantities computed from states."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from daedal.solution.solution import Solution
 
 @dataclass(frozen=True)
 class HybridEvent:
-    """Something that happened in a run through modes.
+    """An event of a run through modes.
 
     Attributes
     ----------
     t : float
         When.
     name : str
-        Of the transition, or of the event.
+        Name of the transition, or of the event.
     kind : str
-        ``"transition"``; ``"immediate"``, a transition at the very start of its mode; ``"zeno"``, one at a point of
-        accumulation; ``"not taken"``, one that fired together with another before it in the list; ``"event"``, an event
-        that was given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden switch of the
-        mode's equations.
+        ``"transition"``; ``"immediate"``, a transition at the start of its mode; ``"zeno"``, one at a point of
+        accumulation; ``"not taken"``, one that fired together with another of higher priority; ``"event"``, an event
+        given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden switch of the mode's
+        equations.
     source, target : str or None
-        The mode that ended and the one that began; None if the run ended, or nothing changed.
+        The mode that ended and the next one; None if the run ended, or nothing changed.
     y, y_after : numpy.ndarray
         The stacked state before and after: (q, v, r) of a mechanical system, (y, z) of a semi-explicit problem.
     direction : int
-        Of the change of sign of the guard.
+        Direction of the guard's sign change.
     sensitivity : dict or None
         Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
     located : str
@@ -53,15 +53,15 @@ class HybridEvent:
     direction: int = 0
     sensitivity: Any = None
     located: str = "sampled"
-    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # of a table
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # columns of a table
 
 
-# --- the stretches of a run through modes, and arrays of several of them side by side ---------------------------------
+# --- arcs of a run through modes, and joined arrays of several --------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class HybridSegment:
-    """A stretch of the run in one mode, from `t0` to `t1`, its solution, and the names of its variables."""
+    """An arc of the run in one mode, from `t0` to `t1`, its solution, and the names of its variables."""
 
     mode: str
     t0: float
@@ -70,13 +70,13 @@ class HybridSegment:
     names: tuple[str, ...] = field(repr=False)
 
     def state(self, times: np.ndarray) -> Any:
-        """Dense output of this stretch: rows of values, or the state of a mechanical system."""
+        """Dense output of this arc: rows of values, or the state of a mechanical system."""
         if self.solution.dense is None and self.t0 == self.t1 and self.solution.t.size:
             return self.solution.y[:, :1].repeat(times.size, axis=1)
         return self.solution(self.clipped(times))
 
     def clipped(self, times: np.ndarray) -> np.ndarray:
-        """Times within this stretch."""
+        """Times limited to this arc."""
         return np.clip(times, min(self.t0, self.t1), max(self.t0, self.t1))
 
     def values(self, times: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ def stacked(state: Any) -> np.ndarray:
 
 
 def add_drift(found: dict[str, float], solution: Solution):
-    """Let `found` hold the largest residuals of the constraints, those of one more solution among them."""
+    """Update the largest constraint residuals `found` with those of another solution."""
     for name, value in (solution.drift or {}).items():
         found[name] = max(found.get(name, 0.0), value)
 
@@ -115,7 +115,7 @@ def first_column(state: Any, t: float):
 
 
 def joined_states(times: np.ndarray, parts) -> State:
-    """States of several segments in one; multipliers and variables that a mode does not have are nan."""
+    """States of several segments combined; multipliers and variables that a mode does not have are NaN."""
     columns = []
     for name in PARTS:
         height = max(getattr(values, name).shape[0] for _, _, values in parts)
@@ -129,7 +129,7 @@ def joined_states(times: np.ndarray, parts) -> State:
 
 
 def padded(parts: list[np.ndarray]) -> np.ndarray:
-    """Arrays side by side, nan below those with fewer rows."""
+    """Arrays side by side, padded with NaN rows."""
     height = max((part.shape[0] for part in parts), default=0)
     result = np.full((height, sum(part.shape[1] for part in parts)), np.nan)
     begin = 0
@@ -140,7 +140,7 @@ def padded(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def joined_rows(rows: list[list[Any]], count: int) -> np.ndarray:
-    """Rows of several segments as one each, nan where there is none."""
+    """Rows of several segments joined, NaN if missing."""
     result = np.full((len(rows), count), np.nan)
     for row, parts in zip(result, rows, strict=True):
         for quantity, i, taken, here in parts:
@@ -148,20 +148,20 @@ def joined_rows(rows: list[list[Any]], count: int) -> np.ndarray:
     return result
 
 
-# --- quantities that a model computes from the states of its modes, such as the force of friction ---------------------
+# --- quantities computed from the states of modes, such as friction forces --------------------------------------------
 
 
 @dataclass(frozen=True)
 class Derived:
-    """Quantities that ``sol[name]`` gives in all modes.
+    """Additional quantities available as ``sol[name]`` in all modes.
 
     Attributes
     ----------
     names : tuple of str
     function : callable or None
-        ``function(mode, t, q, v, lam)`` returns their values; None of a solution that was stored.
+        ``function(mode, t, q, v, lam)`` returns their values; None in a stored solution.
     values : numpy.ndarray or None
-        Their values at the output points, of a solution that was stored.
+        Their values at the output points, in a stored solution.
     """
 
     names: tuple[str, ...]
@@ -169,7 +169,7 @@ class Derived:
     values: np.ndarray | None = None
 
     def quantities(self, solution: Any, t: Any = None) -> list[Quantity]:
-        """The quantities at the output points or at given times; none if too little was kept to compute them."""
+        """The quantities at the output points or at given times; empty if too little was kept to compute them."""
         if self.values is None and (self.function is None or not solution.segments):
             return []
         known = t is None or self.function is not None

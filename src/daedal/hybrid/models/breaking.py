@@ -1,4 +1,4 @@
-"""Joints that break at a load: from then on their constraints are gone."""
+"""Joints that break at a load, which removes their constraints."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,27 +21,27 @@ def breaking_joint(
     r"""A mechanism with a joint that breaks when its load reaches a limit.
 
     In the mode "intact" all constraints hold, in "broken" those of the joint do not. Positions and velocities are
-    continuous: what is released is force, not impulse.
+    continuous: the force is released without an impulse.
 
     Parameters
     ----------
     system : MechanicalSystem
-        With the joint.
+        System with the joint.
     rows : int, str, or sequence of them
-        The constraints of the joint, by number (position constraints first) or by name.
+        The constraints of the joint, by index (position constraints first) or name.
     limit : float
         The load at which it breaks.
     load : {"reaction", "multiplier"} or callable
-        What is compared with the limit: the norm of the generalised force :math:`G_J^T \lambda_J` of the joint, which
-        does not depend on how its constraints are scaled; the norm of its multipliers; or ``load(t, q, v, lam)``, for
+        Load to compare with the limit: the norm of the generalised force :math:`G_J^T \lambda_J` of the joint, which is
+        independent of the scaling of its constraints; the norm of its multipliers; or ``load(t, q, v, lam)``, for
         example a tension, which has a sign.
     name : str
-        Of the transition.
+        Name of the transition.
 
     Returns
     -------
     HybridProblem
-        Its transition can end at once, if the load is too large at the start.
+        Its transition may fire at once, if the load is too large at the start.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def released(system: MechanicalSystem, rows: Sequence[int]) -> MechanicalSystem:
     """The system without some of its constraints."""
     if system.force_uses_multipliers:
         raise InvalidProblemError(
-            "system: its force uses multipliers by their numbers, which change when a joint breaks. Remedy: write the "
-            "broken system yourself, as a mode of a HybridProblem"
+            "system: its force uses multipliers by index, which changes when a joint breaks. Remedy: define the "
+            "broken system as a mode of a HybridProblem"
         )
     count, names = system.n_constraints, system.constraint_names
     kept = [i for i in range(system.n_lambda) if i not in rows]

@@ -10,20 +10,20 @@ from daedal.errors import InvalidProblemError
 
 _PIVOT = 1e-11  # entries of a column below that, relative to its largest, count as zero
 _TIE = 1e-11  # relative difference of ratios that count as equal
-_EXACT = 1e-10  # relative violation of complementarity that round-off explains
-_WRONG = 1e-6  # one that it does not
+_EXACT = 1e-10  # relative violation of complementarity attributed to round-off
+_WRONG = 1e-6  # one that is not
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
-_COVERS = 4  # artificial columns that are tried in turn
-_TURNS = 20  # of the polygons that stand for the circles of friction cones
-_NEWTON = 40  # steps of Newton's method on round cones
-_FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # of friction, by which it is added along a path of solutions
+_COVERS = 4  # number of artificial columns that are tried
+_TURNS = 20  # rotations of the polygons that approximate friction cones
+_NEWTON = 40  # Newton steps for round cones
+_FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # increments of friction along a path of solutions
 
 
 def lemke(M: np.ndarray, q: np.ndarray) -> np.ndarray | None:
     r"""A solution of :math:`0 \le z \perp w = M z + q \ge 0` by Lemke's method, or None where it ends in a ray.
 
     Ties of the ratio test are broken lexicographically, so that it cannot cycle. For a copositive matrix a ray means
-    that there is no solution; for others other artificial columns are tried first.
+    that there is no solution; for others, further artificial columns are tried.
 
     References
     ----------
@@ -55,7 +55,7 @@ def lemke(M: np.ndarray, q: np.ndarray) -> np.ndarray | None:
 
 
 def _violation(M: np.ndarray, q: np.ndarray, z: np.ndarray) -> float:
-    """How far z is from being a solution, relative to the terms of its equations."""
+    """Residual of the complementarity conditions, relative to the terms of the equations."""
     w, size = M @ z + q, np.abs(M) @ np.abs(z) + np.abs(q)
     largest = float(np.max(size, initial=0.0)) or 1.0
     return float(np.max(np.maximum(-w, np.minimum(np.abs(w), np.abs(M).max() * np.abs(z))), initial=0.0)) / largest
@@ -88,7 +88,7 @@ def _pivoted(M: np.ndarray, q: np.ndarray, cover: np.ndarray) -> np.ndarray | No
 
 
 def _lexicographic(keys: np.ndarray, rows) -> int:
-    """The row that is largest in the order of dictionaries; ties up to round-off go on to the next entry."""
+    """The lexicographically largest row; ties up to round-off are broken by the next entry."""
     left = list(rows)
     for column in keys.T:
         largest = max(column[i] for i in left)
@@ -126,7 +126,7 @@ def _solution(M: np.ndarray, q: np.ndarray, tableau: np.ndarray, basis: np.ndarr
 
 
 def least_impulses(A: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """x of A x = rates for a compliance A whose contacts may depend on each other, of light bodies and heavy ones."""
+    """x of A x = rates for a compliance A whose contacts may be dependent, for light and heavy bodies."""
     diagonal = np.diag(A)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     return unit * np.linalg.lstsq(unit[:, None] * A * unit, unit * rates, rcond=_DEPENDENT)[0]
@@ -135,8 +135,7 @@ def least_impulses(A: np.ndarray, rates: np.ndarray) -> np.ndarray:
 def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     r"""x with :math:`0 \le x \perp A x + b \ge 0` for a symmetric positive semidefinite matrix.
 
-    A x is unique. Contacts that depend on each other share the impulses in the sense of least squares, where this
-    leaves none negative.
+    A x is unique. Dependent contacts share the impulses in the least-squares sense, if this leaves none negative.
 
     Examples
     --------
@@ -164,10 +163,10 @@ class FrictionProblem:
         0 \le P_N - P_0 \perp w_N \ge 0, \qquad |P_T| \le \mu P_N, \qquad
         P_T = -\mu P_N\, w_T / |w_T| \text{ where } w_T \ne 0 .
 
-    One tangent at a contact is an exact linear complementarity problem. Of two, the circle of the cone is taken as a
-    polygon first; from there Newton's method leads to the round cone (:class:`RoundCones`). Where it does not converge
-    the polygon is turned, so that one of its corners lies where the force does; and where this does not help either,
-    friction is added little by little to contacts without it.
+    One tangent per contact gives an exact linear complementarity problem. For two, the friction cone is first
+    approximated by a polygon; Newton's method then leads to the round cone (:class:`RoundCones`). If it does not
+    converge, the polygon is rotated such that a corner lies at the force; if this does not help either, friction is
+    added gradually to contacts without it.
 
     Attributes
     ----------
@@ -175,9 +174,9 @@ class FrictionProblem:
     m : int
         The number of contacts.
     owner : tuple of int
-        The contact of each tangent; those of the same contact stand together.
+        The contact of each tangent; those of one contact are adjacent.
     mu : numpy.ndarray or None
-        By contact.
+        Friction coefficient of each contact.
     least : numpy.ndarray or None
         P_0; zero by default.
     """
@@ -218,10 +217,10 @@ class FrictionProblem:
         return best
 
     def _from_smooth_contacts(self) -> tuple[np.ndarray, float]:
-        """The path of solutions from contacts without friction to those with all of it, followed by Newton's method.
+        """Follow the path of solutions from frictionless contacts to full friction by Newton's method.
 
-        Polygons leave about one in a hundred problems with many dependent contacts and large friction: the corner next
-        to the force belongs to another pattern of stick and slip than the round cone, however it is turned.
+        Polygons fail for about one in a hundred problems with many dependent contacts and large friction: the corner
+        nearest to the force has a different pattern of stick and slip than the round cone, for any rotation.
         """
         assert self.mu is not None
         start = FrictionProblem(self.A[: self.m, : self.m], self.b[: self.m], self.m, least=self.least).solve()
@@ -243,7 +242,7 @@ class FrictionProblem:
         return [self.m + k for k, owner in enumerate(self.owner) if owner == c]
 
     def _angle(self, x: np.ndarray, c: int, before: float) -> float:
-        """The direction of the friction force in the plane of a contact, or that in which it would have to be."""
+        """Direction of the friction force in the plane of a contact, or the one it would need."""
         rows = self._tangents(c)
         if len(rows) == 1:
             return before
@@ -292,7 +291,7 @@ class FrictionProblem:
         right[: m + k] = unit * (basis.T @ start)
         for j, c in enumerate(owners):
             M[m + j, m + k + place[c]], M[m + k + place[c], m + j] = 1.0, -1.0
-        # The bound on friction is an impulse; in the unit of a rate, so that all right-hand sides are alike.
+        # The bound on friction is an impulse; converted to a rate, so that all right-hand sides are comparable.
         for i, c in enumerate(rough):
             assert self.mu is not None
             M[m + k + i, c] = self.mu[c] * unit[c] / slack[i]
@@ -347,7 +346,7 @@ class RoundCones:
         self.least = np.zeros(m) if problem.least is None else problem.least
 
     def polished(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """The point that Newton's method reaches from `x`, and what its equations leave, relative to the impulses."""
+        """The limit of Newton's method from `x`, and its residual relative to the impulses."""
         values, matrix = self._equations(x)
         for _ in range(_NEWTON):
             size = float(np.max(np.abs(x), initial=0.0)) or 1.0

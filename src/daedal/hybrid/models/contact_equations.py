@@ -1,4 +1,4 @@
-"""Contacts of a mechanism, and its equations while some of them are closed: gaps as constraints, stick and slip."""
+"""Contacts of a mechanism, and its equations with some of them closed: gaps as constraints, stick and slip."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class Contact:
     restitution : float
         Between 0 (plastic) and 1 (elastic).
     gradient : callable, optional
-        ``gradient(t, q)``, the partial derivatives of the gap with respect to q; by default computed.
+        ``gradient(t, q)``, the partial derivatives of the gap with respect to q; computed by default.
     name : str, optional
     tangent : callable or array, optional
-        ``tangent(t, q) -> (n_q,)``, the vector e of which :math:`u_T = e^T \dot q - w` is the velocity of the slip and
-        along which friction acts; an array if it is constant. Two of them, a list, for a contact of bodies in space:
-        orthogonal directions in the plane of the contact.
+        ``tangent(t, q) -> (n_q,)``, the vector e such that :math:`u_T = e^T \dot q - w` is the slip velocity and
+        friction acts along e; an array if it is constant. A list of two for a contact of bodies in space: orthogonal
+        directions in the contact plane.
     mu : float
         The coefficient of sliding friction.
     mu_static : float, optional
-        That of static friction, at least `mu`; by default `mu`.
+        The coefficient of static friction, at least `mu`, which is the default.
     speed : float or callable, or a pair
-        w, the velocity of what the contact slides on (a belt): a number or ``speed(t)``, one for each tangent.
+        w, the velocity of the surface the contact slides on (a belt): a number or ``speed(t)``, one for each tangent.
     normal : float or callable, optional
         Instead of `gap`: the known force, a number or ``normal(t, q, v)``, that presses the surfaces of a brake, a
-        clutch or a joint on each other. The contact is always closed; friction sticks up to ``mu_static * normal`` and
-        slips with ``mu * normal``.
+        clutch or a joint together. The contact is always closed; friction sticks up to ``mu_static * normal`` and slips
+        with ``mu * normal``.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Contact:
         if self.gradient is not None:
             check_callable(self.gradient, "gradient")
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
-            raise InvalidProblemError(f"name of a contact must be a string that is not empty, got {self.name!r}")
+            raise InvalidProblemError(f"name of a contact must be a nonempty string, got {self.name!r}")
         object.__setattr__(self, "restitution", checked_restitution(self.restitution))
         what = f"contact '{self.name}'" if self.name else "a contact"
         mu = check_finite(self.mu, f"mu of {what}")
@@ -101,10 +101,10 @@ class Contact:
         object.__setattr__(self, "speed", checked)
 
     def _check_pressed(self):
-        """A contact with a known normal force has friction and no gap."""
+        """Check that a contact with a known normal force has friction and no gap."""
         what = f"contact '{self.name}'" if self.name else "a contact"
         if self.gap is not None or self.gradient is not None:
-            raise InvalidProblemError(f"{what} has normal, a known force, so it is always closed: leave gap out")
+            raise InvalidProblemError(f"{what} has normal, a known force, so it is always closed: omit gap")
         if not callable(self.normal) and not check_finite(self.normal, f"normal of {what}") > 0.0:
             raise InvalidProblemError(f"normal of {what} must be a positive force, got {self.normal!r}")
         if not self.mu and not self.mu_static:
@@ -181,15 +181,15 @@ def checked_contacts(contacts, n_q: int, restitution=None) -> list[Contact]:
     return checked
 
 
-# --- where the gap of a contact has a kink or a jump: corners, edges and ends of what a body touches ------------------
+# --- kinks and jumps of the gap of a contact: corners, edges and ends of the touched body -----------------------------
 
 
-AHEAD, BEYOND = 1e-11, 1e-10  # ways relative to the size of the coordinates: before a corner, and to its other side
-_TABLE = "locate"  # the points of a table stand for a smooth curve
+AHEAD, BEYOND = 1e-11, 1e-10  # displacements relative to the size of the coordinates: before a corner, and beyond it
+_TABLE = "locate"  # the points of a table represent a smooth curve
 
 
 def corners_of(contact: Contact, system: MechanicalSystem) -> Callable | None:
-    """``corners(t, q)``, functions that change their sign where the gap switches; None if it does nowhere.
+    """``corners(t, q)``, functions that change sign where the gap switches; None if it never does.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def corners_of(contact: Contact, system: MechanicalSystem) -> Callable | None:
 
 
 def along(t: float, q: np.ndarray, v: np.ndarray, way: float) -> tuple[float, np.ndarray]:
-    """Time and positions a little later, when the fastest coordinate has gone this way."""
+    """Time and positions after the fastest coordinate has moved by this amount."""
     speed = float(np.max(np.abs(v[: q.size]), initial=0.0))
     step = way * (float(np.max(np.abs(q), initial=0.0)) or 1.0) / speed if speed > 0.0 else 0.0
     return t + step, q + step * v[: q.size]
@@ -231,11 +231,11 @@ def _read(graph: Graph, nodes: list[int]):
     return [graph.data[i] for i in graph.needed(nodes) if graph.operations[i] == "argument"]
 
 
-# --- the equations of a mechanism some of whose contacts are closed: gaps as constraints, stick and slip --------------
+# --- mechanisms with closed contacts: gaps as constraints, stick and slip ---------------------------------------------
 
 
 def closed(system: MechanicalSystem, chosen, contacts: Sequence[Contact]) -> MechanicalSystem:
-    """The system with the gaps of the chosen contacts as further position constraints."""
+    """The system with the gaps of the chosen contacts as additional position constraints."""
     if not len(chosen):
         return system
     count = system.n_constraints
@@ -269,7 +269,7 @@ class Tangent:
 
 
 def tangents_of(contact: Contact, params) -> list[Tangent]:
-    """The tangents of a contact as functions that take what the functions of the system take."""
+    """The tangents of a contact as functions with the arguments of the system's functions."""
     pairs = zip(contact.tangent, contact.speed, strict=True) if contact.is_rough else ()
     return [
         Tangent(
@@ -297,7 +297,7 @@ def _direction(e, params) -> Callable[..., Any]:
 
 
 def sticking(system: MechanicalSystem, tangents: Sequence[Tangent]) -> MechanicalSystem:
-    """The system with the slip of some tangents as further velocity constraints, 0 = e^T v - w."""
+    """The system with the slip of some tangents as additional velocity constraints, 0 = e^T v - w."""
     if not tangents:
         return system
     other, other_jacobian, m = system.velocity_constraint, system.velocity_jacobian, system.n_velocity_constraints
@@ -342,17 +342,17 @@ def _distinct(names: list[str], taken) -> list[str]:
 
 @dataclass(frozen=True)
 class Slip:
-    """A contact that slides: its tangents, the coefficient, the row of its multiplier, and the side of one tangent."""
+    """A sliding contact: its tangents, coefficient, index of its multiplier, and side for a single tangent."""
 
     tangents: tuple[Tangent, ...]
     mu: float
     row: int
     side: int
-    creep: float  # the speed below which a slip in space has no direction
-    normal: Callable[..., Any] | None = None  # the normal force, if it is known
+    creep: float  # speed below which spatial slip has no direction
+    normal: Callable[..., Any] | None = None  # normal force, if known
 
     def force(self, lam, t, q, v, *p):
-        """Friction: mu lam s, as the pressure is -lam; s is the direction of the slip."""
+        """Friction: mu lam s, since the pressure is -lam; s is the direction of the slip."""
         pressure = self.mu * lam[self.row] if self.normal is None else -self.mu * self.normal(t, q, v)
         if len(self.tangents) == 1:
             return self.side * pressure * np.asarray(self.tangents[0].direction(t, q, *p))
@@ -363,7 +363,7 @@ class Slip:
 
 
 def sliding(system: MechanicalSystem, slips: Sequence[Slip]) -> MechanicalSystem:
-    """The system with friction against the slip of some contacts, whose gaps are constraints of it already."""
+    """The system with friction against the slip of some contacts, whose gaps are already constraints."""
     if not slips:
         return system
     own = _uncompiled(system.force, system.params)
@@ -383,7 +383,7 @@ def sliding(system: MechanicalSystem, slips: Sequence[Slip]) -> MechanicalSystem
 
 
 def _with_rows(system: MechanicalSystem, base, rows: list[Any], width: tuple[int, ...]):
-    """A function whose result is that of `base`, a vector or a matrix of the constraints, and that of `rows` below."""
+    """A function that appends the result of `rows` to that of `base`, a vector or a matrix of the constraints."""
     count = system.n_constraints
     takes_params = [system.params is not None and len(positional_names(row) or ()) > 2 for row in rows]
     if all(is_compiled(row) for row in rows) and (base is None or is_compiled(base)):
@@ -408,7 +408,7 @@ def _with_rows(system: MechanicalSystem, base, rows: list[Any], width: tuple[int
 
 
 def _uncompiled(function, params):
-    """The function; if it is compiled, with the parameters in the form that it needs."""
+    """The Python function; if it was compiled, with the parameters in the required form."""
     if params is None or not is_compiled(function):
         return function
     p = parameter_vector(params)

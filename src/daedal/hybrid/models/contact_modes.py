@@ -1,4 +1,4 @@
-"""The modes of a mechanism with contacts, made when they are needed, and what each contact did in a run."""
+"""Modes of a mechanism with contacts, created on demand, and the history of contacts in a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDES = {SLIP_PLUS: 1, SLIP_MINUS: -1}
 _WORDS = {CLOSED: "", STICK: " sticks", SLIP: " slips", SLIP_PLUS: " slips+", SLIP_MINUS: " slips-"}
 
 States = tuple[str, ...]
-"""What each contact does."""
+"""State of each contact."""
 
 
 def slips(state: str) -> bool:
@@ -30,10 +30,10 @@ def slips(state: str) -> bool:
 
 
 class ContactModes(Mapping[str, Mode]):
-    """The modes by name, of which there may be thousands: each is made when it is asked for, and kept.
+    """The modes by name, of which there may be thousands: each is created on first use, and cached.
 
-    A mode is called "free", or by the contacts that are closed: "floor" without friction, "floor sticks",
-    "floor slips+", "floor slips-" (in space "floor slips"), joined by " + ".
+    A mode is called "free", or after its closed contacts: "floor" without friction, "floor sticks", "floor slips+",
+    "floor slips-" (in space "floor slips"), joined by " + ".
     """
 
     def __init__(self, system: MechanicalSystem, contacts: Sequence[Contact], creep: float):
@@ -42,12 +42,12 @@ class ContactModes(Mapping[str, Mode]):
         self._made: dict[str, Mode] = {}
 
     def name(self, states: States) -> str:
-        """The name of the mode in which the contacts do this."""
+        """Name of the mode with these contact states."""
         pairs = zip(self._contacts, states, strict=True)
         return " + ".join(f"{contact.name}{_WORDS[state]}" for contact, state in pairs if state != OPEN) or FREE
 
     def states(self, name: str) -> States:
-        """What each contact does in a mode."""
+        """State of each contact in a mode."""
         free = name == FREE and name == self.first
         found = (OPEN,) * len(self._contacts) if free else self._read(name, 0)
         if found is None:
@@ -100,7 +100,7 @@ class ContactModes(Mapping[str, Mode]):
 
     @property
     def first(self) -> str:
-        """The mode in which all contacts are open that can be; those that cannot stick."""
+        """The mode with all contacts open, except those that cannot open, which stick."""
         return self.name(tuple(choices[0] for choices in self._choices))
 
     def __contains__(self, name: object) -> bool:
@@ -127,7 +127,7 @@ def _choices(contact: Contact) -> tuple[str, ...]:
     return (OPEN, STICK, SLIP_PLUS, SLIP_MINUS) if len(contact.tangent) == 1 else (OPEN, STICK, SLIP)
 
 
-# --- what a contact did in a run: its gap, its forces, and whether it was open, stuck or slipped ----------------------
+# --- history of a contact: gap, forces, and whether it was open, stuck or slipping ------------------------------------
 
 
 _NEEDS_SEGMENTS = "contact needs the solutions of the segments; call solve with dense_output=True"
@@ -146,8 +146,8 @@ class ContactHistory:
         "open", "closed" (without friction), "stick", "slip+", "slip-", or "slip" in space.
     gap : numpy.ndarray, shape (nt,)
     normal : numpy.ndarray, shape (nt,)
-        The normal force, zero while the contact is open. Contacts that depend on each other share it with the least
-        norm, or as they can where that is not allowed.
+        The normal force, zero while the contact is open. Dependent contacts share it with least norm, or otherwise if
+        that violates the laws.
     friction : numpy.ndarray, shape (nt,), or (2, nt) in space
         The force of friction along the tangent; zero without friction.
     slip : numpy.ndarray, of the shape of `friction`
@@ -163,7 +163,7 @@ class ContactHistory:
     slip: np.ndarray = field(repr=False)
 
     def intervals(self) -> list[tuple[float, float, str]]:
-        """(begin, end, state) of the stretches over which the state lasts, as far as the times tell."""
+        """(begin, end, state) of the intervals of constant state, as resolved by the times."""
         changes = np.flatnonzero(self.state[1:] != self.state[:-1]) + 1
         begins, ends = [0, *changes.tolist()], [*changes.tolist(), self.t.size - 1]
         pairs = zip(begins, ends, strict=True) if self.t.size else ()
@@ -171,7 +171,7 @@ class ContactHistory:
 
 
 class ContactRecord:
-    """What is needed to read contacts from a solution: their functions, and where their multipliers stand."""
+    """Data for reading contacts from a solution: their functions, and the indices of their multipliers."""
 
     def __init__(self, problem: Any):
         self._problem = problem
@@ -185,7 +185,7 @@ class ContactRecord:
         return {segment.mode: tuple(self._problem.modes.states(segment.mode)) for segment in segments}
 
     def history(self, solution: Any, name: str, t: Any = None) -> ContactHistory:
-        """The history of a contact, at the output points or at the times `t`."""
+        """History of a contact, at the output points or at the times `t`."""
         i = _found(name, self._names)
         return self._read(solution, t).history(solution, name, i, self._states(solution.segments), t)
 
@@ -218,12 +218,12 @@ class Readings:
 
     @classmethod
     def empty(cls, widths: list[int], count: int) -> Readings:
-        """Zeros, for contacts with so many tangents each."""
+        """Zeros, for contacts with these numbers of tangents."""
         gap, normal = np.zeros((2, len(widths), count))
         return cls(gap, normal, [np.zeros((w, count)) for w in widths], [np.zeros((w, count)) for w in widths])
 
     def read(self, k: int, watch: Any, t: float, q, v, states) -> None:
-        """Fill in column k."""
+        """Fill column k."""
         rules = watch.rules
         terms = watch.system.terms(t, q, v)
         self.gap[:, k] = terms.gap
@@ -238,7 +238,7 @@ class Readings:
                 self.friction[i][: own.size, k] = forces.tangential[own]
 
     def history(self, solution: Any, name: str, i: int, states: dict[str, Any], t: Any = None) -> ContactHistory:
-        """One contact of them; `states` has what it does in each mode."""
+        """History of one contact; `states` gives its state in each mode."""
         times = solution.t if t is None else np.atleast_1d(np.asarray(t, dtype=float))
         modes = solution.mode if t is None else solution.mode_at(times)
         words = np.array([states[mode][i] for mode in modes], dtype=object)
@@ -248,7 +248,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class StoredContacts:
-    """What is kept of contacts where the functions of their gaps are not: in files, and by pickle."""
+    """Contacts without the functions of their gaps, for files and pickles."""
 
     names: tuple[str, ...]
     states: dict[str, tuple[str, ...]]
@@ -259,14 +259,14 @@ class StoredContacts:
         return _lanes(segments, self.names, self.states)
 
     def history(self, solution: Any, name: str, t: Any = None) -> ContactHistory:
-        """The history of a contact at the output points."""
+        """History of a contact at the output points."""
         i = _found(name, self.names)
         if self.readings is None:
             raise InvalidProblemError(_NEEDS_SEGMENTS)
         if t is not None:
             raise InvalidProblemError(
-                "contact: in a solution that was saved or pickled contacts are known at the output points only; leave "
-                "t out, or solve with these times in t_eval"
+                "contact: in a saved or pickled solution contacts are known at the output points only; omit t, or "
+                "solve with these times in t_eval"
             )
         return self.readings.history(solution, name, i, self.states)
 

@@ -1,4 +1,4 @@
-"""Which contacts stay closed, stick and slip, from the equations at a point: complementarity of accelerations."""
+"""Rules for closed contacts, stick and slip, from the equations at a point: complementarity of accelerations."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from daedal.hybrid.models.friction import NonUniqueWarning
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem
 
-_NO_SIZE = 1e-6  # positions that small beside the velocities have no size
-_OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
+_NO_SIZE = 1e-6  # positions smaller than this relative to the velocities have no scale
+_OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 
 Pressed = dict[int, tuple[float, int]]
-"""By contact: its known normal force, and the number of its first tangent."""
+"""By contact: its known normal force, and the index of its first tangent."""
 
 
 class Terms:
-    """Mass, force, constraints and contacts at a point, and how the system answers to impulses.
+    """Mass, force, constraints and contacts at a point, and the response to impulses.
 
     Attributes
     ----------
@@ -51,15 +51,15 @@ class Terms:
         self.T, self.slip, self.slip_bias = jacobian[tangent], level[1, tangent], bias[tangent]
         self.K, self.defect, self.constraint_bias = jacobian[other], level[1, other], bias[other]
         self._v = v
-        self.found: dict[str, Any] = {}  # what was computed from it
+        self.found: dict[str, Any] = {}  # cache of derived quantities
         if pressed:
             self._press(pressed)
 
     def _press(self, pressed: Pressed):
-        """Add a coordinate for each contact with a known normal force: a block that the force presses on a floor.
+        """Add a coordinate for each contact with a known normal force: a block pressed onto a floor.
 
-        Its gap is zero, the force of the floor is the known one, and no impact of others reaches it: Coulomb's law
-        holds for all contacts alike. Its mass is that of the slip, so that accelerations have one size.
+        Its gap is zero, the force of the floor is the known one, and no impulse of others reaches it: Coulomb's law
+        then applies to all contacts alike. Its mass is that of the slip, so that accelerations are comparable.
         """
         n, k, count = self.mass.shape[0], len(pressed), len(pressed) + self.N.shape[0]
         masses = np.eye(n + k)
@@ -78,12 +78,12 @@ class Terms:
 
     @cached_property
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rates of gaps and belts that move by themselves, without the velocities."""
+        """Rates of gaps and belts due to prescribed motion, without the velocities."""
         return self.rate - self.N @ self._v, self.slip - self.T @ self._v
 
     @cached_property
     def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
-        """Units of velocities in which all masses are one: a light body beside a heavy one counts as much."""
+        """Units of velocities in which all masses are one, so that light and heavy bodies have equal weight."""
         masses = np.abs(np.diag(self.mass))
         largest = float(np.max(masses, initial=0.0)) or 1.0
         unit = 1.0 / np.sqrt(np.where(masses > 0.0, masses, largest))
@@ -96,27 +96,27 @@ class Terms:
         return _saddle_inverse(unit[:, None] * self.mass * unit, scale[:, None] * self.K * unit, n, k)
 
     def solve(self, force: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """x of M x + K^T p = force, K x = right; the rows of K may depend on each other."""
+        """x of M x + K^T p = force, K x = right; the rows of K may be dependent."""
         unit, scale = self._scaling
         if right.ndim > 1:
             unit, scale = unit[:, None], scale[:, None]
         return unit * (self._inverse @ np.concatenate([unit * force, scale * right]))
 
     def answer(self, rows: np.ndarray) -> np.ndarray:
-        """The velocities by unit impulses along `rows`, in columns."""
+        """Velocities due to unit impulses along `rows`, in columns."""
         return self.solve(rows.T, np.zeros((self.K.shape[0], rows.shape[0])))
 
     def rates(self, v: np.ndarray, contacts: np.ndarray, tangents: np.ndarray) -> np.ndarray:
-        """The rates of some gaps and slips at other velocities."""
+        """Rates of some gaps and slips at other velocities."""
         gaps, slips = self.at_velocity(v)
         return np.concatenate([gaps[contacts], slips[tangents]])
 
     def at_velocity(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rates of all gaps, and all slips, at other velocities."""
+        """Rates of all gaps, and all slips, at other velocities."""
         return self.N @ v + self._own[0], self.T @ v + self._own[1]
 
     def held(self, v: np.ndarray, part: np.ndarray, tangents: np.ndarray | None = None) -> np.ndarray:
-        """The velocities without the rates of these gaps and slips, by the least change in the norm of the mass."""
+        """The velocities with zero rates of these gaps and slips, by the smallest change in the norm of the mass."""
         contacts = np.flatnonzero(part)
         chosen = np.flatnonzero(np.zeros(0, dtype=bool) if tangents is None else tangents)
         W, u = np.vstack([self.N[contacts], self.T[chosen]]), self.rates(v, contacts, chosen)
@@ -126,7 +126,7 @@ class Terms:
         return v - X @ least_impulses(W @ X, u)
 
     def free(self) -> np.ndarray:
-        """The accelerations without contact forces."""
+        """Accelerations without contact forces."""
         return self.solve(self.force, -self.constraint_bias)
 
     def free_accelerations(self) -> np.ndarray:
@@ -135,7 +135,7 @@ class Terms:
 
 
 def _saddle_inverse(M: np.ndarray, K: np.ndarray, n: int, k: int) -> np.ndarray:
-    """The first rows of the pseudo-inverse of [M K^T; K 0]; the plain inverse of M without constraints."""
+    """The first rows of the pseudo-inverse of [M K^T; K 0]; the inverse of M without constraints."""
     if k == 0:
         try:
             return np.linalg.inv(M)
@@ -147,7 +147,7 @@ def _saddle_inverse(M: np.ndarray, K: np.ndarray, n: int, k: int) -> np.ndarray:
 class ContactSystem:
     """A mechanism with all of its contacts among the constraints, and its evaluation at points.
 
-    It belongs to one run, or one call: what it keeps is not shared between threads.
+    It belongs to one run or call and is not thread-safe.
     """
 
     def __init__(self, system: MechanicalSystem, contacts: Sequence[Contact], whole: Any = None):
@@ -159,19 +159,19 @@ class ContactSystem:
         self._size = 0.0
 
     def terms(self, t: float, q: np.ndarray, v: np.ndarray) -> Terms:
-        """The equations at a point; `v` may have entries for contacts that are pressed on each other."""
+        """The equations at a point; `v` may have entries for contacts with a known normal force."""
         n, count = q.size, len(self.contacts) - len(self._pressed)
         pressed = {i: (float(self.contacts[i].pressure(t, q, v[:n])), self.owner.index(i)) for i in self._pressed}
         values = self._evaluated(t, q, v[:n])
         return Terms(values, self.extended(v[:n]), self.system.n_constraints, count, len(self.owner), pressed)
 
     def extended(self, v: np.ndarray) -> np.ndarray:
-        """Positions or velocities with zeros for the contacts with a known normal force, as :class:`Terms` has them."""
+        """Positions or velocities padded with zeros for contacts with a known normal force, as in :class:`Terms`."""
         missing = self.system.n_q + len(self._pressed) - v.size
         return np.append(v, np.zeros(missing)) if missing else v
 
     def gaps(self, t: float, q: np.ndarray) -> np.ndarray:
-        """The gaps alone."""
+        """Gaps only."""
         from daedal.mechanics.constrained import POSITION
 
         n_g, found = self.system.n_constraints, np.zeros(len(self.contacts))
@@ -208,37 +208,37 @@ def whole_system(system: MechanicalSystem, contacts: Sequence[Contact]) -> Mecha
 
 
 def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A point whose coordinates have known sizes, as increments for differences need them.
+    """A point with coordinates of typical size, for choosing difference increments.
 
-    At an impact all coordinates may be zero up to round-off; their size is then taken to be 1.
+    At an impact all coordinates may be zero up to round-off; their size is then assumed to be 1.
     """
     size, speed = float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(v), initial=0.0))
     return q if size > max(_NO_SIZE * speed, _NO_SIZE**2) else np.ones_like(q)
 
 
-# --- which contacts stay closed, stick and slip: complementarity on the level of accelerations ------------------------
+# --- contacts that stay closed, stick and slip: complementarity of accelerations --------------------------------------
 
 
 AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
-_HELD = 1e-9  # share of the largest force that is left where dependent contacts can just share the load
-_CONE = 1e-6  # relative violation of the cone of friction that an impact without collision may show
+_HELD = 1e-9  # fraction of the largest force up to which dependent contacts just share the load
+_CONE = 1e-6  # relative violation of the friction cone allowed for an impact without collision
 
 Slips = dict[int, np.ndarray]
-"""The unit vectors, along the tangents, of the contacts that slide."""
+"""Unit vectors, along the tangents, of the sliding contacts."""
 
 
 @dataclass(frozen=True)
 class Forces:
-    """The forces of the contacts in a mode.
+    """Contact forces in a mode.
 
     Attributes
     ----------
     normal, tangential : numpy.ndarray
         Of all contacts, and along all tangents.
     margin : float
-        How far it is to Painleve's paradox: 1 without friction, 0 where forces grow without limit.
+        Distance to Painleve's paradox: 1 without friction, 0 where forces grow without limit.
     size : float
-        That of the loads; forces that are much smaller are round-off.
+        Scale of the loads; much smaller forces are round-off.
     """
 
     normal: np.ndarray
@@ -258,11 +258,11 @@ class ContactRules:
         self.pressed = np.array([contact.is_pressed for contact in contacts])  # and so never open
 
     def tangents(self, i: int) -> np.ndarray:
-        """The numbers of the tangents of a contact."""
+        """Indices of the tangents of a contact."""
         return np.flatnonzero(self.owner == i)
 
     def slipping(self, terms: Terms, v: np.ndarray, states: States) -> Slips:
-        """The directions of the slips of a mode."""
+        """Slip directions of a mode."""
         slip = terms.at_velocity(v)[1]
         found = {}
         for i, state in enumerate(states):
@@ -273,7 +273,7 @@ class ContactRules:
         return found
 
     def moving(self, terms: Terms, v: np.ndarray, closed: np.ndarray, size: float = 0.0) -> Slips:
-        """The directions of the slips of closed contacts that are not at rest."""
+        """Slip directions of closed contacts that are not at rest."""
         slip, found = terms.at_velocity(v)[1], {}
         for i in np.flatnonzero(closed).tolist():
             own = self.tangents(i)
@@ -285,7 +285,7 @@ class ContactRules:
     # --- forces of a mode -------------------------------------------------------------------------------------------
 
     def forces(self, terms: Terms, v: np.ndarray, states: States) -> Forces:
-        """The forces with which a mode goes on; dependent contacts share them with the least norm, or as they can."""
+        """Forces that continue a mode; dependent contacts share them with least norm, if the laws allow that."""
         closed = np.array([state != OPEN for state in states])
         held = np.array([states[i] == STICK for i in self.owner], dtype=bool)
         sliding = self.slipping(terms, v, states)
@@ -300,7 +300,7 @@ class ContactRules:
         return Forces(normal, tangential, problem.margin() if rank == x.size else 1.0, problem.load())
 
     def reserves(self, forces: Forces) -> np.ndarray:
-        """By how much friction may grow: mu_static P - |Q|, of all contacts."""
+        """Margin of friction: mu_static P - |Q|, for all contacts."""
         size = np.array([np.linalg.norm(forces.tangential[self.tangents(i)]) for i in range(self.mu.size)])
         return self.mu_static * forces.normal - size
 
@@ -320,13 +320,13 @@ class ContactRules:
                 tangential[own] *= most / length
         return replace(forces, normal=normal, tangential=tangential)
 
-    # --- what follows -----------------------------------------------------------------------------------------------
+    # --- consequences -------------------------------------------------------------------------------------------------
 
     def follow(self, terms: Terms, closed: np.ndarray, sliding: Slips) -> States | None:
-        """What contacts do that are closed and do not move apart; None where no motion agrees with Coulomb's law.
+        """Next states of closed contacts that are not separating; None if no motion agrees with Coulomb's law.
 
-        Contacts of `sliding` slip in a known direction, the other ones are at rest. Of these, some may begin to slip;
-        then the coefficient of sliding friction holds for them.
+        Contacts of `sliding` slip in a known direction, the others are at rest. Some of these may begin to slip; the
+        coefficient of sliding friction then applies to them.
         """
         sliding = dict(sliding)
         while True:
@@ -351,7 +351,7 @@ class ContactRules:
             sliding |= weaker
 
     def states(self, stays: np.ndarray, sliding: Slips) -> States:
-        """In words: contacts that are closed, and which of them slide."""
+        """States by name: closed contacts, and which of them slide."""
         found = []
         for i, contact in enumerate(self.contacts):
             if not stays[i]:
@@ -367,20 +367,20 @@ class ContactRules:
         return tuple(found)
 
     def _look_for_others(self, problem: _Closed, sliding: Slips, stays: np.ndarray):
-        """Warn where a contact that opens could as well slip on with a large force (Painleve)."""
+        """Warn if an opening contact could also continue to slip with a large force (Painleve)."""
         for k, i in enumerate(problem.contacts.tolist()):
             if i in sliding and not stays[i] and problem.B[k, k] < 0.0:
                 warn(
-                    f"contact '{self.contacts[i].name}' can open, or slip on with a force that grows with friction "
-                    "(Painleve's paradox: the equations allow several motions). It opens here",
+                    f"contact '{self.contacts[i].name}' can open, or continue to slip with a force that grows with "
+                    "friction (Painleve's paradox: the equations allow several motions). It opens here",
                     NonUniqueWarning,
                 )
 
     def jammed(self, terms: Terms, v: np.ndarray, closed: np.ndarray, sliding: Slips, t: float) -> np.ndarray:
-        """The velocities after an impact without collision, by which slips end that have no solution (Painleve).
+        """Velocities after an impact without collision, which ends slips without a solution (Painleve).
 
-        The normal impulse and that of friction grow together until the contact sticks; it takes
-        :math:`|Q| \\le \\mu P`.
+        The normal impulse and that of friction grow together until the contact sticks, which requires :math:`|Q| \\le
+        \\mu P`.
         """
         held = np.array([closed[i] and i not in sliding for i in self.owner], dtype=bool)
         problem = _Closed(self, terms, closed, held, sliding)
@@ -399,16 +399,17 @@ class ContactRules:
         if not stuck or wrong.max() > _CONE * float(np.max(np.abs(x), initial=0.0)):
             names = ", ".join(f"'{self.contacts[i].name}'" for i in sliding) or "the contacts"
             raise DaedalError(
-                f"at t = {t:.10g} no motion agrees with Coulomb's law, and no impact without collision that stops the "
-                f"slip of {names} either (Painleve's paradox). Remedy: some compliance in the contact, or a smaller mu"
+                f"at t = {t:.10g} no motion agrees with Coulomb's law, nor does an impact without collision that "
+                f"stops the slip of {names} (Painleve's paradox). Remedy: some compliance in the contact, or a "
+                "smaller mu"
             )
         return v + X @ x
 
 
 class _Closed:
-    """The equations of closed contacts: accelerations of gaps and of slips that are held, B x + b, x their forces.
+    """Equations of closed contacts: accelerations of gaps and sticking tangents, B x + b, with the forces x.
 
-    A contact that slides has the force of friction with its normal force: its column is that of N - mu s T.
+    The friction force of a sliding contact is tied to its normal force: its column is that of N - mu s T.
     """
 
     def __init__(self, rules: ContactRules, terms: Terms, closed: np.ndarray, held: np.ndarray, sliding: Slips):
@@ -424,7 +425,7 @@ class _Closed:
         bias = np.concatenate([terms.bias[self.contacts], terms.slip_bias[self.rows]])
         self.b = R @ terms.free() + bias
         typical = np.abs(terms.force) @ np.abs(X) if R.size else np.zeros(0)
-        # Open contacts count too: bodies that hang at rest beside others that move have no scale of their own.
+        # Open contacts are included: bodies at rest have no scale of their own.
         everywhere = np.abs(terms.N) @ np.abs(terms.free()) + np.abs(terms.bias)
         sizes = np.concatenate([typical, np.abs(bias), everywhere])
         self.size = float(np.max(sizes, initial=0.0))
@@ -439,18 +440,18 @@ class _Closed:
         self._symmetric = unit[:, None] * symmetric * unit
         self._scaled = unit[:, None] * self.B * unit
         x, _, rank, _ = np.linalg.lstsq(self._scaled, -unit * self.b, rcond=_DEPENDENT)
-        if rank < x.size:  # the same rows of the symmetric matrix tell whether the contacts depend on each other
+        if rank < x.size:  # the same rows of the symmetric matrix show whether the contacts are dependent
             rank = min(rank, int(np.linalg.matrix_rank(self._symmetric, rtol=_DEPENDENT)))
         return unit * x, int(rank)
 
     def load(self) -> float:
-        """The size of the forces that the loads could cause."""
+        """Size of the forces that the loads could cause."""
         diagonal = np.abs(np.diag(self.B))
         least = float(np.min(diagonal[diagonal > 0.0], initial=np.inf))
         return self.size / least if least > 0.0 else 0.0
 
     def margin(self) -> float:
-        """det B / det of the same without friction: 1, and zero where the slip jams."""
+        """det B / det of the same without friction: 1, or zero if the slip jams."""
         if not self.sliding or not self.b.size:
             return 1.0
         return float(np.linalg.det(self._scaled) / np.linalg.det(self._symmetric))
@@ -463,14 +464,14 @@ class _Closed:
         return FrictionProblem(self.B, self.b, self.contacts.size, owner, mu[self.contacts]).solve()
 
     def shared(self, mu: np.ndarray) -> np.ndarray | None:
-        """Forces by which dependent contacts bear the load at rest, or None if they cannot."""
+        """Forces with which dependent contacts bear the load at rest, or None if they cannot."""
         x = self.complementary(mu)
         if x is None or np.max(np.abs(self.B @ x + self.b), initial=0.0) > AT_REST * self.size:
             return None
         return x
 
     def accelerations(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Second derivatives of all gaps (zero where they are open) and slips that are held."""
+        """Second derivatives of all gaps (zero if open) and of sticking tangents."""
         return self._of_all(self.B @ x + self.b)
 
     def _of_all(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -479,7 +480,7 @@ class _Closed:
         return normal, tangential
 
     def spread(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The forces of all contacts, friction of those that slide among them."""
+        """Forces of all contacts, including friction of sliding ones."""
         normal, tangential = self._of_all(x)
         for i, s in self.sliding.items():
             tangential[self.rules.tangents(i)] = -self.rules.mu[i] * normal[i] * s

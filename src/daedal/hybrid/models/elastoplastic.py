@@ -1,4 +1,4 @@
-"""Elasto-plastic impact: a force of indentation with hysteresis, which remembers the deepest one."""
+"""Elastoplastic impact: an indentation force with hysteresis."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from daedal.hybrid.models.impact import located
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_positive
 
-_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # of the central difference quotient of fourth order,
+_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # of the fourth-order central difference quotient,
 _WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # and its weights
 _INCREMENT = float(np.finfo(float).eps) ** 0.2
 
@@ -25,17 +25,17 @@ class ElastoPlastic:
         F = c_1 p \ (p \le p_1), \qquad F = c_1 p_1 + c_2 (p - p_1) \ (\text{plastic}), \qquad
         F = c_3 (p - p_f) \ (p_f \le p \le p_{max}),
 
-    where :math:`p_{max}` is the deepest indentation so far, and :math:`p_f` the permanent one, at which the line of
-    unloading through :math:`(p_{max}, F(p_{max}))` reaches zero. The rule for loading again: up the line of unloading
-    to :math:`p_{max}`, from there plastic. Contact after a separation begins at :math:`p_f`. As long as
-    :math:`p_{max} \le p_1` nothing is permanent.
+    where :math:`p_{max}` is the deepest indentation so far, and :math:`p_f` the permanent one, at which the unloading
+    line through :math:`(p_{max}, F(p_{max}))` reaches zero. Reloading follows the unloading line up to :math:`p_{max}`,
+    then the plastic law. Contact after a separation begins at :math:`p_f`. As long as :math:`p_{max} \le p_1` nothing
+    is permanent.
 
     Parameters
     ----------
     c1, c2, c3 : float
         Stiffness of the elastic and the plastic range and of unloading, c3 >= c1 >= c2 > 0.
     p1 : float
-        Where plastic flow begins.
+        Indentation at which plastic flow begins.
 
     Examples
     --------
@@ -56,19 +56,19 @@ class ElastoPlastic:
         if not self.c3 >= self.c1 >= self.c2:
             raise InvalidProblemError(
                 f"the law needs c3 >= c1 >= c2, got c1 = {self.c1:g}, c2 = {self.c2:g}, c3 = {self.c3:g}; "
-                "otherwise unloading would give back more energy than was put in"
+                "otherwise unloading would create energy"
             )
 
     def plastic(self, p: float) -> float:
-        """The force of plastic loading."""
+        """Force of plastic loading."""
         return self.c1 * self.p1 + self.c2 * (p - self.p1)
 
     def permanent(self, p_max: float) -> float:
-        """The permanent indentation p_f."""
+        """Permanent indentation p_f."""
         return p_max - self.plastic(p_max) / self.c3 if p_max > self.p1 else 0.0
 
     def force(self, mode: str, p: float, p_max: float) -> float:
-        """The force in a mode: "free", "elastic", "plastic", "unloading" or "reload"."""
+        """Force in a mode: "free", "elastic", "plastic", "unloading" or "reload"."""
         if mode == "free":
             return 0.0
         if mode == "elastic":
@@ -79,24 +79,24 @@ class ElastoPlastic:
 def elastoplastic_contact(
     system: MechanicalSystem, gap: Callable, law: ElastoPlastic, *, gradient: Callable | None = None
 ) -> HybridProblem:
-    r"""A mechanism that hits something deformable, as a hybrid problem.
+    r"""A mechanism that hits a deformable body, as a hybrid problem.
 
-    The indentation is :math:`p = -g_N(t, q)`. The force of the law acts along the gradient of the gap,
-    :math:`F \nabla g_N`. The deepest indentation is a further coordinate after those of the system, called ``p_max``,
-    with velocity zero: initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
+    The indentation is :math:`p = -g_N(t, q)`. The force of the law acts along the gradient of the gap, :math:`F \nabla
+    g_N`. The deepest indentation is an additional coordinate after those of the system, called ``p_max``, with velocity
+    zero: initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
 
     Modes: "free"; "elastic", below p1 as long as there was no plastic flow; "plastic"; "unloading" and "reload", the
-    two directions of the steep line. See :class:`ElastoPlastic` for the rule of loading again.
+    two directions of the steep line. See :class:`ElastoPlastic` for the reloading rule.
 
     Parameters
     ----------
     system : MechanicalSystem
-        Without the contact.
+        System without the contact.
     gap : callable
-        ``gap(t, q)``, negative while there is an indentation.
+        ``gap(t, q)``, negative during an indentation.
     law : ElastoPlastic
     gradient : callable, optional
-        ``gradient(t, q)`` of the gap; computed by differences if it is not given.
+        ``gradient(t, q)`` of the gap; computed by differences by default.
 
     Returns
     -------
@@ -178,11 +178,11 @@ def _pushed(law: ElastoPlastic, mode: str, gap: Callable, slope: Callable) -> Ca
 
 
 def _with_memory(system: MechanicalSystem, push: Callable | None) -> MechanicalSystem:
-    """The system with one more coordinate, which stays as it is, and with a further force."""
+    """The system with an additional constant coordinate, and with an additional force."""
     n = system.n_q
 
     def shortened(function):
-        """A function of (t, q[, v, ...]) that does not see the last coordinate."""
+        """A function of (t, q[, v, ...]) that does not receive the last coordinate."""
         takes_v = function in (system.acceleration_bias, system.velocity_constraint, system.velocity_bias)
         takes_v = takes_v or function in (system.force, system.state_rate, system.algebraic)
         if function is None:
@@ -233,7 +233,7 @@ def _numerical_gradient(gap: Callable) -> Callable:
 
 
 def _time_scale(q: np.ndarray, v: np.ndarray) -> float:
-    """The increment of time in which the coordinates change by a small fraction of their sizes."""
+    """Time increment in which the coordinates change by a small fraction of their sizes."""
     return _INCREMENT * max(1.0, float(np.max(np.abs(q)))) / max(1.0, float(np.max(np.abs(v))))
 
 

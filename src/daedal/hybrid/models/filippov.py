@@ -1,4 +1,4 @@
-"""Differential equations that are discontinuous at a surface: crossing it, and sliding along it."""
+"""Discontinuous differential equations: crossing a switching surface, and sliding along it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from daedal.problems.checks import check_callable, check_names, check_size, chec
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.symbols import renewed
 
-_TINY = 1e-100  # of complex steps
-_STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # of central differences
-_AGREEMENT = 1e-4  # between complex steps and differences; a function that drops imaginary parts does not reach it
+_TINY = 1e-100  # imaginary increment of complex steps
+_STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # relative increment of central differences
+_AGREEMENT = 1e-4  # between complex steps and differences; functions that drop imaginary parts exceed it
 
 
 class Surface:
@@ -35,9 +35,9 @@ class Surface:
         value = self._function(t, x, *last_argument(self._function, self._params))
         if np.size(value) != 1:
             raise InvalidProblemError(
-                f"surface returned {np.size(value)} values; it must return one. Where several surfaces intersect the "
-                "equations do not determine how a solution slides, and this is not treated. Remedy: a HybridProblem "
-                "with a mode for each side of each surface, if solutions only cross them"
+                f"surface returned {np.size(value)} values; it must return one. Where several surfaces intersect, "
+                "the equations do not determine how a solution slides, which is not supported. Remedy: a "
+                "HybridProblem with a mode for each side of each surface, if solutions only cross them"
             )
         return np.reshape(value, -1)[0]
 
@@ -53,7 +53,7 @@ class Surface:
         return self._along(t, x, slope, 1.0)
 
     def size(self, t: float, x, slope) -> float:
-        """|s_x| |slope| + |s_t|: that of the terms of which the rate is the sum."""
+        """|s_x| |slope| + |s_t|: scale of the terms that the rate sums."""
         units = np.eye(self._n) * np.where(slope == 0.0, 1.0, slope)[:, None]
         parts = [self._along(t, x, unit, 0.0) for unit, entry in zip(units, slope, strict=True) if entry != 0.0]
         return float(np.sum(np.abs(parts))) + abs(self._along(t, x, np.zeros(self._n), 1.0))
@@ -64,22 +64,22 @@ class Surface:
             return self._difference(t, x, slope, speed)
         try:
             found = self._complex_step(t, x, slope, speed)
-        except Exception:  # of a branch that does not take complex numbers
+        except Exception:  # from a branch that does not accept complex numbers
             return self._difference(t, x, slope, speed)
-        # zero is also what a branch that drops imaginary parts gives
+        # zero may also come from a branch that drops imaginary parts
         return found if found != 0.0 else self._difference(t, x, slope, speed)
 
     @cached_property
     def _takes_complex(self) -> bool:
-        """Whether the function takes complex numbers, as points that depend on nothing but its size show."""
+        """Whether the function accepts complex numbers, tested at points that depend only on its size."""
         verdicts = []
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of imaginary parts that are dropped
+            warnings.simplefilter("error")  # warnings about dropped imaginary parts
             for t, sign in ((0.3, 1.0), (0.7, -1.0), (1.1, 0.4)):
                 x, slope = sign * np.cos(0.2 + 0.3 * np.arange(self._n)), np.cos(0.7 + 1.3 * np.arange(self._n))
                 try:
                     other = self._difference(t, x, slope, 1.0)
-                except Exception:  # not defined there
+                except Exception:  # undefined there
                     continue
                 try:
                     found = self._complex_step(t, x, slope, 1.0)
@@ -98,7 +98,7 @@ class Surface:
 
 
 def compiler(*functions) -> Callable[[Any], Any]:
-    """Numba's compiler if all the functions that are called are compiled, otherwise nothing."""
+    """Numba's compiler if all functions called are compiled, otherwise None."""
     if all(is_compiled(function) for function in functions if function is not None):
         import numba
 
@@ -106,13 +106,13 @@ def compiler(*functions) -> Callable[[Any], Any]:
     return lambda function: function
 
 
-# --- differential equations that are discontinuous at a surface: crossing it, and sliding along it --------------------
+# --- crossing and sliding ---------------------------------------------------------------------------------------------
 
 
 _FORMS = ("index2", "closed")
 _INTEGRAL = "integral of nu"
 _DEGENERATE = 1e-12  # relative size below which both rates count as zero
-_AHEAD = 1e-7  # relative time after which it is seen whether both rates changed their signs
+_AHEAD = 1e-7  # relative time after which a sign change of both rates is tested
 _ON_SURFACE = 1e-14  # relative distance of an initial point that lies on the surface
 
 
@@ -123,13 +123,13 @@ class Filippov(HybridProblem):
 
         x' = \begin{cases} f_1(t, x, y) & s(t, x) > 0 \\ f_2(t, x, y) & s(t, x) < 0 \end{cases}, \qquad 0 = g(t, x, y)
 
-    At the surface the rates :math:`a_i = s_x f_i + s_t` decide: both positive or both negative, the solution crosses;
+    At the surface the rates :math:`a_i = s_x f_i + s_t` decide. If both have the same sign, the solution crosses; if
     :math:`a_1 < 0 < a_2`, it slides along the surface,
 
     .. math:: x' = \nu f_1 + (1 - \nu) f_2, \qquad 0 = g, \qquad 0 = s(t, x),
 
-    a DAE of index 2 for the control :math:`\nu = a_2/(a_2 - a_1)`, until :math:`\nu` reaches 0 or 1;
-    :math:`a_1 > 0 > a_2`, it may leave to either side at any time: the solution is not unique, which is an error.
+    a DAE of index 2 for the control :math:`\nu = a_2/(a_2 - a_1)`, until :math:`\nu` reaches 0 or 1; if :math:`a_1 > 0
+    > a_2`, it may leave to either side at any time: the solution is not unique, which is an error.
 
     Parameters
     ----------
@@ -144,16 +144,16 @@ class Filippov(HybridProblem):
     n_y : int
         Number of algebraic variables y.
     gradient : callable, optional
-        ``gradient(t, x) -> (n,)``, the row :math:`s_x`. By complex steps, or differences, if left out.
+        ``gradient(t, x) -> (n,)``, the row :math:`s_x`. Computed by complex steps, or differences, by default.
     params : object, optional
         Passed to every function as its last argument.
     names : sequence of str, optional
         Names of x, or of x and y.
     sliding : {"index2", "closed"}
-        How it slides: with :math:`\nu` from the DAE of index 2, which keeps s = 0; or from its closed form, which
+        Sliding equations: with :math:`\nu` from the DAE of index 2, which keeps s = 0; or from its closed form, which
         has index 1 and lets s drift.
     method, sliding_method : optional
-        Methods of :func:`daedal.solve` for the modes beside the surface, and on it.
+        Methods of :func:`daedal.solve` for the modes off the surface, and on it.
 
     Notes
     -----
@@ -205,7 +205,7 @@ class Filippov(HybridProblem):
             check_callable(function, name)
         n, n_y = check_size(n, "n"), check_size(n_y, "n_y", 0)
         if (constraint is None) != (n_y == 0):
-            raise InvalidProblemError("constraint and n_y belong together: one of them is missing")
+            raise InvalidProblemError("constraint and n_y must be given together: one of them is missing")
         if sliding not in _FORMS:
             raise InvalidProblemError(f"sliding must be one of {', '.join(_FORMS)}, got {sliding!r}")
         self._set(n=n, n_y=n_y, params=params, surface=Surface(surface, gradient, params, n))
@@ -249,9 +249,9 @@ class Filippov(HybridProblem):
         return self
 
     def with_params(self, params) -> Filippov:
-        """The same model with other parameters; a mapping replaces those that it names."""
+        """The same model with other parameters; a mapping replaces the ones it names."""
         if self.params is None:
-            raise InvalidProblemError("params: the problem was stated without parameters")
+            raise InvalidProblemError("params: the problem has no parameters")
         return Filippov(**dict(self.given, params=renewed(self.params, params)))
 
     def compiled(self) -> Filippov:
@@ -283,7 +283,7 @@ class Filippov(HybridProblem):
         return (a2 - a1) * z[-1] - a2
 
     def _decide(self, t: float, x, z) -> str:
-        """What follows at the surface: the four cases of the source, (7.4)."""
+        """The mode that follows at the surface: the four cases of the source, (7.4)."""
         a1, a2 = self._rates(t, x, z)
         size = max(self.surface.size(t, x, slope) for slope in self._slopes(t, x, z))
         if max(abs(a1), abs(a2)) <= _DEGENERATE * size:
@@ -327,7 +327,7 @@ class Filippov(HybridProblem):
         def target(t, x, z):
             slopes = self._slopes(t, x[: self.n], z)
             ahead = _AHEAD * max(1.0, abs(t))
-            for h in (0.0, ahead):  # both rates may vanish at once
+            for h in (0.0, ahead):  # both rates may vanish at the same time
                 a1, a2 = self._rates(t + h, x[: self.n] + h * slopes[side == "below"], z)
                 if a1 > 0.0 > a2:
                     raise DaedalError(_repelling(t, a1, a2))
@@ -335,21 +335,22 @@ class Filippov(HybridProblem):
 
         return target
 
-    # --- how a run begins -------------------------------------------------------------------------------------------
+    # --- start of a run -----------------------------------------------------------------------------------------------
 
     def entry(self, t_span, initial) -> tuple[str, Any]:
-        """The mode in which a run begins, and its initial values, as :func:`daedal.solve` takes them.
+        """The initial mode of a run, and its initial values in the form of :func:`daedal.solve`.
 
         Parameters
         ----------
         t_span : tuple of float
         initial : array_like or tuple
-            x; or (x, y), where y is a guess, if there are algebraic variables. (mode, values) is returned as it is.
+            x; or (x, y), where y is a guess, if there are algebraic variables. (mode, values) is returned unchanged.
         """
         t0, t1 = (float(t) for t in t_span)
         if t1 < t0:
             raise InvalidProblemError(
-                "t_span: a discontinuous right-hand side cannot be integrated backwards; what slides came from anywhere"
+                "t_span: a discontinuous right-hand side cannot be integrated backwards; the origin of a "
+                "sliding solution is not unique"
             )
         if isinstance(initial, (tuple, list)) and len(initial) == 2 and isinstance(initial[0], str):
             return initial[0], initial[1]
@@ -381,7 +382,7 @@ def _of_state(f, n_y: int) -> Callable[..., Any]:
 
 
 def _blend(f1, f2, n: int) -> Callable[..., Any]:
-    """nu f_1 + (1 - nu) f_2, and nu: through its integral the step size control sees how the control changes."""
+    """nu f_1 + (1 - nu) f_2, and nu: its integral exposes changes of the control to the step size control."""
 
     def sliding(t, x, z, *p):
         result = np.empty(n + 1)
@@ -401,7 +402,7 @@ def _on(surface, n: int) -> Callable[..., Any]:
 
 
 def _closed_by(constraint, n_y: int, last) -> Callable[..., Any]:
-    """The constraints: g, and one more for nu."""
+    """The constraints: g, and an additional one for nu."""
     if n_y == 0:
 
         def alone(t, x, z, *p):
@@ -433,14 +434,15 @@ def _labels(names, n: int, n_y: int) -> list[str]:
 
 def _repelling(t: float, a1: float, a2: float) -> str:
     return (
-        f"at t = {t:.10g} the surface repels on both sides (a1 = {a1:.6g} > 0 > a2 = {a2:.6g}): solutions leave it to "
-        "either side at any time, and none is singled out. Remedy: say which one is meant by beginning beside the "
-        "surface, or look for a sign error in surface, f_plus or f_minus."
+        f"at t = {t:.10g} the surface repels on both sides (a1 = {a1:.6g} > 0 > a2 = {a2:.6g}): solutions may "
+        "leave it to either side at any time, so the solution is not unique. Remedy: select one by starting off "
+        "the surface, or look for a sign error in surface, f_plus or f_minus."
     )
 
 
 def _degenerate(t: float, a1: float, a2: float) -> str:
     return (
-        f"at t = {t:.10g} both sides run along the surface (a1 = {a1:.6g}, a2 = {a2:.6g}): the rates of the switching "
-        "function do not tell whether it is crossed. Remedy: begin beside the surface, or move the switching function."
+        f"at t = {t:.10g} both sides are tangential to the surface (a1 = {a1:.6g}, a2 = {a2:.6g}): the rates of "
+        "the switching function do not determine whether it is crossed. Remedy: start off the surface, or move "
+        "the switching function."
     )

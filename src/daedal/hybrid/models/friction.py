@@ -1,4 +1,4 @@
-"""Dry friction in a mechanism: slip, stick, and what decides between them."""
+"""Dry friction in a mechanism: slip, stick, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function, with_known_params, with_numbers
 
-_SHORT = 1e-5  # step of the difference that gives a rate
-_DEPENDENT = 1e-12  # relative mobility below which the constraints determine the relative velocity alone
+_SHORT = 1e-5  # step of the difference quotient for a rate
+_DEPENDENT = 1e-12  # relative mobility below which the constraints alone determine the relative velocity
 
 
 @dataclass(frozen=True)
 class ContactState:
-    r"""What dry friction can do at a point; see :meth:`Friction.at`.
+    r"""Possible states of dry friction at a point; see :meth:`Friction.at`.
 
     Attributes
     ----------
     speed : float
         The relative velocity s.
     mobility : float
-        :math:`e^T \partial\ddot q/\partial F` of a force F e, so that :math:`\dot s` changes by `mobility` times F.
+        :math:`e^T \partial\ddot q/\partial F` for a force F e: :math:`\dot s` changes by `mobility` times F.
     holding : float
-        :math:`\lambda_s`, the multiplier of the constraint s = 0: the force that it takes to stick, with the sign of
-        the slip that it prevents.
+        :math:`\lambda_s`, the multiplier of the constraint s = 0: the force required for sticking, with the sign of the
+        slip that it prevents.
     capacity : float
         :math:`\mu_s |N|` while it sticks.
     branches : dict
-        For each direction of slip (1 and -1) the normal forces that agree with their own sign, the smallest first.
+        For each direction of slip (1 and -1) the normal forces consistent with their own sign, the smallest first.
     opens : bool
         Whether a unilateral contact opens: without friction it would have to pull.
     """
@@ -54,7 +54,7 @@ class ContactState:
 
     @property
     def sticks(self) -> bool:
-        """Whether adhesion holds the contact."""
+        """Whether static friction holds the contact."""
         return abs(self.holding) <= self.capacity
 
 
@@ -68,7 +68,7 @@ def response(law: FrictionLaw, point, e) -> tuple[float, float]:
 
 
 def contact_state(system: MechanicalSystem, stick: MechanicalSystem, law: FrictionLaw, t, q, v) -> ContactState:
-    """What friction can do at a point: lambda_s of the equations of stick, and the branches of the normal force."""
+    """Possible states of friction at a point: lambda_s of the equations of stick, and normal force branches."""
     if law.holding is not None:
         t, q, v = check_point(system, t, q, v)
         normal = law.normal_force(t, q, v, ())
@@ -104,23 +104,23 @@ def _free_rate(law: FrictionLaw, point) -> float:
     ahead, back = (law.relative(t + h, q + h * v + 0.5 * h * h * a, v + h * a) for h in (_SHORT, -_SHORT))
     if ahead == back:
         raise InvalidProblemError(
-            f"direction: at t = {t:g} the constraints determine the relative velocity alone; no friction can act"
+            f"direction: at t = {t:g} the constraints alone determine the relative velocity, so friction has no effect"
         )
     return (ahead - back) / (2.0 * _SHORT)
 
 
 def ambiguous(state: ContactState, sigma: int) -> str:
-    """Several normal forces."""
+    """Message for several possible normal forces."""
     values = ", ".join(f"{value:.6g}" for value in state.branches[sigma])
     return (
-        f"At t = {state.t:.10g} the normal force of the slip to the {'positive' if sigma > 0 else 'negative'} side is "
-        f"not unique (Painleve's paradox): multipliers {values} all agree with the law of friction. The smallest was "
-        "taken."
+        f"At t = {state.t:.10g} the normal force for slip to the {'positive' if sigma > 0 else 'negative'} side is "
+        f"not unique (Painleve's paradox): multipliers {values} all agree with the law of friction. The smallest "
+        "was taken."
     )
 
 
 def impossible(state: ContactState, law: FrictionLaw) -> str:
-    """No motion at all."""
+    """Message if no motion is possible."""
     return (
         f"no motion agrees with the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
         f"{state.speed:.6g}; sticking takes the force {state.holding:.6g} and can hold {state.capacity:.6g}; normal "
@@ -134,19 +134,19 @@ def _listed(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:.6g}" for value in values) or "none"
 
 
-# --- dry friction in a mechanism: slip, stick, and what decides between them ------------------------------------------
+# --- model ------------------------------------------------------------------------------------------------------------
 
 
 FORCE = "friction_force"
-"""The name of the force of friction in solutions."""
+"""Name of the friction force in solutions."""
 
-_EXPLICIT = ("stick", "slip+", "slip-")  # the modes between which formulas decide
-_ROUND_OFF = 1e-9  # relative velocity below which it vanishes together with the normal force
-_RESTING = 1e-14  # relative velocity, compared with its terms, of a contact that is given at rest
+_EXPLICIT = ("stick", "slip+", "slip-")  # modes for which all decisions are formulas
+_ROUND_OFF = 1e-9  # relative velocity that vanishes together with the normal force
+_RESTING = 1e-14  # relative velocity, compared with its terms, of a contact that starts at rest
 
 
 class NonUniqueWarning(UserWarning):
-    """The equations allow several motions; the message says which one was taken."""
+    """The equations allow several motions; the message names the one taken."""
 
 
 class Friction(HybridProblem):
@@ -159,31 +159,32 @@ class Friction(HybridProblem):
         \text{slip:}\quad M \ddot q = f - \mu(|s|)\, |N|\, \mathrm{sgn}(s)\, e - G^T \lambda, \qquad
         \text{stick:}\quad M \ddot q = f - \lambda_s e - G^T \lambda, \quad 0 = s,
 
-    and it sticks as long as :math:`|\lambda_s| < \mu_s |N|`. Then it slips to the side of the sign of
+    and it sticks as long as :math:`|\lambda_s| < \mu_s |N|`, then slips to the side given by the sign of
     :math:`\lambda_s`.
 
     Parameters
     ----------
     system : MechanicalSystem
-        The mechanism without friction, in coordinates q only (no further states or contact coordinates).
+        The mechanism without friction, in coordinates q only (without additional states or contact coordinates).
     direction : callable or array
-        ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Takes the parameters of the system as a
-        third argument if there are some.
+        ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Receives the parameters of the system
+        as a third argument if there are any.
     mu : float or callable
-        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a curve of one's own, or
+        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a custom curve, or
         ``mu(speed, p)`` with the parameters of the system, so that it can be varied and fitted.
     normal : float or callable, optional
         The normal force N, a number or ``normal(t, q, v)``.
     constraint : int or str, optional
-        Instead of `normal`: the number or the name of the constraint whose multiplier is the normal force (its gradient
-        must have the length 1 at the contact).
+        Instead of `normal`: the index or name of the constraint whose multiplier is the normal force (its gradient must
+        have length 1 at the contact).
     mu_static : float or callable, optional
-        The coefficient of static friction, at least `mu` at rest; by default that. ``mu_static(p)`` of the parameters.
+        The coefficient of static friction, at least `mu` at rest, which is the default. ``mu_static(p)`` for a function
+        of the parameters.
     stribeck : float, optional
-        A speed :math:`v_s`: the coefficient falls from `mu_static` to `mu` as the slip grows,
-        :math:`\mu(s) = \mu + (\mu_s - \mu) \exp(-(s/v_s)^2)`.
+        A speed :math:`v_s`: the coefficient decreases from `mu_static` to `mu` with the slip velocity, :math:`\mu(s) =
+        \mu + (\mu_s - \mu) \exp(-(s/v_s)^2)`.
     speed : float or callable
-        w, the velocity of what the contact slides on (a belt, a bow): a number or ``speed(t)``.
+        w, the velocity of the surface the contact slides on (a belt, a bow): a number or ``speed(t)``.
     unilateral : bool
         The constraint can only push: it is :math:`g \ge 0`, its multiplier not positive. The run ends when the contact
         opens.
@@ -199,13 +200,13 @@ class Friction(HybridProblem):
 
     .. math:: \lambda_\pm = \lambda_0 / (1 \pm \sigma \mu d),
 
-    which has the wrong sign, or both right signs, where :math:`\mu |d| > 1`. Of two solutions the one with the smaller
-    normal force is taken, with a :class:`NonUniqueWarning`; where there is none the run ends with an error that says
-    so. :meth:`at` shows all branches, :meth:`notes` those of a solution.
+    which has the wrong sign, or is consistent for both signs, if :math:`\mu |d| > 1`. Of two solutions the one with the
+    smaller normal force is taken, with a :class:`NonUniqueWarning`; if there is none the run ends with a corresponding
+    error. :meth:`at` shows all branches, :meth:`notes` those of a solution.
 
     ``sol["friction_force"]`` is the force along e in all modes: :math:`-\mu |N| \mathrm{sgn}(s)` or :math:`-\lambda_s`.
 
-    The equations hold forward in time only: where a motion came from is not unique once it sticks.
+    The equations are valid forward in time only: the past of a sticking contact is not unique.
 
     References
     ----------
@@ -265,7 +266,7 @@ class Friction(HybridProblem):
     given: dict[str, Any]
     law: FrictionLaw
     _stick: MechanicalSystem
-    _formulas: FrictionFormulas | None  # where all decisions are formulas
+    _formulas: FrictionFormulas | None  # if all decisions are formulas
 
     @property
     def parameter_holder(self) -> MechanicalSystem:
@@ -273,9 +274,9 @@ class Friction(HybridProblem):
         return self.system
 
     def with_params(self, params) -> Friction:
-        """The same model with other parameters of its system; a mapping replaces those that it names.
+        """The same model with other parameters of its system; a mapping replaces the ones it names.
 
-        Functions take the parameters as an argument, so that they stay what they are.
+        Functions receive the parameters as an argument, so they are kept.
         """
         system = with_numbers(self.system, params)
         other = object.__new__(Friction)
@@ -297,11 +298,11 @@ class Friction(HybridProblem):
         return Friction(given.pop("system"), given.pop("direction"), given.pop("mu"), **given)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
-        """Not negative where coefficients are in order and, in a slip, the relative velocity has its sign."""
+        """Not negative if coefficients are valid and, for a slip, the relative velocity has its sign."""
         return None if self._formulas is None else self._formulas.start(0 if mode == "stick" else _sigma(mode))
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
-        """Of "stick": the velocity that adhesion takes away, and the force that holds, which is the friction force."""
+        """Internal variables of "stick": the velocity removed by adhesion, and the holding (friction) force."""
         if mode != "stick":
             return ()
         last, system = self._stick.n_lambda - 1, self._stick
@@ -310,7 +311,7 @@ class Friction(HybridProblem):
         return self.modes["stick"].problem.label(2 * system.n_q), multiplier, residual
 
     def derived(self) -> Derived:
-        """The force of friction along e in all modes: it pushes along e where it is positive."""
+        """Friction force along e in all modes, positive in the direction of e."""
         return Derived((FORCE,), self._force)
 
     def _force(self, mode: str, t: float, q, v, lam) -> tuple[float]:
@@ -322,7 +323,7 @@ class Friction(HybridProblem):
     # --- modes and transitions --------------------------------------------------------------------------------------
 
     def _slip(self, sigma: int, rho: int) -> str:
-        """The name of a mode; rho is the sign of the multiplier that is the normal force."""
+        """Name of a mode; rho is the sign of the multiplier that is the normal force."""
         side = "slip+" if sigma > 0 else "slip-"
         return f"{side} (lam {'>' if rho > 0 else '<'} 0)" if len(self.law.signs) > 1 else side
 
@@ -374,7 +375,7 @@ class Friction(HybridProblem):
         return GuardOfRun(make)
 
     def tolerance(self, mode: str, value):
-        """A vector for (q, v) holds for all modes: what "stick" has beside them is a velocity."""
+        """A tolerance vector for (q, v) applies to all modes: the additional variable of "stick" is a velocity."""
         n, given = self.system.n_q, np.asarray(value)
         return np.append(given, given[n:].min()) if mode == "stick" and given.shape == (2 * n,) else value
 
@@ -390,11 +391,11 @@ class Friction(HybridProblem):
     # --- at a point ---------------------------------------------------------------------------------------------------
 
     def at(self, t: float, q, v) -> ContactState:
-        """What friction can do at a point: stick, or slip with which normal forces."""
+        """Possible states at a point: stick, or slip with which normal forces."""
         return contact_state(self.system, self._stick, self.law, t, q, v)
 
     def _begin_slip(self, state: ContactState, sigma: int) -> str | None:
-        """The mode of a slip to one side, on the branch with the smallest normal force; None if there is none."""
+        """The mode of slip to one side, on the branch with the smallest normal force; None if there is none."""
         values = state.branches[sigma]
         if not values:
             return None
@@ -404,7 +405,7 @@ class Friction(HybridProblem):
         return self._slip(sigma, rho)
 
     def _arrive(self, t, q, v) -> str | None:
-        """What follows when the relative velocity vanishes: (7.4) of the source with e^T v as switching function."""
+        """The mode after the relative velocity vanishes: (7.4) of the source with e^T v as switching function."""
         state = self.at(t, q, v)
         return "stick" if state.sticks else self._leave(state, released=False)
 
@@ -412,9 +413,9 @@ class Friction(HybridProblem):
         return self._leave(self.at(t, q, v), released=True)
 
     def _leave(self, state: ContactState, *, released: bool) -> str | None:
-        """Slip to the side sigma of the force that sticking would take: s' = mobility (lambda_s - sigma mu |N|).
+        """Slip to the side sigma of the force required for sticking: s' = mobility (lambda_s - sigma mu |N|).
 
-        At the moment of release it is known that the slip goes on, and s' may vanish.
+        At the moment of release the slip is known to continue, although s' may vanish.
         """
         if state.opens:
             return None
@@ -425,13 +426,13 @@ class Friction(HybridProblem):
         return self._begin_slip(state, sigma)
 
     def _turned(self, sigma: int, rho: int) -> Callable[..., str | None] | None:
-        """What follows when the normal force vanishes: its sign changes, the contact opens, or there is no solution."""
+        """The mode after the normal force vanishes: its sign changes, the contact opens, or there is no solution."""
         if self.law.unilateral:
             return None
 
         def target(t, q, v):
             if sigma * self.law.relative(t, q, v) <= _ROUND_OFF * float(np.abs(self.law.e(t, q)) @ np.abs(v)):
-                return self._arrive(t, q, v)  # both at once, as in a dead centre
+                return self._arrive(t, q, v)  # both at once, as at a dead centre
             if self._margin(sigma, -rho)(t, q, v) > 0.0:
                 return self._slip(sigma, -rho)
             raise DaedalError(impossible(self.at(t, q, v), self.law))
@@ -444,27 +445,30 @@ class Friction(HybridProblem):
             if not state.branches[sigma]:
                 raise DaedalError(impossible(state, self.law))
             raise DaedalError(
-                f"at t = {t:.10g} the friction jams: 1 - mu |d| vanishes, where d is the response of the normal force "
-                "to the friction force, and the normal force grows without limit (Painleve's paradox). A rigid model "
-                "has no solution beyond. Remedy: an impact, some compliance in the contact, or a smaller mu."
+                f"at t = {t:.10g} the friction jams: 1 - mu |d| vanishes, where d is the response of the normal "
+                "force to the friction force, and the normal force grows without limit (Painleve's paradox). A "
+                "rigid model has no solution beyond this point. Remedy: an impact, some compliance in the "
+                "contact, or a smaller mu."
             )
 
         return target
 
-    # --- how a run begins, and what is to be said about it ----------------------------------------------------------
+    # --- start of a run, and notes ------------------------------------------------------------------------------------
 
     def entry(self, t_span, initial) -> tuple[str, Any]:
-        """The mode in which a run begins, and its initial values, as :func:`daedal.solve` takes them.
+        """The initial mode of a run, and its initial values in the form of :func:`daedal.solve`.
 
         Parameters
         ----------
         t_span : tuple of float
         initial : tuple
-            (q, v); or (mode, (q, v)), which is checked.
+            (q, v); or (mode, (q, v)), which is validated.
         """
         t0, t1 = (float(t) for t in t_span)
         if t1 < t0:
-            raise InvalidProblemError("t_span: friction cannot be integrated backwards; what stuck came from anywhere")
+            raise InvalidProblemError(
+                "t_span: friction cannot be integrated backwards; the past of a sticking contact is not unique"
+            )
         if not isinstance(initial, (tuple, list)) or len(initial) < 2:
             raise InvalidProblemError(f"initial must be a pair (q, v), or (mode, (q, v)), got {initial!r}")
         mode, values = initial if isinstance(initial[0], str) else (None, initial)
@@ -482,7 +486,7 @@ class Friction(HybridProblem):
     def _first_mode(self, state: ContactState, size: float) -> str:
         if state.opens:
             raise InconsistentInitialError(
-                "initial: the contact opens at once, since its constraint would have to pull. Remedy: begin without it"
+                "initial: the contact opens at once, since its constraint would have to pull. Remedy: start without it"
             )
         rests = abs(state.speed) <= _RESTING * size
         if rests and state.sticks:
@@ -498,7 +502,7 @@ class Friction(HybridProblem):
         return mode
 
     def notes(self, solution) -> list[str]:
-        """What is to be said about a solution: the stretches that began where another motion was possible too."""
+        """Notes on a solution: arcs that began where another motion was possible, too."""
         found = []
         for segment in solution.segments:
             if not segment.mode.startswith("slip"):

@@ -30,11 +30,11 @@ class FrictionLaw:
     normal : callable or None
         |N| as a function of (t, q, v[, p]); None if it is a multiplier.
     multiplier : int or None
-        The number of the multiplier that is the normal force.
+        Index of the multiplier that is the normal force.
     static : callable
-        The coefficient of static friction as a function of the parameters, if there are some.
+        The coefficient of static friction as a function of the parameters, if there are any.
     holding : Holding or None
-        The force that it takes to stick, where that is a formula.
+        The force required for sticking, if it is a formula.
     """
 
     direction: Callable[..., Any]
@@ -45,12 +45,12 @@ class FrictionLaw:
     speed: Callable[[float], float]
     unilateral: bool
     params: Any
-    is_constant: bool  # the direction, and the velocity of what the contact slides on
+    is_constant: bool  # direction, and velocity of the surface
     holding: Holding | None = None
 
     @classmethod
     def checked(cls, system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral) -> FrictionLaw:
-        """The law of what a user gave to :class:`daedal.hybrid.Friction`."""
+        """The law from the arguments of :class:`daedal.hybrid.Friction`."""
         if not isinstance(system, MechanicalSystem):
             raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
         if system.n_r or system.n_w or system.n_s or system.force_uses_multipliers:
@@ -63,7 +63,7 @@ class FrictionLaw:
         multiplier = None if constraint is None else _constraint_number(system, constraint)
         unilateral = check_flag(unilateral, "unilateral")
         if unilateral and multiplier is None:
-            raise InvalidProblemError("unilateral=True needs the constraint that can only push")
+            raise InvalidProblemError("unilateral=True requires the constraint that can only push")
         through = compiler(system.force)
         curve, static = _coefficient(mu, mu_static, stribeck, through, system.params)
         is_constant, holding = not callable(direction) and not callable(speed), None
@@ -90,7 +90,7 @@ class FrictionLaw:
         return other
 
     def check_coefficients(self):
-        """Refuse coefficients that these parameters do not allow."""
+        """Raise for coefficients that these parameters make invalid."""
         rest, static = check_finite(self.mu_at_rest, "mu(0)"), check_finite(self.mu_static, "mu_static")
         if rest < 0.0:
             raise InvalidProblemError(f"mu must not be negative, got {rest:g}")
@@ -104,26 +104,26 @@ class FrictionLaw:
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """The signs of the multiplier that belong to a mode of their own."""
+        """Signs of the multiplier with separate modes."""
         return (1,) if self.multiplier is None else (-1,) if self.unilateral else (1, -1)
 
     @property
     def mu_at_rest(self) -> float:
-        """The coefficient at which a slip begins."""
+        """Coefficient at which a slip begins."""
         return self.mu_at(0.0)
 
     def mu_at(self, speed: float) -> float:
-        """The coefficient at a speed."""
+        """Coefficient at a speed."""
         return float(self.mu(speed, *last_argument(self.mu, self.params)))
 
     def held(self, t: float, q, v) -> float:
-        """lambda_s, where it is a formula."""
+        """lambda_s, if it is a formula."""
         assert self.holding is not None
         force = self.holding.force
         return float(force(t, q, v, *last_argument(force, self.params)))
 
     def e(self, t: float, q) -> np.ndarray:
-        """The direction of the force."""
+        """Direction of the force."""
         return np.asarray(self.direction(t, q, *last_argument(self.direction, self.params)))
 
     def relative(self, t: float, q, v) -> float:
@@ -131,11 +131,11 @@ class FrictionLaw:
         return float(self.e(t, q) @ v - self.speed(t))
 
     def coefficient(self, sigma: int, t: float, q, v) -> float:
-        """The coefficient of friction in a slip to the side sigma."""
+        """Coefficient of friction for slip to the side sigma."""
         return self.mu_at(max(sigma * self.relative(t, q, v), 0.0))
 
     def normal_force(self, t: float, q, v, lam) -> float:
-        """|N|; of a unilateral constraint 0 if it would have to pull."""
+        """|N|; for a unilateral constraint 0 if it would have to pull."""
         if self.multiplier is None:
             assert self.normal is not None
             return abs(float(self.normal(t, q, v, *last_argument(self.normal, self.params))))
@@ -145,7 +145,7 @@ class FrictionLaw:
 
 @dataclass(frozen=True)
 class Holding:
-    """The force that it takes to stick, lambda_s = e^T M^{-1} f / (e^T M^{-1} e) for constant e, M and w.
+    """The force required for sticking, lambda_s = e^T M^{-1} f / (e^T M^{-1} e) for constant e, M and w.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Holding:
 
     @classmethod
     def of(cls, system: MechanicalSystem, e: np.ndarray) -> Holding | None:
-        """That of a system without constraints; None where the equations of stick have to be solved for it."""
+        """For a system without constraints; None if the equations of stick have to be solved for it."""
         if system.n_lambda or not isinstance(system.mass, np.ndarray):
             return None
         try:
@@ -182,9 +182,9 @@ class Holding:
 
 
 class FrictionFormulas:
-    """What decides between slip and stick as functions of (t, q, v[, p]), where the force that holds is a formula.
+    """Decisions between slip and stick as functions of (t, q, v[, p]), if the holding force is a formula.
 
-    They take the parameters as an argument and can be traced.
+    They receive the parameters as an argument and can be traced.
     """
 
     def __init__(self, law: FrictionLaw, n_q: int):
@@ -213,18 +213,18 @@ class FrictionFormulas:
         self._relative, self._allowed = relative, allowed
 
     def of_state(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with the arguments that guards have."""
+        """The function with the arguments of guards."""
         if self._has_params:
             return lambda t, q, v, p: function(t, q, v, p)
         return lambda t, q, v: function(t, q, v)
 
     def relative(self, sigma: int) -> Callable[..., Any]:
-        """The relative velocity, positive in a slip to the side sigma."""
+        """Relative velocity, positive for slip to the side sigma."""
         function = self._relative
         return lambda t, q, v: sigma * function(t, q, v)
 
     def start(self, sigma: int) -> Callable[..., Any]:
-        """Not negative where a run may begin: slipping to the side sigma, or sticking if that is zero."""
+        """Not negative if a run may start: slipping to the side sigma, or sticking if that is zero."""
         relative, allowed = self._relative, self._allowed
         return self.of_state(lambda t, q, v, *p: np.minimum(allowed(t, q, v, *p), sigma * relative(t, q, v)))
 
@@ -306,10 +306,10 @@ def stick_system(system: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem
 
 
 def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
-    """The equations of stick, and r' = lambda_s (e^T e)^2 / (e^T M e): the velocity that adhesion takes away.
+    """The equations of stick, and r' = lambda_s (e^T e)^2 / (e^T M e): the velocity removed by adhesion.
 
-    While a driven mechanism stands still nothing else would tell the step size control how fast the force changes, and
-    it would step over the moments at which adhesion does not hold.
+    While a driven mechanism is at rest, nothing else would expose the changing force to the step size control, which
+    would step over the release of the contact.
     """
     force, direction, mass = stick.force, law.direction, stick.mass
     if law.holding is not None:
@@ -336,7 +336,7 @@ def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
 
 
 def _with_explicit_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
-    """The same where lambda_s is a formula, so that neither forces nor rates wait for the multipliers."""
+    """The same if lambda_s is a formula, so that forces and rates do not depend on the multipliers."""
     assert law.holding is not None
     force, holding = stick.force, law.holding.force
     e = law.e(0.0, np.zeros(stick.n_q))
@@ -364,22 +364,22 @@ def _constraint_number(system: MechanicalSystem, constraint) -> int:
         if constraint not in names:
             if not names:
                 raise InvalidProblemError(
-                    f"constraint={constraint!r}: the constraints of the system have no names; give the number of one, "
-                    "or constraint_names to the system"
+                    f"constraint={constraint!r}: the constraints of the system have no names; give an index, or "
+                    "constraint_names to the system"
                 )
             raise unknown_name(constraint, names, "constraint", "constraint")
         return list(names).index(constraint)
     if isinstance(constraint, bool) or not isinstance(constraint, (int, np.integer)):
-        raise InvalidProblemError(f"constraint must be the number or the name of a constraint, got {constraint!r}")
+        raise InvalidProblemError(f"constraint must be the index or the name of a constraint, got {constraint!r}")
     if not 0 <= constraint < system.n_lambda:
         raise InvalidProblemError(f"constraint {constraint} does not exist; the system has {system.n_lambda}")
     return int(constraint)
 
 
 def _coefficient(mu, mu_static, stribeck, through, params) -> tuple[Callable[..., float], Callable[..., float]]:
-    """The coefficient as a function of the speed and of the parameters, and that of static friction of these."""
+    """The coefficient as a function of speed and parameters, and that of static friction as a function of these."""
     if callable(mu) and stribeck is not None:
-        raise InvalidProblemError("stribeck: mu is a curve already; leave one of them out")
+        raise InvalidProblemError("stribeck: mu is a curve already; omit one of them")
     curve = _of_parameters(mu, params) if callable(mu) else _constant_curve(mu, through)
     if callable(mu_static):
         static = mu_static
@@ -407,15 +407,15 @@ def _constant_curve(mu, through) -> Callable[..., float]:
 
 
 def _at_rest(curve: Callable[..., float], has_params: bool) -> Callable[..., float]:
-    """The coefficient of sliding friction at rest."""
+    """Coefficient of sliding friction at rest."""
     return (lambda p: curve(0.0, p)) if has_params else lambda: curve(0.0)
 
 
 def _of_parameters(mu: Callable[..., float], params: Any) -> Callable[..., float]:
-    """A curve mu(speed) or mu(speed, p) as one that may be given the parameters."""
+    """A curve mu(speed) or mu(speed, p) as a function that accepts the parameters."""
     names = positional_names(mu)
     if names is not None and len(names) > 1:
         if params is None:
-            raise InvalidProblemError("mu takes the parameters, but the system was stated without params")
+            raise InvalidProblemError("mu takes the parameters, but the system has no params")
         return mu
     return compiler(mu)(lambda speed, p=None: mu(speed))

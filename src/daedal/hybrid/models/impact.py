@@ -1,4 +1,4 @@
-"""Rigid impact: the jump of the velocities of a mechanism when gaps close, with its constraints kept."""
+"""Rigid impact: the velocity jump of a mechanism when gaps close, consistent with its constraints."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from daedal.problems.checks import check_vector
 LAWS = ("newton", "poisson")
 ORDERS = ("together", "in turn")
 _LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
-_CREATED = 1e-11  # energy relative to that of the impact which round-off explains
-_HALVINGS = 40  # of the interval in which the largest restitution lies that creates no energy
-_ROUNDS = 200  # of impacts in turn, after which what still approaches is stopped together
-_APPROACHES = 1e-12  # rate relative to the first one below which a gap does not close
+_CREATED = 1e-11  # energy relative to that of the impact attributed to round-off
+_HALVINGS = 40  # of the interval of the largest restitution that creates no energy
+_ROUNDS = 200  # number of sequential impacts, after which all approaching contacts are stopped together
+_APPROACHES = 1e-12  # rate relative to the first one below which a gap counts as not closing
 
 
 class EnergyWarning(UserWarning):
-    """A law of impact would have created energy; the message says what was taken instead."""
+    """A law of impact would have created energy; the message names the replacement."""
 
 
 @dataclass(frozen=True)
 class ImpactResult:
-    """What an impact does.
+    """Effects of an impact.
 
     Attributes
     ----------
     velocities : numpy.ndarray
         After it.
     normal, tangential : numpy.ndarray
-        The impulses of the contacts, and along their tangents.
+        Impulses of the contacts, and along their tangents.
     law : str
-        The law that was taken: the one asked for, or another one where that would have created energy.
+        The law used: the requested one, or another one if that would have created energy.
     energy_lost : float
         The work of the impulses against the contacts, not negative.
     """
@@ -74,25 +74,25 @@ class Impact:
     Parameters
     ----------
     system : MechanicalSystem
-        Its constraints stay satisfied.
+        Its constraints remain satisfied.
     contacts : Contact, callable, or sequence of them
-        What is hit; functions are gaps. The gap may depend on time (a moving table). Of several contacts those take
-        part whose gap is zero, up to `Impact.touch`.
+        The contacts; functions are gaps. The gap may depend on time (a moving table). Contacts take part if their gap
+        is zero, up to `Impact.touch`.
     restitution : float, optional
-        Of all contacts, instead of their own.
+        For all contacts, instead of their own.
     law : {"newton", "poisson"}
     order : {"together", "in turn"}
-        Whether contacts that touch at rest take part at once, or only when what is hit hits them: in turn, the contacts
-        whose gaps close are solved together, then those that close now, until none does. Newton's cradle goes in turn.
+        Whether contacts that touch at rest take part at once, or sequentially: the contacts whose gaps close are solved
+        together, then those that close as a result, until none does. Newton's cradle requires the sequential law.
 
     Notes
     -----
     An impact is a function ``(t, q, v) -> (q, v+)`` for ``Transition(reset=...)``; ``.impulses(t, q, v)`` are the P,
     and ``.result(t, q, v)`` is an :class:`ImpactResult`.
 
-    With friction both laws may create energy (Kane's double pendulum). Where Newton's law would, Poisson's is taken,
-    and where that would, the largest common factor of the coefficients of restitution with which it does not; an
-    :class:`EnergyWarning` says so. Without restitution an impact never creates energy.
+    With friction both laws may create energy (Kane's double pendulum). If Newton's law would, Poisson's is used, and if
+    that would, the largest common factor of the coefficients of restitution with which it does not, with an
+    :class:`EnergyWarning`. Without restitution an impact never creates energy.
 
     References
     ----------
@@ -114,7 +114,7 @@ class Impact:
     """
 
     touch = 1e-9
-    """The gap below which a contact takes part in the impact on another one."""
+    """The gap below which a contact takes part in the impact of another one."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Impact:
         return whole_system(self.system, self.contacts)
 
     def with_params(self, params) -> Impact:
-        """The same impact on the system with other parameters, as far as it has them."""
+        """The same impact for the system with other parameters, as far as it has them."""
         system = with_its_params(self.system, params)
         return Impact(system, self.contacts, law=self.rules.law, order=self.rules.order)
 
@@ -152,7 +152,7 @@ class Impact:
         return self.result(t, q, v).normal
 
     def result(self, t, q, v) -> ImpactResult:
-        """Velocities, impulses, the law that was taken and the energy that was lost."""
+        """Velocities, impulses, the law used and the energy lost."""
         return self._result(t, *self._checked(q, v))
 
     def _checked(self, q, v) -> tuple[np.ndarray, np.ndarray]:
@@ -173,7 +173,7 @@ class ImpactRules:
     contacts: Sequence[Contact]
     law: str
     order: str
-    rest_speed: float = 0.0  # impacts in turn at this speed or below are plastic
+    rest_speed: float = 0.0  # sequential impacts at this speed or below are plastic
     restitution: np.ndarray = field(init=False)
     mu: np.ndarray = field(init=False)
     owner: np.ndarray = field(init=False)
@@ -185,15 +185,15 @@ class ImpactRules:
         object.__setattr__(self, "owner", np.array(owner, dtype=np.int64))
 
     def velocities(self, terms: Terms, v: np.ndarray, part: np.ndarray, restitution=None) -> ImpactResult:
-        """The impact in which the contacts of `part` take part."""
+        """The impact with the contacts of `part`."""
         e = self.restitution if restitution is None else restitution
-        v = v + terms.solve(np.zeros(v.size), -terms.defect)  # what v is off the constraints
+        v = v + terms.solve(np.zeros(v.size), -terms.defect)  # correct the constraint violation of v
         if self.order == "together":
             return self._at_once(terms, v, part, e)
         return self._in_turn(terms, v, part, e)
 
     def _in_turn(self, terms: Terms, v: np.ndarray, part: np.ndarray, e: np.ndarray) -> ImpactResult:
-        """Impacts one after the other, of all gaps that close: an impact never creates energy, nor does their chain."""
+        """Sequential impacts of all gaps that close: neither an impact nor their sequence creates energy."""
         normal, tangential, lost, law = np.zeros(part.size), np.zeros(self.owner.size), 0.0, self.law
         size = float(np.max(np.abs(terms.at_velocity(v)[0][part]), initial=0.0))
         for round_ in range(_ROUNDS + 1):
@@ -230,7 +230,7 @@ class _Phases:
     mu: np.ndarray
 
     def consistent(self, law: str, e: np.ndarray) -> tuple[np.ndarray, str]:
-        """The impulses by a law, or by the next one that creates no energy, and its name."""
+        """Impulses by a law, or by the next one that creates no energy, and its name."""
         x = self.impulses(law, e)
         if not self.creates(x):
             return x, law
@@ -241,14 +241,14 @@ class _Phases:
             share, x = self._largest_share(e)
             taken = f"poisson with {share:.3g} of the restitution"
         warn(
-            f"an impact by the law of '{law}' would have created energy, by friction against the restitution; "
-            f"taken: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
+            f"an impact by the law of '{law}' would have created energy, by friction against the restitution; used "
+            f"instead: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
             EnergyWarning,
         )
         return x, taken
 
     def _largest_share(self, e: np.ndarray) -> tuple[float, np.ndarray]:
-        """The largest part of the restitution with which Poisson's law creates no energy; 0 never does."""
+        """The largest fraction of the restitution with which Poisson's law creates no energy; 0 never does."""
         low, high, x = 0.0, 1.0, self.impulses("poisson", 0.0 * e)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
@@ -283,7 +283,7 @@ class _Phases:
         return x
 
     def work(self, x: np.ndarray) -> float:
-        """Of the impulses on the contacts: x^T (u^- + u^+) / 2, the change of the kinetic energy if nothing moves."""
+        """Work of the impulses on the contacts: x^T (u^- + u^+) / 2, their change of the kinetic energy."""
         return float(0.5 * x @ (2.0 * self.u + self.A @ x))
 
     def creates(self, x: np.ndarray) -> bool:
@@ -292,5 +292,5 @@ class _Phases:
 
 
 def located(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The position without entries that are smaller than the way covered in the error of a located time."""
+    """The position without entries that are smaller than the displacement within the error of a located time."""
     return np.where(np.abs(q) <= _LOCATED * abs(t) * np.max(np.abs(v)), 0.0, q)

@@ -19,11 +19,11 @@ class Table:
     Parameters
     ----------
     times : array, shape (n,)
-        Increasing; these are the break points, see `breakpoints` of :func:`daedal.solve`.
+        Increasing times; these are break points, see `breakpoints` of :func:`daedal.solve`.
     values : array, shape (n,) or (n, m)
         Numbers, or vectors, at these times.
     kind : {"linear", "previous", "cubic"}
-        "previous" keeps each value until the next point, and has the new one there; "cubic" is the natural spline.
+        "previous" keeps each value until the next point, where the new one applies; "cubic" is the natural spline.
 
     Notes
     -----
@@ -46,14 +46,13 @@ class Table:
         if not np.all(np.diff(t) > 0.0):
             i = int(np.flatnonzero(np.diff(t) <= 0.0)[0])
             raise InvalidProblemError(
-                f"times must increase, but times[{i}] = {t[i]:g} is followed by {t[i + 1]:g}. Remedy: sort the table; "
-                "a jump is had by kind='previous'"
+                f"times must increase, but times[{i}] = {t[i]:g} is followed by {t[i + 1]:g}. Remedy: sort the "
+                "table; use kind='previous' for jumps"
             )
         x = check_real(values, "values", "be an array with one row for each time")
         if x.ndim not in (1, 2) or x.shape[0] != t.size or not np.isfinite(x).all():
             raise InvalidProblemError(
-                f"values must be finite, of shape ({t.size},) or ({t.size}, m) as there are {t.size} times, got shape "
-                f"{x.shape}"
+                f"values must be finite, of shape ({t.size},) or ({t.size}, m) for {t.size} times, got shape {x.shape}"
             )
         if kind not in KINDS:
             raise InvalidProblemError(f"unknown kind {kind!r} of a table; known: {', '.join(KINDS)}")
@@ -77,11 +76,11 @@ class Table:
         return vector
 
     def polynomial_pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The times, and for each piece between them, before and after, where it begins and its coefficients."""
+        """The times, and for each piece between, before and after them its beginning and coefficients."""
         return self.times, self._begins, self._coefficients
 
     def compiled(self):
-        """The table as a function that compiled functions can call."""
+        """The table as a function for compiled functions."""
         numba = numba_module()
         times, begins, coefficients = self.times, self._begins, self._coefficients
         degree = coefficients.shape[1] - 1

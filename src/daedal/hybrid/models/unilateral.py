@@ -1,4 +1,4 @@
-"""Contacts of a mechanism that close by impacts, stick, slip, and open when they would have to pull."""
+"""Contacts of a mechanism that close by impacts, stick, slip, and open."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
 
 _UNSEEN = 1e-12  # heights of bounces relative to the size of the coordinates that cannot be resolved
-_BELOW = 1e-13  # gaps relative to the size of the coordinates, a little more than round-off
-_SLOWEST = 10.0  # of the contacts that accumulate, times the slowest one
-_PENETRATES = 1e-6  # relative to the size of the coordinates: so far below zero a gap may start
+_BELOW = 1e-13  # gaps relative to the size of the coordinates, slightly above round-off
+_SLOWEST = 10.0  # time constants of accumulating contacts, relative to the slowest
+_PENETRATES = 1e-6  # relative to the size of the coordinates: largest initial penetration
 _TOUCHES = 1e-10  # relative to the size of the coordinates: a gap that counts as closed at the start
 _STARTS = 1e-8  # rate of a gap relative to its terms that counts as zero at the start
-_STOPS = 1e-8  # slips relative to the fastest of the mode that count as zero where another one stops
-_JOINED = 1e-6  # or relative to what they were before that one was stopped
-_NO_FORCE = 1e-11  # fraction of the loads: a force that is missing by no more opens no contact, and lets none slip
+_STOPS = 1e-8  # slips relative to the fastest of the mode that count as zero when another one stops
+_JOINED = 1e-6  # or relative to their value before that one was stopped
+_NO_FORCE = 1e-11  # fraction of the loads: a smaller deficit of force opens no contact, and lets none slip
 _TINY = 1e-300
 
 Change = tuple[States, np.ndarray]
-"""What the contacts do next, and the velocities."""
+"""Next states of the contacts, and the velocities."""
 
 
 class ContactWatch:
-    """The guards and the consequences of a mode; it belongs to one mode of one run."""
+    """Guards and transitions of a mode, for one run."""
 
     def __init__(self, problem: Any):
         self.problem, self.contacts, self.modes = problem, problem.contacts, problem.modes
@@ -45,12 +45,12 @@ class ContactWatch:
         self.rules = ContactRules(problem.contacts)
         self.impact = ImpactRules(problem.contacts, problem.law, problem.order, problem.rest_speed)
         self._last: tuple[Any, Any] = (None, None)
-        self._fastest: dict[int, float] = {}  # slips that were seen in the mode, by contact
+        self._fastest: dict[int, float] = {}  # fastest slips in the mode, by contact
 
     # --- guards -----------------------------------------------------------------------------------------------------
 
     def transitions(self, mode: str) -> list[Transition]:
-        """Those out of a mode: impacts and openings first, then slips, then ends of slips."""
+        """Transitions out of a mode: impacts and openings first, then slips, then ends of slips."""
         states = self.modes.states(mode)
         any_closed, found = bool(_closed(states).any()), []
         sliding = [str(c.name) for c, state in zip(self.contacts, states, strict=True) if slips(state)]
@@ -81,7 +81,7 @@ class ContactWatch:
     def _leading(
         self, mode: str, guard: Callable, name: str, follow: Callable[..., Change], immediate=True, direction: int = -1
     ):
-        """A transition whose target and reset come from one function of (t, q, v)."""
+        """A transition with target and reset from one function of (t, q, v)."""
         last: list[Any] = [(None, None)]
 
         def once(t, q, v) -> Change:
@@ -105,7 +105,7 @@ class ContactWatch:
         return Transition(mode, target, kept, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
-        """The gap, and a second guard just below zero: a step that ends on the very zero of the first may hide it."""
+        """The gap, and a second guard just below zero, since a step that ends exactly at its zero may hide it."""
 
         def guard(t, q, v):
             gap = (self._terms(t, q, v).gap if forces else self._gaps(t, q))[i]
@@ -121,7 +121,7 @@ class ContactWatch:
         return guard
 
     def _slip(self, i: int, state: str) -> Callable:
-        """The velocity of the slip, to the side on which it is; in space its size."""
+        """The slip velocity, with the sign of its side; in space its norm."""
         own = self.rules.tangents(i)
 
         def guard(t, q, v):
@@ -132,7 +132,7 @@ class ContactWatch:
         return guard
 
     def _look(self, states: States, t, q, v) -> dict[str, Any]:
-        """The forces of a mode and what is left of them, at a point; asked for by several guards in turn."""
+        """Forces of a mode and their margins at a point; cached for several guards."""
         terms = self._terms(t, q, v)
         if "normal" not in terms.found:
             forces = self.rules.forces(terms, self.system.extended(v), states)
@@ -156,10 +156,10 @@ class ContactWatch:
             known = self._last = key, self.system.terms(t, q, v)
         return known[1]
 
-    # --- what follows -----------------------------------------------------------------------------------------------
+    # --- consequences -------------------------------------------------------------------------------------------------
 
     def _collide(self, states: States, i: int) -> Callable[..., Change]:
-        """After the impact by which contact `i` closes."""
+        """The state after the impact that closes contact `i`."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -184,12 +184,12 @@ class ContactWatch:
         return follow
 
     def _bounces_unseen(self, terms: Terms, q: np.ndarray) -> np.ndarray:
-        """Contacts that come back before they have opened farther than round-off in q: u^2 <= 2 |a| h."""
+        """Contacts that return before they have opened farther than round-off in q: u^2 <= 2 |a| h."""
         height = _UNSEEN * float(np.max(np.abs(q)))
         return (terms.rate > 0.0) & (terms.rate**2 <= -2.0 * height * terms.free_accelerations())
 
     def _settle(self, t, q, v, resting: np.ndarray, speed: float) -> Change:
-        """What contacts do whose gaps are closed and do not change; slips much slower than `speed` are none."""
+        """States of contacts with closed, constant gaps; slips much slower than `speed` count as none."""
         if not resting.any():
             return (OPEN,) * resting.size, v
         terms = self.system.terms(t, q, v)
@@ -201,7 +201,7 @@ class ContactWatch:
         return np.array([closed[i] and i not in sliding for i in self.rules.owner], dtype=bool)
 
     def _go_on(self, t, q, v, closed: np.ndarray, sliding: Slips) -> Change:
-        """What follows for closed contacts, some of which slide; an impact without collision where nothing does."""
+        """Next states of closed contacts, some of which slide; an impact without collision if there are none."""
         terms = self.system.terms(t, q, v)
         states = self.rules.follow(terms, closed, sliding)
         if states is None:
@@ -218,7 +218,7 @@ class ContactWatch:
         return (self.rules.states(closed, left) if states is None else states), after
 
     def _open(self, states: States, i: int) -> Callable[..., Change]:
-        """Without the contact that opens, others may open or slip as well."""
+        """After contact `i` opens, others may open or slip as well."""
         closed = _closed(states)
         closed[i] = False
 
@@ -230,7 +230,7 @@ class ContactWatch:
         return follow
 
     def _round(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` at a corner of its gap: what follows from the gap beyond it."""
+        """Contact `i` at a corner of its gap: next states from the gap beyond it."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -240,8 +240,9 @@ class ContactWatch:
             edge = terms.gap[i]
             if edge < -_PENETRATES * size:
                 raise InvalidProblemError(
-                    f"the gap of contact '{self.contacts[i].name}' jumps to {edge:.3g} at t = {t:g}, where the contact "
-                    "is closed: the bodies would overlap. Remedy: state the step as a contact as well, or as a slope"
+                    f"the gap of contact '{self.contacts[i].name}' jumps to {edge:.3g} at t = {t:g}, where the "
+                    "contact is closed: the bodies would overlap. Remedy: define the step as a contact as well, "
+                    "or as a slope"
                 )
             rest = AT_REST * float(np.abs(terms.N[i]) @ np.abs(v[: q.size]))
             if edge > _PENETRATES * size or terms.rate[i] > rest:
@@ -250,8 +251,9 @@ class ContactWatch:
                 found = self._collide(states, i)(*there, v)
                 if not _goes_on(self.problem.corners(i), t, q, v, found[1]):
                     raise InvalidProblemError(
-                        f"at t = {t:g} the motion ends in a corner of the gap of contact '{self.contacts[i].name}', "
-                        "whose two sides hold it together. Remedy: state the sides as contacts of their own"
+                        f"at t = {t:g} the motion ends in a corner of the gap of contact "
+                        f"'{self.contacts[i].name}', whose two sides hold it together. Remedy: define the sides as "
+                        "separate contacts"
                     )
                 return found
             sliding = self.rules.slipping(terms, v, states)
@@ -260,7 +262,7 @@ class ContactWatch:
         return follow
 
     def _release(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` begins to slip against the force that cannot hold it any more."""
+        """Contact `i` begins to slip, since its force can no longer hold."""
 
         def follow(t, q, v) -> Change:
             terms = self.system.terms(t, q, v)
@@ -280,7 +282,7 @@ class ContactWatch:
             sliding = self.rules.slipping(terms, v, states)
             held = terms.held(v, closed, self._still(closed, {j: s for j, s in sliding.items() if j != i}))
             slip = terms.at_velocity(held)[1]
-            for j in list(sliding):  # others stop with it: what is joined to it by rigid bodies, or by chance
+            for j in list(sliding):  # others may stop with it: rigidly connected ones, or by coincidence
                 own = self.rules.tangents(j)
                 size = max(_STOPS * self._fastest.get(j, 0.0), _JOINED * float(np.linalg.norm(terms.slip[own])))
                 if j == i or np.linalg.norm(slip[own]) <= size:
@@ -290,7 +292,7 @@ class ContactWatch:
         return follow
 
     def _jam(self, states: States) -> Callable[..., Change]:
-        """The force of a contact that slides grows without limit: it opens, or stops at once (Painleve)."""
+        """The force of a sliding contact grows without limit: it opens, or stops at once (Painleve)."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -333,17 +335,17 @@ class ContactWatch:
 
         return Transition(mode, target, ZENO, reset=reset, name="settles")
 
-    # --- the start --------------------------------------------------------------------------------------------------
+    # --- start --------------------------------------------------------------------------------------------------------
 
     def at_start(self, t: float, q: np.ndarray, v: np.ndarray) -> States:
-        """What the contacts do at the start of a run; those whose gaps are zero and close are hit at once."""
+        """States of the contacts at the start of a run; those with zero and closing gaps have an impact at once."""
         terms, q, v = self.system.terms(t, q, v), self.system.extended(q), self.system.extended(v)
         length = float(np.max(np.abs(q), initial=0.0)) or 1.0
         scale = np.maximum(np.abs(terms.N) @ np.abs(q), length * np.linalg.norm(terms.N, axis=1))
         deep = np.flatnonzero(terms.gap < -_PENETRATES * scale)
         if deep.size:
             words = ", ".join(f"'{self.contacts[i].name}' by {-terms.gap[i]:.3g}" for i in deep)
-            raise InconsistentInitialError(f"initial: gaps are negative: {words}. Remedy: begin with q outside")
+            raise InconsistentInitialError(f"initial: gaps are negative: {words}. Remedy: start with q outside")
         terms_of_rate = np.abs(terms.N) @ np.abs(v) + np.abs(terms.rate - terms.N @ v)
         resting = (np.abs(terms.gap) <= _TOUCHES * scale) & (np.abs(terms.rate) <= _STARTS * terms_of_rate)
         if not resting.any():
@@ -354,7 +356,7 @@ class ContactWatch:
 
 
 def _at_corners(corners: Callable) -> Callable:
-    """A guard that fires just before a corner, as the state at the corner may belong to its other side."""
+    """A guard that fires just before a corner, since the state at the corner may belong to its other side."""
 
     def guard(t, q, v):
         return corners(*along(t, q, v, AHEAD))
@@ -363,7 +365,7 @@ def _at_corners(corners: Callable) -> Callable:
 
 
 def _goes_on(corners: Callable, t: float, q: np.ndarray, v: np.ndarray, after: np.ndarray) -> bool:
-    """Whether the corner that is ahead is passed with the velocities after an impact, too."""
+    """Whether the next corner is also passed with the velocities after an impact."""
     here, ahead = corners(t, q), corners(*along(t, q, v, BEYOND))
     passed = np.sign(here) != np.sign(ahead)
     speed = float(np.max(np.abs(v))) / max(float(np.max(np.abs(after))), _TINY)
@@ -376,11 +378,11 @@ def _closed(states: States) -> np.ndarray:
 
 
 def _without_noise(values: np.ndarray, size: float) -> np.ndarray:
-    """Values that are zero up to round-off as one and the same positive number, so that guards do not chase noise."""
+    """Values that are zero up to round-off replaced by one positive number, so that guards do not respond to noise."""
     return np.where(np.abs(values) <= size, max(size, _TINY), values)
 
 
-# --- contacts of a mechanism that close by impacts, stick, slip, and open when they would have to pull ----------------
+# --- model ------------------------------------------------------------------------------------------------------------
 
 
 def _check_system(system):
@@ -388,8 +390,9 @@ def _check_system(system):
         raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
     if system.n_r or system.n_w or system.force_uses_multipliers:
         raise InvalidProblemError(
-            "system: forces that depend on further states r, algebraic variables w or multipliers cannot be combined "
-            "with unilateral contacts. Remedy: write the modes as a HybridProblem, with daedal.hybrid.Impact as reset"
+            "system: forces that depend on additional states r, algebraic variables w or multipliers cannot be "
+            "combined with unilateral contacts. Remedy: define the modes as a HybridProblem, with "
+            "daedal.hybrid.Impact as reset"
         )
 
 
@@ -412,19 +415,20 @@ class UnilateralProblem(HybridProblem):
     Parameters
     ----------
     system : MechanicalSystem
-        Without contacts.
+        System without contacts.
     contacts : Contact, callable, or sequence of them
-        As many as there are; functions are gaps of plastic contacts without friction.
+        One or several contacts; functions are gaps of plastic contacts without friction.
     law : {"newton", "poisson"}
-        Of impact.
+        Law of impact.
     order : {"together", "in turn"}
-        Of impacts: whether contacts that touch at rest take part at once; see :class:`Impact`.
+        Order of impacts: whether contacts that touch at rest take part at once; see :class:`Impact`.
     rest_speed : float
         Impacts at this speed or below are plastic, so that bouncing ends before it accumulates.
     touch : float
-        The gap below which a contact takes part in the impact on another one.
+        The gap below which a contact takes part in the impact of another one.
     creep : float
-        For contacts with two tangents: the speed of slip below which it has no direction, and the contact may stick.
+        For contacts with two tangents: the slip velocity below which it has no direction, so that the contact may
+        stick.
 
     Notes
     -----
@@ -432,12 +436,12 @@ class UnilateralProblem(HybridProblem):
     ``(mode, (q, v))``. The transitions are called "<contact> closes", "opens", "slips", "stops" and "jams", and
     "settles" at points of accumulation. ``sol.contact(name)`` has gap, forces and state of a contact.
 
-    Closed contacts that depend on each other (a table on four legs, a block that sticks on two corners) share the load
-    with forces of least norm. They open or slip where no forces at all that are allowed bear the load.
+    Dependent closed contacts (a table on four legs, a block that sticks at two corners) share the load with forces of
+    least norm. They open or slip if no admissible forces bear the load.
 
-    Painleve's paradox: a contact that slides with large friction may find no force, or several. Where there is none,
-    the slip ends by an impact without collision, "<contact> jams" in the table of events; where there are several, the
-    contact opens, with a :class:`NonUniqueWarning`.
+    Painleve's paradox: a contact that slides with large friction may have no consistent force, or several. If there is
+    none, the slip ends by an impact without collision, "<contact> jams" in the table of events; if there are several,
+    the contact opens, with a :class:`NonUniqueWarning`.
 
     References
     ----------
@@ -456,7 +460,7 @@ class UnilateralProblem(HybridProblem):
     >>> print(sol.mode[-1], f"{sol.events[-1].t:.6f}")
     floor 1.354571
 
-    A puck is thrown on rough ice; it bounces once, slides, and comes to rest:
+    A puck is thrown onto rough ice; it bounces once, slides, and comes to rest:
 
     >>> puck = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81], n_q=2, names=["x", "y"])
     >>> ice = daedal.hybrid.Contact(lambda t, q: q[1], tangent=[1.0, 0.0], mu=0.2, name="ice")
@@ -523,20 +527,20 @@ class UnilateralProblem(HybridProblem):
         return self.system
 
     def with_params(self, params) -> UnilateralProblem:
-        """The same contacts on the system with other parameters."""
+        """The same contacts for the system with other parameters."""
         other = self._on(self.system.with_params(params), self.contacts)
         if "whole" in self.__dict__ and not self._holds_parameters:  # its machine code serves all parameters
             other.__dict__["whole"] = self.whole.with_params(other.system.params)
         return other
 
     def _on(self, system: MechanicalSystem, contacts: Sequence[Contact]) -> UnilateralProblem:
-        """The same rules for another system, or other contacts."""
+        """The same rules for another system or other contacts."""
         rules = {name: getattr(self, name) for name in ("law", "order", "rest_speed", "touch", "creep")}
         return UnilateralProblem(system, contacts, **rules)
 
     @property
     def _holds_parameters(self) -> bool:
-        """Whether functions that are put together of others hold the parameters inside, as compiled ones do."""
+        """Whether composite functions hold the parameters, as compiled ones do."""
         own = [function for one in self.contacts for function in (one.gap, one.gradient, *one.tangent)]
         return any(map(is_compiled, [*vars(self.system).values(), *own]))
 
@@ -552,7 +556,7 @@ class UnilateralProblem(HybridProblem):
 
     @cached_property
     def whole(self) -> MechanicalSystem:
-        """The system with all gaps and slips among its constraints, as guards and impacts evaluate it."""
+        """The system with all gaps and slips among its constraints, for guards and impacts."""
         return whole_system(self.system, self.contacts)
 
     def corners(self, i: int):
@@ -570,28 +574,28 @@ class UnilateralProblem(HybridProblem):
 
     @property
     def functions(self):
-        """How the functions of the mode without contact are evaluated by default; those of others like them."""
+        """How the functions of the mode without contact are evaluated by default; the others likewise."""
         return {self.modes.first: self.modes[self.modes.first].problem.functions}
 
     @property
     def mode_names(self) -> tuple[str, ...]:
-        """The mode without contact; the others are made when a run reaches them."""
+        """The mode without contact; the others are created when a run reaches them."""
         return (self.modes.first,)
 
     def watch(self) -> ContactWatch:
-        """The watch over the contacts in a run, or at a point."""
+        """Monitor of the contacts in a run, or at a point."""
         return ContactWatch(self)
 
     def transitions_from(self, mode: str) -> list[Transition]:
-        """Those out of a mode that have a guard function."""
+        """Transitions out of a mode with a guard function."""
         return self.watch().transitions(mode)
 
     def accumulation_from(self, mode: str) -> Transition | None:
-        """The transition that is taken where those out of a mode accumulate."""
+        """The transition taken if those out of a mode accumulate."""
         return self.watch().settling(mode)
 
     def contact_record(self) -> ContactRecord:
-        """What reads contacts from a solution."""
+        """Reader of contacts from a solution."""
         return ContactRecord(self)
 
     def compiled(self) -> UnilateralProblem:
@@ -609,13 +613,13 @@ class UnilateralProblem(HybridProblem):
         return self._on(system, contacts)
 
     def entry(self, t_span, initial) -> tuple[str, Any]:
-        """(mode, initial values) with which a run begins.
+        """(mode, initial values) at the start of a run.
 
         Parameters
         ----------
         t_span : tuple of float
         initial : tuple
-            (q, v), of which the mode is inferred; or (mode, (q, v)).
+            (q, v), from which the mode is inferred; or (mode, (q, v)).
         """
         if not isinstance(initial, (tuple, list)) or not len(initial) or isinstance(initial[0], str):
             return initial
