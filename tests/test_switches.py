@@ -691,6 +691,44 @@ def test_kinks_of_index_2_are_crossed_at_the_break_point_that_a_message_names(fo
     np.testing.assert_allclose(sol.y[:, -1], [-np.sin(6.0), -np.cos(6.0)], atol=1e-5)
 
 
+LATE = {
+    "sine": ("math.sin(w * t) > 0 and t > 9.9", 0.5),
+    "late first": ("t > 9.9 and math.sin(w * t) > 0", 0.5),
+    "remainder": ("t % 1e-5 < 3e-6 and t > 9.9", 0.3),
+    "of a waiting state": ("math.sin(w * t) > 0 and y[0] > 1e3", 0.0),
+}
+
+
+@pytest.mark.parametrize("kind", LATE)
+def test_a_million_switches_that_change_nothing_are_passed(kind):
+    condition, share = LATE[kind]
+    wave = eval(f"lambda t, y: [1.0 if {condition} else 0.0]", {"math": math, "w": 2e5 * math.pi})
+    sol = daedal.solve(daedal.ODE(wave, 1), (0.0, 9.9005), [0.0])
+    assert sol.y[0, -1] == pytest.approx(0.0005 * share, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(math.sin(5 * t) > 0) != (math.cos(3 * t) > 0.2)",
+        "math.sin(3 * t) > 0 or math.cos(3.3 * t) > 0.2 or t < 2",
+        "(math.sin(9 * t) > 0 and t > 4) or (t % 0.7 < 0.3 and t < 5)",
+        "(t % 0.5 < 0.2 if math.sin(2 * t) > 0.5 else math.cos(7 * t) > 0 and t > 3)",
+        "math.floor(t + 0.5 * math.floor(1.7 * t)) % 2 == 0 and math.sin(t) < 0.3",
+    ],
+)
+def test_switches_that_matter_in_turn_are_all_met(condition):
+    """Which of them may be passed depends on the others, and changes along the run."""
+    wave = eval(f"lambda t: 1.0 if {condition} else 0.0", {"math": math})
+    sol = daedal.solve(daedal.ODE(lambda t, y: [wave(t)], 1), (0.0, 9.0), [0.0])
+    t = np.linspace(1e-9, 9.0, 90_001)
+    values = np.array([wave(s) for s in t])
+    jumps = t[np.flatnonzero(np.diff(values)) + 1]
+    times = sol.events.t
+    assert all(np.min(np.abs(times - jump)) < 2e-4 for jump in jumps)
+    assert sol.y[0, -1] == pytest.approx(np.trapezoid(values, t), abs=1e-3)
+
+
 def test_twisting_control_ends_on_its_sliding_set():
     """x'' = -sign(x) - sign(x') / 2: from rest at 1 to rest at -1/3 in 2 + 2/3, then the same, shorter by 1/sqrt(3)."""
     problem = daedal.ODE(lambda t, y: [y[1], -np.sign(y[0]) - 0.5 * np.sign(y[1])], 2)

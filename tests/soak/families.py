@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from differential.families import drawn as problems
-from soak import derivatives, events, functions, machines, mistakes, mixing, networks, pulses, remedies, squares, stale
+from soak import (
+    clocks,
+    derivatives,
+    events,
+    functions,
+    guards,
+    machines,
+    mistakes,
+    mixing,
+    networks,
+    pulses,
+    remedies,
+    squares,
+    stale,
+)
 
 FAMILIES = {
     "problems": problems,
     "functions": functions.drawn,
     "pulses": pulses.drawn,
     "squares": squares.drawn,
+    "clocks": clocks.drawn,
+    "guards": guards.drawn,
     "stale": stale.drawn,
     "mistakes": mistakes.drawn,
     "events": events.drawn,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,11 @@ def warn_unresolved_time(solution: Any, settings: Any) -> None:
     t, y = solution.t, solution.y
     if solution.stats.steps < _LEAST_STEPS or t.size < _LEAST_STEPS or y.shape[1] != t.size:
         return
-    spacing = float(np.spacing(np.max(np.abs(t))))
-    steps, changes = np.abs(np.diff(t)), np.abs(np.diff(y, axis=1))
-    if not spacing * t.size > _NEGLIGIBLE * np.min(settings.rtol) * abs(t[-1] - t[0]):
+    begin, end = float(t[0]), float(t[-1])
+    spacing = math.ulp(max(abs(begin), abs(end)))
+    if not spacing * t.size > _NEGLIGIBLE * np.min(settings.rtol) * abs(end - begin):
         return
+    steps, changes = np.abs(np.diff(t)), np.abs(np.diff(y, axis=1))
     tolerance = np.max(np.abs(y), axis=1) * settings.rtol + settings.atol
     changed = np.max(changes[:, steps > 0.0] / steps[steps > 0.0] * spacing / tolerance[:, None], axis=0)
     usual = float(np.median(changed))

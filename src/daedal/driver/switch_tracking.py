@@ -71,6 +71,7 @@ class SwitchTracker:
         self._clocked, self._watched = np.flatnonzero(in_time).tolist(), np.flatnonzero(~in_time).tolist()
         self._surfaces = [j for j in self._watched if self.switches[j].is_surface]
         self._next: tuple[float, bytes, list[np.ndarray]] | None = None  # modes after the switch that ends the arc
+        self._idle: list[int] = []  # switches in time that change nothing in this arc
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
@@ -153,25 +154,48 @@ class SwitchTracker:
             u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), moded).tolist()
             for j in which:
                 self._set(j, self.switches[j].mode_at(u[j]))
+            for j in self._idle:
+                moded.lower[j], moded.upper[j] = -inf, inf
         now = moded.modes.tolist()
-        return [(j, 1 if now[j] > before[j] else -1) for j in which if now[j] < before[j] or now[j] > before[j]]
+        changed = [j for j in which if now[j] < before[j] or now[j] > before[j]]
+        return [(j, 1 if now[j] > before[j] else -1) for j in changed if j not in self._idle]
 
     def horizon(self, t: float) -> float:
         """Start an arc: returns the time of the next switch that depends on time only, or the end."""
         self.history.append((t, self.moded.modes.copy(), self.is_along))
         self._next = None
         end = self.request.span[1]
+        if self._idle:
+            self._idle = []
+            self.clock(t)
         if not self._clocked:
             return end
         behind, last = self._behind(t), end - (self._behind(end) - end)
         at = self._times.after(behind, last)
         taken = self.switched.taken(self.moded.modes) if at != last else ()
         while at != last and self._changes_nothing(at, taken):
+            self._find_idle(taken)
             at = self._times.after(self._behind(at), last)
         for j, place in self._times.doubts():
             if not self._left[j]:
                 self._leave_alone(j, t, f"it is undecidable whether it switches near t = {place:.6g}")
         return at if at != last else end
+
+    def _find_idle(self, taken: tuple):
+        """Leave the switches alone that change nothing as long as all others stay: their next times are not needed."""
+        for j in self._idle:
+            self._set(j, float(self.moded.modes[j]))
+        self._idle = []
+        switched, found = self.switched, True
+        while found:
+            found = False
+            for j in self._clocked:
+                if j in self._idle or self._left[j] or not switched.readers[j] <= {j, *self._idle}:
+                    continue
+                if switched.taken.without(self.moded.modes, [*self._idle, j]) == taken:
+                    found = True
+                    self._idle.append(j)
+                    self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
         """Whether all functions are back to `taken`, their state before the switches at t; then these are ignored."""

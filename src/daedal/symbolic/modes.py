@@ -289,7 +289,16 @@ class BranchesTaken:
             answer = self._answers[key] = self._reduced(modes.tolist())
         return answer
 
-    def _reduced(self, modes: list[float]) -> tuple:
+    def without(self, modes: np.ndarray, unknown: Iterable[int]) -> tuple:
+        """The same with some modes unknown: the answer for all modes if these make no difference."""
+        if len(self._steps) > _MOST_MODED:
+            return (object(),)
+        given: list[Any] = modes.tolist()
+        for j in unknown:
+            given[j] = ("mode", j)
+        return self._reduced(given)
+
+    def _reduced(self, modes: list[Any]) -> tuple:
         found = dict(self._given)  # numbers, or names for the remaining nodes
         found.update((i, modes[j]) for i, j in self._modes)
         if len(self._known) > _MOST_KNOWN:
@@ -319,6 +328,8 @@ class BranchesTaken:
                     return other
                 if operation != "multiply" or (part == 0.0 and self._graph.regular[node]):
                     return part
+        if operation == "where" and parts[1] == parts[2]:
+            return parts[1]
         key = (operation, self._graph.data[i], *map(str, parts))
         return (-1 - self._known.setdefault(key, len(self._known)),)
 

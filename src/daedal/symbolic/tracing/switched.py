@@ -104,6 +104,12 @@ class SwitchedProblem:
         self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
         self._closed: list[ClosedForm | None] = []  # one entry once known
         self._along: dict[tuple[int, ...], Any] = {}
+        # the switches whose functions depend on the mode of each
+        self.readers: list[set[int]] = [set() for _ in self.switches]
+        for k, switch in enumerate(self.switches):
+            for i in self._graph.needed([switch.function]):
+                if self._graph.operations[i] == "argument" and self._graph.data[i][0] == MODES:
+                    self.readers[self._graph.data[i][1]].add(k)
         # SwitchingFunctions by number of unknowns, and whether along surfaces; made by the driver, once for all runs
         self.functions_known: dict[tuple[int, bool], Any] = {}
         self._guard = self.tracer.lock  # a graph is not thread-safe
