@@ -39,6 +39,8 @@ from daedal.errors import UnknownNameError as UnknownNameError
 from daedal.events.event import Event as Event
 from daedal.events.event import EventRecord as EventRecord
 from daedal.events.table import EventTable as EventTable
+from daedal.exchange import control as control
+from daedal.exchange import gym as gym
 from daedal.exchange.fmu_export import export_fmu as export_fmu
 from daedal.exchange.fmu_import import import_fmu as import_fmu
 from daedal.hybrid.hybrid_solution import HybridSolution as HybridSolution
