@@ -4,12 +4,14 @@ import doctest
 import importlib
 import re
 import runpy
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import daedal
+from oracles import oracle
 from twin import made_twice
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +37,12 @@ TWICE |= {"half-explicit.md", "implicit-runge-kutta.md", "multistep.md", "runge-
 TWICE |= {"reproduction.md", "second-order.md"}
 """Pages whose runs are made twice in `make test`: among them is every kind of problem with every method and formulation
 that pages have. All others are made twice in `make soak`."""
+
+
+NEEDED = {"export-fmu.md": ["fmpy"]}
+"""Packages beyond those of Daedal that a page uses."""
+COMPILED = {"export-fmu.md"}
+"""Pages that need a C compiler."""
 
 
 def script(page: str) -> str:
@@ -76,6 +84,10 @@ def in_temporary_folder(tmp_path, monkeypatch):
 
 
 def run(path, folder):
+    for name in NEEDED.get(path.name, ()):
+        oracle(name)
+    if path.name in COMPILED and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("no C compiler")
     file = folder / (path.stem.replace("-", "_") + ".py")
     file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
     runpy.run_path(str(file), run_name="__main__")

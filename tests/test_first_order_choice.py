@@ -68,7 +68,7 @@ def test_sparse_and_large_full_matrices_are_left_to_dassl():
 
 
 def test_options_and_fixed_steps_are_those_of_dassl():
-    assert solve_decay(max_order=3).method == daedal.methods.DASSL(max_order=3).title
+    assert solve_decay(method="dassl", max_order=3).method == daedal.methods.DASSL(max_order=3).title
     assert solve_decay(fixed_step=0.1).method == DASSL
 
 

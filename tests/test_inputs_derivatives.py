@@ -121,8 +121,10 @@ def test_transitions_and_initial_values_of_modes_are_differentiated_with_samples
     fall = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p, lift: [lift - p["g"]], n_q=1, params={"g": 10.0}, inputs=["lift"], names=["h"]
     )
-    bounce = daedal.Transition("air", "air", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -0.9 * v))
-    ball = daedal.HybridProblem({"air": fall}, [bounce])
+    bounce = daedal.hybrid.Transition(
+        "air", "air", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -0.9 * v)
+    )
+    ball = daedal.hybrid.HybridProblem({"air": fall}, [bounce])
 
     def final(x):
         start = ("air", ([x[0]], [0.0]))

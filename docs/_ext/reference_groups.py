@@ -32,6 +32,7 @@ GROUPS = (
         "State a problem",
         "Write down the equations; each class takes them in the form in which they stand on paper.",
         (
+            "Problem",
             "ImplicitDAE",
             "SemiExplicitDAE",
             "MassMatrixDAE",
@@ -61,6 +62,7 @@ GROUPS = (
             "solve",
             "solve_dae",
             "solve_ivp",
+            "Steps",
             "IVPResult",
             "consistent_initial",
             "StatefulFunctionWarning",
@@ -149,8 +151,9 @@ GROUPS = (
     Group(
         "exchange",
         "Models inside other programs",
-        "Models as files that other simulation programs load, and models from such files.",
-        ("export_fmu", "import_fmu"),
+        "Models as files that other simulation programs load, and models from such files; solutions as differentiable "
+        "functions of JAX, PyTorch and PyTensor.",
+        ("export_fmu", "import_fmu", "jax", "jax.solve", "torch", "torch.solve", "pytensor", "pytensor.solve"),
     ),
     Group(
         "many-runs",
@@ -177,6 +180,7 @@ GROUPS = (
         "Derivatives beside a solution come from ``solve(..., sensitivities=...)``.",
         (
             "fit",
+            "Sensitivities",
             "sensitivity",
             "sensitivity.Fit",
             "sensitivity.Experiment",

@@ -22,6 +22,8 @@ from daedal.analysis.problem_page.analyse_problem import analyze as analyze
 from daedal.driver.below_atol import ToleranceWarning as ToleranceWarning
 from daedal.driver.ivp import IVPResult as IVPResult
 from daedal.driver.ivp import solve_ivp as solve_ivp
+from daedal.driver.options import Sensitivities as Sensitivities
+from daedal.driver.options import Steps as Steps
 from daedal.driver.solver import Solver as Solver
 from daedal.driver.solver import prepare as prepare
 from daedal.driver.solving import solve as solve
@@ -41,6 +43,9 @@ from daedal.events.event import EventRecord as EventRecord
 from daedal.events.table import EventTable as EventTable
 from daedal.exchange import control as control
 from daedal.exchange import gym as gym
+from daedal.exchange import jax as jax
+from daedal.exchange import pytensor as pytensor
+from daedal.exchange import torch as torch
 from daedal.exchange.fmu_export import export_fmu as export_fmu
 from daedal.exchange.fmu_import import import_fmu as import_fmu
 from daedal.hybrid.hybrid_solution import HybridSolution as HybridSolution
@@ -60,6 +65,7 @@ from daedal.problems import MechanicalSystem as MechanicalSystem
 from daedal.problems import SecondOrderDAE as SecondOrderDAE
 from daedal.problems import SemiExplicitDAE as SemiExplicitDAE
 from daedal.problems.lagrangian import lagrange as lagrange
+from daedal.problems.protocol import Problem as Problem
 from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
 from daedal.sensitivity.fitting.fit import fit as fit

@@ -311,7 +311,8 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
         if case.failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_THEN_NEWTON_FAILED):
             also = f"and scale quantities that become large or small with short steps ({_scaling(case, rows, waiting)})"
         return (
-            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), {also}; or '
+            f'Remedy: leave {case.names(waiting)} out of the error test (method="dassl", '
+            f'error_test="differential"), {also}; or '
             f"replace {which} by {own} time derivative (index 1)."
         )
     if index == 3:
@@ -376,6 +377,8 @@ def masked_index_two(case: Case) -> list[str] | None:
 
 def wrong_jacobian(case: Case) -> list[str] | None:
     """A user's Jacobian or structure that is inconsistent with the residual."""
+    if "MechanicalSystem" in case.taken:  # both belong to the formulation
+        return None
     entry = case.wrong_entry
     if entry is None or entry.origin == "differences":
         return None
@@ -476,7 +479,7 @@ def _break_remedy(case: Case, t: str) -> str:
     found, test = case.index, ""
     if found is not None and found.index is not None and found.index >= 2:
         if np.any(case.included[[j for j, _ in found.higher_index_variables]]):
-            test = ', error_test="differential"'
+            test = ', method="dassl", error_test="differential"'
     return f"Remedy: restart there, solve(..., breakpoints=[{t}]{test})."
 
 

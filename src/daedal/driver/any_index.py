@@ -21,6 +21,7 @@ from daedal.errors import (
 )
 from daedal.index.structure.system_equations import UnfollowedSwitches
 from daedal.initial.consistent import NO_UNIQUE_SOLUTION
+from daedal.solution.status import Status
 from daedal.symbolic.tracing import SwitchWarning
 
 
@@ -101,7 +102,7 @@ class SingularPlan(Wrapped):
         try:
             solution = self.plan.solve(request)
             if solution.success:
-                solution.success, solution.status = False, "failed"
+                solution.success, solution.status = False, Status("failed")
                 raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
             return solution
         except (InconsistentInitialError, IntegrationError) as error:

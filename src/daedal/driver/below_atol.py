@@ -12,6 +12,7 @@ from daedal.common.tabular import listing
 
 _LEAST_STEPS = 4  # number of points in a run needed to judge the size of its variables
 _NOISE = 1e-6  # times atol: smaller values are round-off
+_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest of all values: the same
 _STATED = 1e-4  # times atol: a larger start value is deliberate
 _SEEN = 1e-4  # fraction of its values to which a variable should be accurate
 _FEW = 3  # turning points too few to be conclusive
@@ -36,11 +37,13 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     atol = np.asarray(settings.atol, dtype=float)
     sizes = np.abs(y)
     largest = sizes.max(axis=1, initial=0.0)
-    here = largest <= np.where(sizes[:, 0] <= atol, _ERRORS, 1.0) * atol
+    most = np.where(sizes[:, 0] <= atol, _ERRORS if str(solution.method).startswith("DOP") else 1.0, 1.0) * atol
+    here = largest <= most
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
     begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
     least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
+    least = np.maximum(least, _ROUNDING * largest.max())
     small = np.flatnonzero(here & begun & (largest > least))
     if not small.size:
         return
@@ -50,7 +53,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         return
     atol = np.broadcast_to(atol, largest.shape)
     largest = np.abs(y).max(axis=1)
-    small = small[largest[small] <= np.where(sizes[small, 0] <= atol[small], _ERRORS, 1.0) * atol[small]]
+    small = small[largest[small] <= most[small]]
     if not small.size:
         return
     slopes = np.diff(y[small], axis=1)

@@ -19,12 +19,12 @@ from daedal.methods.named_methods import method_class
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution.solution import DenseOutput, Solution, Statistics
+from daedal.solution.status import Status
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
 """SciPy's method names, each with the closest method here."""
 
 _SMALLEST_RTOL = 100.0 * float(np.finfo(float).eps)
-_STATUS = {"finished": 0, "event": 1}
 
 
 @dataclass
@@ -323,7 +323,7 @@ def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output:
     dense = DenseOutput(t, np.array([t]), np.array([0]), np.array([0]), np.ones((1, 1)), y[None, :].copy())
     message = f"The end of the interval, t = {t:g}, was reached."
     solution = Solution(
-        times, values, np.full_like(values, np.nan), True, "finished", message, Statistics(), names, dense=dense
+        times, values, np.full_like(values, np.nan), True, Status(0), message, Statistics(), names, dense=dense
     )
     return _result(solution, None if events is None else len(named_events(events)), dense_output)
 
@@ -345,7 +345,7 @@ def _result(solution: Solution, n_events: int | None, dense_output: bool) -> IVP
         nfev=stats.residual_evaluations,
         njev=stats.jacobian_evaluations,
         nlu=stats.factorisations,
-        status=_STATUS.get(solution.status, -1),
+        status=max(int(solution.status), -1),
         message=solution.message,
         success=solution.success,
         solution=solution,

@@ -31,6 +31,7 @@ from daedal.problems import SecondOrderDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.solution.solution import SecondOrderSolution
+from daedal.solution.status import Status
 
 _SHORTEST_SPAN = 1e-140
 # rtol below which round-off in second differences of positions matters; then the first-order form is used
@@ -234,7 +235,7 @@ def _finished(run_state: _SecondOrderRunState, segments: list[Segment]) -> Secon
         y=outcome.y,
         yp=outcome.yp,
         success=success,
-        status=status,
+        status=Status(status),
         message=message,
         stats=joined_statistics(request, segments),
         names=form.names,

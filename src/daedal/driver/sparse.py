@@ -56,7 +56,8 @@ class SparseChoice:
         self.formulation, self.method = checked_choice(assembly.system, formulation, method), method
         if request.settings.fixed_step is not None and method.needs_starting_values:
             raise InvalidProblemError(
-                "a system with sparse matrices supports fixed steps only with max_order=1 (backward Euler) or given "
+                "a system with sparse matrices supports fixed steps only with method='dassl', max_order=1 (backward "
+                "Euler) or given "
                 "starting_values"
             )
         if automatic and request.settings.fixed_step is None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from daedal.common.public_names import with_old_keywords
+from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
@@ -26,6 +27,7 @@ from daedal.problems.problem_sources import is_source
 
 
 @with_old_keywords(initials="initial")
+@takes(SolverOptions)
 def solve_many(
     problem: Any,
     t_span: Any,
@@ -46,7 +48,7 @@ def solve_many(
     progress: bool = False,
     t_stop: float | None = None,
     gather: bool = True,
-    **options: Any,
+    **options: Unpack[SolverOptions],
 ) -> Ensemble:
     r"""Solve one problem many times, from many starts and with many parameters, on all cores.
 

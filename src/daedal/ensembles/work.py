@@ -49,7 +49,7 @@ class Runner:
 
     def __init__(self, request: EnsembleRequest):
         self.request = request
-        self.solver = None if request.is_factory else Solver(request.problem, request.settings)
+        self.solver: Solver[Any] | None = None if request.is_factory else Solver(request.problem, request.settings)
 
     def solution(self, start: Any, params: Any) -> Any:
         """The solution of one run."""

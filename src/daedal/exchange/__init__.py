@@ -1,5 +1,6 @@
-"""Models inside other programs: differentiable in JAX, PyTorch and PyMC, as environments, as FMUs.
+"""Models inside other programs: differentiable in JAX, PyTorch and PyTensor, as FMUs.
 
-Each module is imported when it is used, and needs the package that it serves. A name of theirs is reached from
-``daedal``, as in ``daedal.jax.solve``.
+Each module is imported when it is used. ``jax.py``, ``torch.py`` and ``pytensor.py`` are reached as ``daedal.jax``,
+``daedal.torch`` and ``daedal.pytensor``, and import the package of the same name when their functions are called; what
+they have in common is in ``differentiable.py`` and ``run_arguments.py``.
 """

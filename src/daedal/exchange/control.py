@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import control
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems import ODE, MechanicalSystem
 from daedal.problems.problem_sources import problem_of
+
+try:
+    import control
+except ImportError as error:
+    raise ImportError("daedal.control needs python-control: pip install daedal[control]") from error
 
 
 def state_space(linear: Any, **options: Any) -> control.StateSpace:

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 import daedal
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.problems.checks import check_positive, check_real
+
+try:
+    import gymnasium
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from gymnasium.vector.utils import batch_space
+except ImportError as error:
+    raise ImportError("daedal.gym needs Gymnasium: pip install daedal[gym]") from error
 
 
 class Environment(gymnasium.Env):

@@ -318,7 +318,7 @@ def play_violin(
     """
     check_positive(t_end=t_end, rtol=rtol)
     systems = _systems(N, compiled)
-    tolerances = {"rtol": rtol, "atol": rtol if atol is None else atol}
+    tolerances: Any = {"rtol": rtol, "atol": rtol if atol is None else atol}
     methods = {
         True: daedal.methods.PHEM56(norm="max") if stick_method is None else stick_method,
         False: daedal.methods.DOPRI5() if slip_method is None else slip_method,

@@ -151,7 +151,7 @@ def build_linear(
         if n // copies > _LARGEST_DENSE:
             raise InvalidProblemError(
                 f"a dense matrix of {n} unknowns takes {8e-9 * n * n:.0f} GB: give the problem bandwidth=(ml, mu) or "
-                "sparsity=..., or use linear_solver='gmres' with a preconditioner"
+                "sparsity=..., or use method='dassl' with linear_solver='gmres' and a preconditioner"
             )
         if jacobian is not None and bandwidth is not None:
             raise InvalidProblemError("the jacobian is banded: use linear_solver='banded'")

@@ -237,7 +237,7 @@ class MotionVariation(Variation):
                 f"sensitivities of a mechanism require traceable functions, but these cannot be traced: {reason}"
             ) from None
         method = _method(settings, given.problem)
-        form = VariationalProjection(self.motion, given.wanted.control, method.works_on("semi_explicit"))
+        form = VariationalProjection(self.motion, given.wanted.errors, method.works_on("semi_explicit"))
         system = given.primal.inner.problem
         self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
         self._stiff: MechanismPlan | None = None  # used instead by the automatic choice if stiff

@@ -53,7 +53,7 @@ class LinearMode(NamedTuple):
     def damping_ratio(self) -> float:
         """Minus the cosine of the angle of the eigenvalue."""
         size = abs(self.eigenvalue)
-        return -self.eigenvalue.real / size if size else 0.0
+        return 0.0 if self.eigenvalue.real == 0.0 else -self.eigenvalue.real / size
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +214,10 @@ class LinearModel:
         heads = [f"linear model about {about}, t = {self.t:g}{how}"]
         for what, names in (("states", self.states), ("inputs", self.inputs), ("outputs", self.outputs)):
             heads.append(f"  {what:8}{listing(list(names)[:8], len(names)) if names else 'none'}")
-        rows = [(f"{mode.eigenvalue:.6g}", f"{mode.frequency:.6g}", f"{mode.damping_ratio:.4g}") for mode in self.modes]
+        rows = [(_number(mode.eigenvalue), f"{mode.frequency:.6g}", f"{mode.damping_ratio:.4g}") for mode in self.modes]
         table = str(Tabular("rrr", rows, ("pole", "frequency", "damping ratio"), indent=2)) if rows else "  no states"
         return "\n".join([*heads, table])
+
+
+def _number(value: complex) -> str:
+    return f"{value:.6g}" if value.imag else f"{value.real:.6g}"

@@ -13,7 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import Samples, at_piece, require_inputs
 from daedal.problems.preparable import prepared_of
-from daedal.problems.symbols import Driven
+from daedal.problems.symbols import Driven, given_params
 from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
 from daedal.sensitivity.differentiation import ParameterNumbers, entries_of, unknown_quantity, with_floats
@@ -117,11 +117,9 @@ class AdjointRun:
 
     def _solve(self, span: tuple[float, float], initial: Any, t_eval: Any = None, **further: Any) -> Any:
         """One run, which must reach its end."""
-        solver = daedal.prepare(self._stated, **(self._settings | further))
-        params = self.given.params if self._has_params else None
-        if isinstance(params, Driven):
-            params = params.given
-        return solver.solve(span, initial, params, inputs=self._inputs, t_eval=t_eval)
+        params = given_params(self.given.params) if self._has_params else None
+        options = {**self._settings, **further, "t_eval": t_eval}
+        return daedal.solve(self._stated, span, initial, params=params, inputs=self._inputs, **options)
 
     def _pieces(self, span: tuple[float, float], initial: Any, checkpoints: int | None) -> Iterator[_Piece]:
         """Solutions with dense output on pieces of the interval, in reverse order."""
