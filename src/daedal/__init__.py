@@ -46,7 +46,7 @@ _OLD_NAMES = {
     "conditioning": "daedal.analysis.analyse_conditioning",
     "formula": "daedal.methods.coefficients",
 }
-"""Names that used to be here, and where they are."""
+"""Names that used to be here, and their new places."""
 
 __getattr__, __dir__, __all__ = public_names(
     globals(),

@@ -60,7 +60,7 @@ class FirstOrderPlan(Plan):
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or an "
+                f"unknown formulation {settings.formulation!r}; first-order problems accept 'auto', 'none', or an "
                 f"index reduction: {', '.join(map(repr, WAYS))}"
             )
         self.problem, self.implicit = problem, problem.implicit()
@@ -176,7 +176,7 @@ class FirstOrderPlan(Plan):
         return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
     def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
-        """The result of DASSL where other methods have failed: they may have left the solution, or DASSL may find the
+        """The result of DASSL where other methods failed: they may have left the solution, or DASSL may find the
         cause."""
         try:
             solution = self._with_dassl(request)
@@ -273,16 +273,16 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
         )
     if chosen.works_on("second_order"):
         raise InvalidProblemError(
-            f"{type(chosen).__name__} is for second-order equations: define the problem as a SecondOrderDAE or a "
+            f"{type(chosen).__name__} needs second-order equations: define the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
         )
     if chosen.works_on("mechanism"):
         raise InvalidProblemError(
-            f"{type(chosen).__name__} is for mechanisms: use a MechanicalSystem, or method='dassl'"
+            f"{type(chosen).__name__} needs a mechanism: use a MechanicalSystem, or method='dassl'"
         )
     raise InvalidProblemError(
-        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y): define the problem as an ODE or "
-        "as a MechanicalSystem, which has such forms, or use method='dassl'"
+        f"{type(chosen).__name__} needs ordinary differential equations y' = f(t, y): define the problem as an "
+        "ODE or as a MechanicalSystem, which has such forms, or use method='dassl'"
     )
 
 

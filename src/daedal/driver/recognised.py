@@ -104,7 +104,7 @@ class MechanismForm(Form):
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
         """The mechanism's solution, and the reason if it ends early."""
         own = self._of_mechanism(request)
-        if request.times is not None:  # output may be sparse: the equations are tested along all steps
+        if request.times is not None:  # output may be sparse: the equations are tested at all steps
             own = own.changed(dense_output=None)
         try:
             return self._carried_back(self._inner.solve(own)), None

@@ -156,12 +156,14 @@ def _segments(run_state: RunState, request: Request) -> list[Segment]:
 
 
 def _tell_doubts(outcome: Outcome, doubted: set[str]):
-    """Warn once for each switching function for which the existence of a zero was undecidable."""
+    """Warn once for each switching function for which a zero could not be confirmed or excluded."""
     for name, t in outcome.doubts:
         if name not in doubted:
             doubted.add(name)
             warn(
-                f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on pairs of "
-                "changes within a step may be missed. Remedy: write the condition in a simpler form, or give max_step",
+                (
+                    f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on pairs of changes "
+                    "within a step may be missed. Remedy: write the condition in a simpler form, or set max_step"
+                ),
                 SwitchWarning,
             )

@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.analysis.failure import more_steps
 from daedal.common.progress import Progress
+from daedal.common.tabular import plural
 from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.driver.first_order import FirstOrderPlan
@@ -49,9 +50,9 @@ class SecondOrderPlan(Plan):
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or an "
-                "index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem to "
-                "choose its formulation"
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE accepts 'auto', 'none' "
+                "or an index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem "
+                "to choose its formulation"
             )
         self.problem, method = problem, settings.method
         if isinstance(method, str) and method == "auto":
@@ -256,10 +257,10 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
-            f"the limit of {request.settings.max_steps} steps was reached",
+            f"the limit of {plural(request.settings.max_steps or 0, 'step')} was reached",
             more_steps(failure, request.span),
         ),
-        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or give max_steps"),
+        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or increase max_steps"),
         Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance for every step size",
             "check for a blow-up near this time, and stop before it with a terminal event (events=...)",

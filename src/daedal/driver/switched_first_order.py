@@ -100,7 +100,7 @@ class SwitchedRunState(FirstOrderRunState):
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
 
     def _first_step(self, end: float) -> float:
-        """Admissible first step size of order 1, from what is known of the scale of the solution."""
+        """An admissible first step size of order 1, from the known scale of the solution."""
         plan, limit = self.plan, abs(end - self._t)
         step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
         return min(abs(step), limit)
@@ -176,7 +176,7 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0 = y
 
     def _tell(self, outcome, j: int):
-        """The event with which sliding starts."""
+        """The event at which sliding starts."""
         name = self.tracker.switches[j].name
         for i, event in enumerate(outcome.events):
             if event.kind == "switch" and event.t == self._t and event.name == name:
