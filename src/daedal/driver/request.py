@@ -66,6 +66,7 @@ class Request:
     began: float = field(default_factory=time.perf_counter)
     event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once known
     doubted: set[str] = field(default_factory=set)  # switching functions with a place where a zero was undecidable
+    begins_only: bool = False  # whether the run is prepared only, see `run_segments.run`
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """y0 and, if given, y'0 of a first-order problem, checked once for all stages."""

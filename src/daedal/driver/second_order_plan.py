@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from daedal.driver.finish import delivered, ending, joined_history, joined_stati
 from daedal.driver.first_order import FirstOrderPlan
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
     complete_start,
@@ -69,8 +70,7 @@ class SecondOrderPlan(Plan):
         run_state = _SecondOrderRunState(self, request)
         if not self.method.works_on("second_order"):
             return run_state.through_first_order()
-        segments = run(run_state, request)
-        return delivered(_finished(run_state, segments), segments)
+        return run_state.delivered(run(run_state, request))
 
 
 class _SecondOrderRunState(RunState):
@@ -114,7 +114,10 @@ class _SecondOrderRunState(RunState):
     def t(self) -> float:
         return self.request.span[0]
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+    def delivered(self, segments: list[Segment]) -> SecondOrderSolution:
+        return delivered(_finished(self, segments), segments)
+
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         request, settings, form = self.request, self.request.settings, self.form
         order, n = form.problem.order, form.problem.n
         excluded = None
@@ -138,8 +141,7 @@ class _SecondOrderRunState(RunState):
             excluded=excluded,
         )
         ready = self.method.prepare(Equations(form.n, second_order=form))
-        outcome = ready.integrate(task)
-        return Segment(form, outcome, self.method, None)
+        return PreparedSegment(ready, task, lambda outcome: Segment(form, outcome, self.method, None), form)
 
     def through_first_order(self) -> SecondOrderSolution:
         """An implicit method on the companion form; it computes y' if unknown."""
@@ -157,6 +159,9 @@ class _SecondOrderRunState(RunState):
         )
         try:
             return converted(form, FirstOrderPlan(problem, inner.settings).solve(inner))
+        except Begun as begun:
+            begun.carried_back = partial(converted, form)
+            raise
         except IntegrationError as error:
             lines = [line for line in str(error).split("\n") if "daedal.SecondOrderDAE(" not in line]
             also = "Or" if any(line.startswith("Remedy") for line in lines) else "Remedy:"

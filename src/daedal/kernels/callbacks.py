@@ -263,6 +263,10 @@ class Bridge:
         for action in self._forgetting:
             action()
 
+    def forget_parameters(self):
+        """Let the next :meth:`refresh` write all parameters: their numbers were changed in place."""
+        self._seen = {}
+
     def replace(self, made_with, params):
         """From the next :meth:`refresh` on, use other parameters instead of those passed at creation of callbacks."""
         if id(made_with) in self._cells:

@@ -114,47 +114,71 @@ class Run:
         self._first = self.record.data.copy()
         self._buffers: dict[tuple[bool, int], tuple[Any, bytes]] = {}
         self._switching: Switching | None = None
+        self._entered: Switching | None = None  # whose layers are watched
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate from the given values; the result depends on the task alone."""
+        self.open(task)
+        try:
+            ended = self.proceed(task)
+        finally:
+            self.leave()
+        return self.close(task, *ended)
+
+    def open(self, task: Task) -> None:
+        """Begin a task: all memory is set, and :meth:`proceed` integrates."""
         switching = self._begin(task)
+        self._entered = switching
         if switching is not None:
             switching.watch_layers(self.system, self._yp)
-        reason, interrupted = 0, False
+
+    def proceed(self, task: Task, reason: int | None = None) -> tuple[int, bool]:
+        """Integrate to the end of the task or of the run; the reason, and whether the user has interrupted it.
+
+        `reason` is that with which the compiled loop has returned if the caller has entered it.
+        """
         try:
             while True:
                 began = time.perf_counter()
-                reason = self._advance(self._address)
-                if reason == _TROUBLED:
+                if reason is None:
+                    reason = self._advance(self._address)
+                ended, reason = reason, None
+                if ended == _TROUBLED:
                     self._keep_slice(task)
-                    reason = self.reconsider(task)
-                    if reason == 0:
+                    ended = self.reconsider(task)
+                    if ended == 0:
                         continue
-                if reason == _HOOK_STOPPED and task.resume is not None:
+                if ended == _HOOK_STOPPED and task.resume is not None:
                     self._keep_slice(task)
                     if task.resume():
                         self._counters[self._signal] = 0
                         continue
-                if reason == _STIFF and task.suspect is not None:
+                if ended == _STIFF and task.suspect is not None:
                     self._keep_slice(task)
                     if self._is_false_alarm(task.suspect):
                         continue
-                if reason != _BUFFER_FULL:
-                    break
+                if ended != _BUFFER_FULL:
+                    return ended, False
                 self._keep_slice(task)
                 self._adapt_slice(time.perf_counter() - began)
                 if task.progress is not None:
                     task.progress.update(self._time())
                 if task.watch is not None and self._is_stopped_by(task.watch):
-                    reason = _TROUBLED
-                    break
+                    return _TROUBLED, False
         except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            if switching is not None:
-                switching.leave_layers(self.system)
+            return 0, True
+
+    def leave(self) -> None:
+        """Leave the task: nobody watches its layers any more."""
+        switching, self._entered = self._entered, None
+        if switching is not None:
+            switching.leave_layers(self.system)
+
+    def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
+        """What a task has computed, after :meth:`leave`."""
+        switching = self._switching_of(task)
         exception, self.bridge.exception = self.bridge.exception, None
         if switching is not None and exception is None:
             exception, switching.bridge.exception = switching.bridge.exception, None
@@ -172,6 +196,11 @@ class Run:
             self.bridge.exception, patience = error, 0
         self.record["stiff_count"] = 1 - patience
         return patience > 0
+
+    @property
+    def address(self) -> int:
+        """The address of the RUN record."""
+        return self._address
 
     @property
     def switching(self) -> Switching | None:
@@ -341,6 +370,19 @@ class Run:
         if events:
             self._events[number] = [record for m in range(events) for record in self._event_records(task, m)]
 
+    def take_events(self, task: Task) -> list[EventRecord]:
+        """The events since the last call, for a caller who stops and goes on within a task."""
+        self._keep_events(task)
+        found = [event for i in sorted(self._events) for event in self._events[i]]
+        self._events.clear()
+        self._collected.clear()
+        self.record["events_stored"] = 0
+        return found
+
+    def return_events(self, events: list[EventRecord]) -> None:
+        """Have events in the outcome that were taken."""
+        self._events[int(self.record["number"])] = events
+
     def _event_records(self, task: Task, m: int) -> list[EventRecord]:
         """The functions that fired at the m-th event of this slice."""
         array, switching = self._slots.array, task.switching
@@ -394,7 +436,7 @@ class Run:
             history = ends, sizes, self.orders_of(degrees)
             if task.dense:
                 dense = DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
-        counts = self._counters.copy() if self.workspace is None else self.workspace.counts()
+        counts = self.counts()
         return Outcome(
             reason=reason,
             t=t,
@@ -417,6 +459,10 @@ class Run:
             exception=exception,
             doubts=() if task.switching is None or self._switching is None else self._switching.doubts,
         )
+
+    def counts(self) -> np.ndarray:
+        """A copy of the counters."""
+        return self._counters.copy() if self.workspace is None else self.workspace.counts()
 
     def _points(self, task: Task, parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The output: the start if requested, starting values, and the values stored by the kernel."""
@@ -498,10 +544,10 @@ class OneStepRun(Run):
         self.constant_order = order
         super().__init__(method, equations, step=one_step, **(fields | options))
 
-    def integrate(self, task: Task) -> Outcome:
-        """Integrate; a method without error estimate needs a fixed step."""
+    def open(self, task: Task) -> None:
+        """Begin a task; a method without error estimate needs a fixed step."""
         self.method.require_error_estimate(task.fixed_step)
-        return super().integrate(task)
+        super().open(task)
 
 
 def _caller(equations: Equations) -> Any:

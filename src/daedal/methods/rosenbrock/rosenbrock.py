@@ -179,9 +179,9 @@ class _RosenbrockRun(OneStepRun):
         super().adopt(equations)
         self._looked_at = None
 
-    def integrate(self, task: Task) -> Outcome:
-        """Integrate; raise an error if dF/dy' turns out not to be constant."""
-        outcome = super().integrate(task)
+    def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
+        """The outcome; raise an error if dF/dy' turns out not to be constant."""
+        outcome = super().close(task, reason, interrupted)
         if self._watched and self.own["changed"]:
             raise InvalidProblemError(
                 _refusal(f"is not constant: it has changed between t = {task.t_span[0]:g} and {outcome.t_reached:g}")
