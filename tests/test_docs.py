@@ -12,6 +12,7 @@ import pytest
 
 import daedal
 from oracles import oracle
+from oracles import oracle
 from twin import made_twice
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +23,9 @@ UNTRACED |= {"trajectory-control.md"}
 """Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
 flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
 
+
+NEEDS = {"operators.md": "jax", "sampled-rates.md": "pymc"}
+"""Pages with packages that are optional, and are not installed for tests but in the environment of other programs."""
 
 TWICE = {
     "README.md",
@@ -99,6 +103,8 @@ def run(path, folder):
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_examples_of_page_run(path, in_temporary_folder):
+    if path.name in NEEDS:
+        oracle(NEEDS[path.name])
     with made_twice() if path.name in TWICE else nullcontext():
         run(path, in_temporary_folder)
 
@@ -114,6 +120,8 @@ def test_pages_that_are_made_twice_exist():
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_runs_of_page_are_the_same_traced_and_untraced(path, in_temporary_folder):
+    if path.name in NEEDS:
+        oracle(NEEDS[path.name])
     with made_twice():
         run(path, in_temporary_folder)
 
