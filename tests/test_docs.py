@@ -12,20 +12,16 @@ import pytest
 
 import daedal
 from oracles import oracle
-from oracles import oracle
 from twin import made_twice
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md", "any-index.md", "index-reduction.md", "fields.md"}
-UNTRACED |= {"trajectory-control.md"}
-"""Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
-flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
+UNTRACED |= {"trajectory-control.md", "operators.md", "sampled-rates.md"}
+"""Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, hundreds
+of runs with sensitivities, which differences would slow down, or a flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
 
-
-NEEDS = {"operators.md": "jax", "sampled-rates.md": "pymc"}
-"""Pages with packages that are optional, and are not installed for tests but in the environment of other programs."""
 
 TWICE = {
     "README.md",
@@ -43,7 +39,7 @@ TWICE |= {"reproduction.md", "second-order.md"}
 that pages have. All others are made twice in `make soak`."""
 
 
-NEEDED = {"export-fmu.md": ["fmpy"]}
+NEEDED = {"export-fmu.md": ["fmpy"], "operators.md": ["jax"], "sampled-rates.md": ["pymc"]}
 """Packages beyond those of Daedal that a page uses."""
 COMPILED = {"export-fmu.md"}
 """Pages that need a C compiler."""
@@ -103,8 +99,6 @@ def run(path, folder):
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_examples_of_page_run(path, in_temporary_folder):
-    if path.name in NEEDS:
-        oracle(NEEDS[path.name])
     with made_twice() if path.name in TWICE else nullcontext():
         run(path, in_temporary_folder)
 
@@ -120,8 +114,6 @@ def test_pages_that_are_made_twice_exist():
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_runs_of_page_are_the_same_traced_and_untraced(path, in_temporary_folder):
-    if path.name in NEEDS:
-        oracle(NEEDS[path.name])
     with made_twice():
         run(path, in_temporary_folder)
 
