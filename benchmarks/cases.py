@@ -248,7 +248,11 @@ def stored_reference(case: Case, rtol: float = 1e-9) -> Array:
     file = Path(__file__).parents[1] / "out" / "bench" / "references" / f"{case.name}.npy"
     if not file.exists():
         problem = daedal.ImplicitDAE(case.residual, case.n, params=case.params, algebraic=list(case.algebraic))
-        options: dict[str, Any] = {"linear_solver": "gmres", "preconditioner": case.preconditioner.daedal()}
+        options: dict[str, Any] = {
+            "method": "dassl",
+            "linear_solver": "gmres",
+            "preconditioner": case.preconditioner.daedal(),
+        }
         options |= {"rtol": rtol, "atol": rtol, "t_eval": [case.t_span[1]], "dense_output": False}
         solution = daedal.solve(problem, case.t_span, (case.y0, case.yp0), **options)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ sol = daedal.solve(
     (0.0, 0.1),
     model.initial,
     t_eval=times,
+    method="dassl",
     linear_solver="gmres",
     preconditioner=daedal.linear_solvers.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual),
     **model.options,

@@ -1,5 +1,7 @@
 """One mechanism, nine pairs of formulation and method: what each costs, how accurate it is, and how far it drifts."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 from _figures import show_or_save
@@ -8,7 +10,7 @@ import daedal
 
 model = daedal.library.crank_slider()
 span, tolerances = (0.0, 10.0), [1e-4, 1e-6, 1e-8]
-pairs = {
+pairs: dict[str, tuple[Any, str]] = {
     "projection, DOPRI5": ("projection", "dopri5"),
     "Baumgarte, DOPRI5": (daedal.formulations.Baumgarte(gamma=5.0), "dopri5"),
     "index 1, DOPRI5": ("index1", "dopri5"),
@@ -26,8 +28,9 @@ for i, (name, (formulation, method)) in enumerate(pairs.items()):
     style = {"color": f"C{i}", "marker": "osD^vP*Xh"[i], "linestyle": "-" if method == "dopri5" else "--"}
     steps, errors, drifts = [], [], []
     for rtol in tolerances:
-        options = {"formulation": formulation, "method": method, "rtol": rtol, "atol": rtol}
-        sol = daedal.solve(model.problem, span, model.initial, **options)
+        sol = daedal.solve(
+            model.problem, span, model.initial, formulation=formulation, method=method, rtol=rtol, atol=rtol
+        )
         steps.append(sol.stats.steps)
         errors.append(np.max(np.abs(sol.y[:, -1] - model.reference.y)))
         drifts.append(max(sol.drift["position before projection"], 1e-17))

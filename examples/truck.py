@@ -4,6 +4,8 @@ The experiment is that of L. Wunderlich's thesis (2005), with 20 s and her toler
 prints no parameters. Her 526 steps with modified BDF and 1268 with DASSL cannot be compared with those below.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 from _figures import show_or_save
@@ -17,8 +19,8 @@ reference = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-10,
 # The thesis: ATOL 1e-4 and RTOL 1e-3 of positions, 1e-3 and 1e-2 of velocities, 1e-2 and 1 of the multiplier, which is
 # no test. It measures positions from the equilibrium, where RTOL adds little; here they are heights up to 2.9 m.
 n = model.problem.n_q
-tolerances = {"atol": np.repeat([1e-4, 1e-3], n), "rtol": np.repeat([1e-12, 1e-2], n)}
-runs = {
+tolerances: dict[str, Any] = {"atol": np.repeat([1e-4, 1e-3], n), "rtol": np.repeat([1e-12, 1e-2], n)}
+runs: dict[str, dict[str, Any]] = {
     "modified BDF": {"method": "modified_bdf"},
     "modified BDF, thesis": {"method": daedal.methods.ModifiedBDF(controller="thesis")},
     "DASSL, index 3": {"method": "dassl", "formulation": "index3"},

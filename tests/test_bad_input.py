@@ -199,12 +199,12 @@ def test_something_else_than_a_problem():
 @pytest.mark.parametrize("value", [0, 7, -1, "5", None, 2.5, True, [1]])
 def test_max_order(value):
     with refused("max_order must be 1 to 5"):
-        solve_decay(max_order=value)
+        solve_decay(method="dassl", max_order=value)
 
 
 def test_order_6_needs_a_fixed_step():
     with refused("max_order 6 is only for fixed_step"):
-        solve_decay(max_order=6)
+        solve_decay(method="dassl", max_order=6)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_consistent_initial_of_something_else_than_a_problem():
 
 def test_a_negative_start_of_a_variable_to_be_kept_nonnegative_is_named():
     with pytest.raises(daedal.DaedalError, match="negative") as caught:
-        solve_decay(y0=[-1.0], yp0=[1.0], nonnegative=True, names=["level"])
+        solve_decay(y0=[-1.0], yp0=[1.0], method="dassl", nonnegative=True, names=["level"])
     assert "level" in str(caught.value)
 
 
@@ -479,7 +479,7 @@ def test_result_of_the_residual(result, message):
 def test_result_of_the_functions_of_a_semi_explicit_problem(name, f, g, fixed_step):
     problem = daedal.SemiExplicitDAE(lambda t, y, z: f, lambda t, y, z: g, 1, 1)
     with refused(f"^{name} returned"):
-        daedal.solve(problem, (0.0, 1.0), ([1.0], [1.0]), fixed_step=fixed_step, max_order=1)
+        daedal.solve(problem, (0.0, 1.0), ([1.0], [1.0]), fixed_step=fixed_step, method="dassl", max_order=1)
 
 
 @pytest.mark.parametrize("residual", [lambda t, y: y, lambda t, y, yp, p: y])
@@ -587,20 +587,28 @@ def test_an_unusable_jacobian_is_blamed(storage, entry):
 @pytest.mark.parametrize(
     ("problem", "options", "message"),
     [
-        ({}, {"linear_solver": "banded"}, "needs bandwidth"),
-        ({}, {"linear_solver": "sparse"}, "needs sparsity"),
-        ({}, {"linear_solver": "gmres"}, "needs a preconditioner"),
+        ({}, {"method": "dassl", "linear_solver": "banded"}, "needs bandwidth"),
+        ({}, {"method": "dassl", "linear_solver": "sparse"}, "needs sparsity"),
+        ({}, {"method": "dassl", "linear_solver": "gmres"}, "needs a preconditioner"),
         (
             {},
-            {"preconditioner": daedal.linear_solvers.ILUPreconditioner()},
-            "preconditioner goes with linear_solver='gmres'",
+            {"method": "dassl", "preconditioner": daedal.linear_solvers.ILUPreconditioner()},
+            "preconditioner requires linear_solver='gmres'",
         ),
-        ({}, {"linear_solver": "gmres", "preconditioner": daedal.linear_solvers.ILUPreconditioner()}, "needs sparsity"),
-        ({}, {"linear_solver": "gmres", "preconditioner": 3}, "preconditioner"),
-        ({}, {"linear_solver": "gmres", "preconditioner": daedal.linear_solvers.ILUPreconditioner}, "preconditioner"),
+        (
+            {},
+            {"method": "dassl", "linear_solver": "gmres", "preconditioner": daedal.linear_solvers.ILUPreconditioner()},
+            "needs sparsity",
+        ),
+        ({}, {"method": "dassl", "linear_solver": "gmres", "preconditioner": 3}, "preconditioner"),
+        (
+            {},
+            {"method": "dassl", "linear_solver": "gmres", "preconditioner": daedal.linear_solvers.ILUPreconditioner},
+            "preconditioner",
+        ),
         (
             {"bandwidth": (1, 1), "jacobian": banded_jacobian},
-            {"linear_solver": "dense"},
+            {"method": "dassl", "linear_solver": "dense"},
             "linear_solver='banded'",
         ),
     ],
@@ -649,9 +657,15 @@ def test_options_of_gmres_and_its_preconditioners(make):
     with refused("GMRES|[Pp]reconditioner"):
         made = make()
         if isinstance(made, daedal.linear_solvers.GMRES):
-            solve_decays({"linear_solver": made, "preconditioner": daedal.linear_solvers.BandedPreconditioner(0, 0)})
+            solve_decays(
+                {
+                    "method": "dassl",
+                    "linear_solver": made,
+                    "preconditioner": daedal.linear_solvers.BandedPreconditioner(0, 0),
+                }
+            )
         else:
-            solve_decays({"linear_solver": "gmres", "preconditioner": made})
+            solve_decays({"method": "dassl", "linear_solver": "gmres", "preconditioner": made})
 
 
 @pytest.mark.parametrize(
@@ -659,13 +673,17 @@ def test_options_of_gmres_and_its_preconditioners(make):
     [daedal.linear_solvers.BandedPreconditioner(50, 50), daedal.linear_solvers.BlockDiagonalPreconditioner(9)],
 )
 def test_a_preconditioner_wider_than_the_matrix_is_the_matrix(preconditioner):
-    sol = solve_decays({"linear_solver": "gmres", "preconditioner": preconditioner})
+    sol = solve_decays({"method": "dassl", "linear_solver": "gmres", "preconditioner": preconditioner})
     assert np.allclose(sol.y[:, -1], np.exp(-RATES), rtol=1e-4)
 
 
 def solve_preconditioned(solve, setup=lambda t, y, yp, cj: cj + RATES):
     return solve_decays(
-        {"linear_solver": "gmres", "preconditioner": daedal.linear_solvers.Preconditioner(solve, setup)}
+        {
+            "method": "dassl",
+            "linear_solver": "gmres",
+            "preconditioner": daedal.linear_solvers.Preconditioner(solve, setup),
+        }
     )
 
 

@@ -123,7 +123,9 @@ def test_reference_is_looked_up_inside_the_interval_and_not_outside():
 
 
 def test_parameters_and_options_reach_the_problem_and_the_solver():
-    ended = daedal_command("run", "heat2d", "--set", "m=6", "--set", "structure=sparse", "--option", "max_order=2")
+    ended = daedal_command(
+        "run", "heat2d", "--set", "m=6", "--set", "structure=sparse", "--method", "dassl", "--option", "max_order=2"
+    )
     assert ended.code == 0 and "36 unknowns" in ended.out
     assert row(ended.out, "method") == "DASSL, order up to 2"
 

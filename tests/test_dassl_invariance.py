@@ -236,7 +236,7 @@ def test_compiled_library_models_give_the_bits_of_python_functions(name):
     model = library.get(name)
     t1 = {"robertson": 1e4, "transistor_amplifier": 0.02, "pendulum": 1.0}[name]
     runs = [
-        daedal.solve(problem, (0.0, t1), model.initial, **model.options, method="dassl")
+        daedal.solve(problem, (0.0, t1), model.initial, **{**model.options, "method": "dassl"})
         for problem in (model.problem, model.problem.compiled("numba"))
     ]
     exactly = name != "transistor_amplifier"  # the exponential functions of Python and of Numba may differ in a bit
@@ -384,7 +384,7 @@ def fingerprint(sol):
 def test_same_input_gives_the_same_bits_whatever_ran_before():
     first = fingerprint(solve_robertson())
     model = library.tppc2()
-    daedal.solve(model.problem, model.t_span, model.initial, **model.options, method="dassl")
+    daedal.solve(model.problem, model.t_span, model.initial, **{**model.options, "method": "dassl"})
     solve_diffusion("sparse")
     assert fingerprint(solve_robertson()) == first
 
@@ -404,7 +404,7 @@ print(tests.fingerprint(tests.solve_robertson()), tests.fingerprint(compiled))
 def test_another_process_gives_the_same_bits():
     model = library.pendulum(form="ggl")
     compiled = daedal.solve(
-        model.problem.compiled("numba"), model.t_span, model.initial, **model.options, method="dassl"
+        model.problem.compiled("numba"), model.t_span, model.initial, **{**model.options, "method": "dassl"}
     )
     here = [fingerprint(solve_robertson()), fingerprint(compiled)]
     script = SCRIPT.format(folder=str(Path(__file__).parent))

@@ -149,7 +149,7 @@ def cases():
         found[f"implicit-{method}"] = implicit, SCALAR, {"method": method, "fixed_step": 0.01}
     for method in ("dassl", "radau", "rosenbrock", "extrapolation", "implicit_runge_kutta"):
         found[f"implicit-{method}"] = implicit, SCALAR, {"method": method, "rtol": 1e-5}
-    found["implicit-tests"] = implicit, SCALAR, {"error_test": "differential"}
+    found["implicit-tests"] = implicit, SCALAR, {"method": "dassl", "error_test": "differential"}
     found["semi-explicit"] = semi_explicit, [([1.0], None), ([0.3], None)], {}
     found["index-two"] = index_two, [([0.3, 1.0], None), ([0.5, 1.0], None)], {"method": "phem56"}
     pendulum_in_x = [([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), ([0.6, -0.8, GRAVITY * 0.8], [0.0, 0.0, 0.0])]

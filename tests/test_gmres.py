@@ -211,7 +211,7 @@ def test_newton_krylov_run_takes_the_steps_of_the_direct_one():
     model = library.heat2d(m=10)
     options = {"rtol": 1e-5, "atol": 1e-7}
     direct = daedal.solve(model.problem, model.t_span, model.initial, method="dassl", **options)
-    krylov = daedal.solve(model.problem, model.t_span, model.initial, linear_solver="gmres", **options)
+    krylov = daedal.solve(model.problem, model.t_span, model.initial, method="dassl", linear_solver="gmres", **options)
     assert krylov.stats.steps == pytest.approx(direct.stats.steps, rel=0.03)
     assert krylov.stats.linear_iterations < 2.0 * krylov.stats.newton_iterations
     np.testing.assert_allclose(krylov.y[:, -1], model.extra["exact"](model.t_span[1]), atol=1e-5)
@@ -239,6 +239,7 @@ def test_every_preconditioner_leads_to_the_same_solution(kind):
         model.initial,
         rtol=1e-5,
         atol=1e-7,
+        method="dassl",
         linear_solver=GMRES(basis_size=15),
         preconditioner=preconditioners(model)[kind],
     )
@@ -250,7 +251,7 @@ def test_every_preconditioner_leads_to_the_same_solution(kind):
 
 def test_incomplete_factorisation_is_the_default_for_sparse_problems():
     model = library.heat2d(m=10, structure="sparse")
-    options = {"rtol": 1e-5, "atol": 1e-7, "linear_solver": "gmres"}
+    options = {"method": "dassl", "rtol": 1e-5, "atol": 1e-7, "linear_solver": "gmres"}
     by_default = daedal.solve(model.problem, model.t_span, model.initial, **options)
     named = daedal.solve(model.problem, model.t_span, model.initial, preconditioner=ILUPreconditioner(), **options)
     np.testing.assert_array_equal(named.y, by_default.y)
@@ -273,6 +274,7 @@ def test_run_does_not_depend_on_the_units_of_the_equations():
             model.initial,
             rtol=1e-4,
             atol=1e-6,
+            method="dassl",
             linear_solver=GMRES(basis_size=15),
             preconditioner=Preconditioner(lambda d, r: r / d, diagonal),
         )
@@ -284,9 +286,11 @@ def test_reaction_preconditioner_serves_the_food_web():
     """One residual per unknown of a point makes all diagonal blocks of the reaction part."""
     model = library.food_web(mx=8, my=8)
     run = (model.problem, (0.0, 0.1), model.initial)
-    direct = daedal.solve(*run, linear_solver="sparse", **model.options)
+    direct = daedal.solve(*run, method="dassl", linear_solver="sparse", **model.options)
     reaction = BlockDiagonalPreconditioner(2, residual=model.extra["reaction"].residual)
-    krylov = daedal.solve(*run, linear_solver=GMRES(basis_size=20), preconditioner=reaction, **model.options)
+    krylov = daedal.solve(
+        *run, method="dassl", linear_solver=GMRES(basis_size=20), preconditioner=reaction, **model.options
+    )
     assert krylov.stats.steps < 1.3 * direct.stats.steps
     np.testing.assert_allclose(krylov.y[:, -1], direct.y[:, -1], rtol=1e-3)
 
@@ -298,6 +302,7 @@ def test_useless_preconditioner_is_reported():
             model.problem,
             model.t_span,
             model.initial,
+            method="dassl",
             linear_solver=GMRES(basis_size=2, restarts=0),
             preconditioner=Preconditioner(lambda data, r: np.roll(r, 7)),
         )

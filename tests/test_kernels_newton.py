@@ -35,7 +35,7 @@ class LinearSpy:
     def solve(self, t_span, y0, **options):
         y0 = np.array(y0)
         yp0 = self.A @ y0 + self.forcing(t_span[0])
-        sol = daedal.solve(self.problem, t_span, (y0, yp0), error_test="all", **options)
+        sol = daedal.solve(self.problem, t_span, (y0, yp0), method="dassl", error_test="all", **options)
         start = next(i for i, call in enumerate(self.calls) if call[0] != t_span[0])
         self.calls = self.calls[start:]
         return sol
@@ -163,7 +163,9 @@ def test_default_norm_is_the_weighted_root_mean_square():
     model = library.pendulum(form="index1")
     options = {"rtol": 1e-6, "atol": np.array([1e-6, 1e-7, 1e-8, 1e-6, 1e-5])}
     runs = {
-        name: daedal.solve(model.problem, (0.0, 3.0), model.initial, norm=norm, remember_rate=False, **options)
+        name: daedal.solve(
+            model.problem, (0.0, 3.0), model.initial, method="dassl", norm=norm, remember_rate=False, **options
+        )
         for name, norm in {
             "default": None,
             "written out": lambda v, w: np.sqrt(np.mean((v / w) ** 2)),
@@ -186,7 +188,9 @@ def test_weights_reach_the_users_norm(mask):
         return np.sqrt(np.mean((v / w) ** 2))
 
     rtol, atol = 1e-3, 1e-4
-    daedal.solve(model.problem, (0.0, 0.1), model.initial, rtol=rtol, atol=atol, norm=norm, error_test=mask)
+    daedal.solve(
+        model.problem, (0.0, 0.1), model.initial, rtol=rtol, atol=atol, method="dassl", norm=norm, error_test=mask
+    )
     y0 = model.initial[0]
     assert any(np.allclose(w, rtol * np.abs(y0) + atol) for _, w in seen)
     excluded = [v for v, w in seen if np.all(v[2:] == 0.0) and np.all(w[2:] == 1.0)]
@@ -206,7 +210,9 @@ def test_difference_increment_is_the_books(increment):
     h = 2.0**-6
     options = {"rtol": 1e-9, "atol": 1e-14, "first_step": h, "t_stop": 10.0}
     try:
-        daedal.solve(problem, (0.0, 1.0), ([2.0, -4.0], [6.0, 2.0]), increment=increment, max_steps=1, **options)
+        daedal.solve(
+            problem, (0.0, 1.0), ([2.0, -4.0], [6.0, 2.0]), method="dassl", increment=increment, max_steps=1, **options
+        )
     except daedal.IntegrationError:
         pass
     first = [p for p in points if p[0] == h][:3]  # the prediction, then one column after the other
@@ -231,6 +237,8 @@ def test_difference_increment_at_zero_is_a_share_of_the_error_weight(increment, 
     problem = daedal.ImplicitDAE(residual, 2)
     atol = np.array([1e-6, 1e-3])
     h = 2.0**-6
-    daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), atol=atol, first_step=h, increment=increment)
+    daedal.solve(
+        problem, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), atol=atol, first_step=h, method="dassl", increment=increment
+    )
     base, _, second = [y for t, y in points if t == h][:3]  # the prediction, then one column after the other
     assert abs(second[1] - base[1]) == pytest.approx(np.finfo(float).eps ** power * 1e-3, rel=1e-9)

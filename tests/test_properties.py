@@ -509,7 +509,7 @@ def test_whatever_a_function_does_ends_in_a_solution_or_in_the_right_error(n, st
     if storage == "gmres":
         solve = spoil("preconditioner", lambda data, r: r / data)
         preconditioner = daedal.linear_solvers.Preconditioner(solve, lambda t, y, yp, cj: cj + p)
-        options |= {"linear_solver": "gmres", "preconditioner": preconditioner}
+        options |= {"method": "dassl", "linear_solver": "gmres", "preconditioner": preconditioner}
     dae = daedal.ImplicitDAE(spoil("residual", lambda t, y, yp: yp + p * y), n, **problem)
     try:
         sol = daedal.solve(dae, (0.0, 1.0), (np.ones(n), -p), **options)
@@ -543,20 +543,20 @@ def test_whatever_a_function_does_ends_in_a_solution_or_in_the_right_error(n, st
 OPTIONS = [
     {},
     {"t_eval": [0.0, 0.3, 1.0]},
-    {"fixed_step": 0.05, "max_order": 1},
-    {"fixed_step": 0.05, "max_order": 3},
+    {"method": "dassl", "fixed_step": 0.05, "max_order": 1},
+    {"method": "dassl", "fixed_step": 0.05, "max_order": 3},
     {"events": lambda t, y: y[0] - 0.5},
     {"events": daedal.Event(lambda t, y: [y[0] - 0.5, y[1] - 0.3], terminal=True)},
-    {"error_test": [0], "max_order": 2},
-    {"error_test": "filtered"},
-    {"variable_index": [1, 2], "dense_output": False},
-    {"newton_weights": [0, 1], "nonnegative": True},
+    {"method": "dassl", "error_test": [0], "max_order": 2},
+    {"method": "dassl", "error_test": "filtered"},
+    {"method": "dassl", "variable_index": [1, 2], "dense_output": False},
+    {"method": "dassl", "newton_weights": [0, 1], "nonnegative": True},
     {"rtol": 1e-3, "t_stop": math.inf},
     {"max_steps": 12},
     {"wall": 0.0},
     {"wall": 0.3},
     {"crash": 0.3},
-    {"interrupt": 0.3, "max_order": 4},
+    {"method": "dassl", "interrupt": 0.3, "max_order": 4},
 ]
 
 

@@ -105,7 +105,7 @@ def follows(t, y, yp):
 
 
 FOLLOWED = ([0.0, 1.0], [1.0, 0.0])
-UNPREPARED = {"error_test": "all", "row_scaling": [0, 0], "newton_weights": [0, 0]}
+UNPREPARED = {"method": "dassl", "error_test": "all", "row_scaling": [0, 0], "newton_weights": [0, 0]}
 """As if nothing were known of the index, for two unknowns."""
 
 
@@ -229,11 +229,13 @@ ROWS = [
     ),
     Remedy(
         "a kink in time",
-        lambda: solve(kinked, 2.0, [0.7, -1.0], [-1.0, 0.0], **UNPREPARED, method="dassl", switches="never"),
-        ("a kink. The slope of equation 1", 'solve(..., breakpoints=[0.7], error_test="differential")'),
+        lambda: solve(kinked, 2.0, [0.7, -1.0], [-1.0, 0.0], **UNPREPARED, switches="never"),
+        ("a kink. The slope of equation 1", 'solve(..., breakpoints=[0.7], method="dassl", error_test="differential")'),
         (
             (
-                lambda: solve(kinked, 2.0, [0.7, -1.0], [-1.0, 0.0], breakpoints=[0.7], error_test="differential"),
+                lambda: solve(
+                    kinked, 2.0, [0.7, -1.0], [-1.0, 0.0], breakpoints=[0.7], method="dassl", error_test="differential"
+                ),
                 [1.3, 1.0],
             ),
         ),
@@ -255,7 +257,7 @@ ROWS = [
         ("the problem has index 2", 'error_test="differential"', "SemiExplicitDAE", "by its time derivative"),
         (
             (
-                lambda: solve(follows, 10.0, *FOLLOWED, rtol=1e-8, error_test="differential"),
+                lambda: solve(follows, 10.0, *FOLLOWED, rtol=1e-8, method="dassl", error_test="differential"),
                 [math.sin(10), math.cos(10)],
             ),
             (
@@ -409,21 +411,24 @@ ROWS = [
     ),
     Remedy(
         "a preconditioner that does nothing",
-        lambda: cycled(linear_solver="gmres", preconditioner=NO_PRECONDITIONER),
+        lambda: cycled(method="dassl", linear_solver="gmres", preconditioner=NO_PRECONDITIONER),
         ("ILUPreconditioner", "daedal.linear_solvers.GMRES(basis_size=31, restarts=10)", 'linear_solver="sparse"'),
         (
             (
-                lambda: cycled(linear_solver="gmres", preconditioner=daedal.linear_solvers.ILUPreconditioner()),
+                lambda: cycled(
+                    method="dassl", linear_solver="gmres", preconditioner=daedal.linear_solvers.ILUPreconditioner()
+                ),
                 [E1, E1 * CYCLE[1]],
             ),
             (
                 lambda: cycled(
+                    method="dassl",
                     linear_solver=daedal.linear_solvers.GMRES(basis_size=31, restarts=10),
                     preconditioner=NO_PRECONDITIONER,
                 ),
                 [E1, E1 * CYCLE[1]],
             ),
-            (lambda: cycled(linear_solver="sparse"), [E1, E1 * CYCLE[1]]),
+            (lambda: cycled(method="dassl", linear_solver="sparse"), [E1, E1 * CYCLE[1]]),
         ),
     ),
     Remedy(
@@ -434,12 +439,20 @@ ROWS = [
     ),
     Remedy(
         "index 2, and Newton's method fails at the start",
-        lambda: solve(reactor, 1.0, *REACTOR, error_test="all", row_scaling=[0, 0, 0], newton_weights=[0, 0, 0]),
+        lambda: solve(
+            reactor, 1.0, *REACTOR, method="dassl", error_test="all", row_scaling=[0, 0, 0], newton_weights=[0, 0, 0]
+        ),
         ('error_test="differential"', "row_scaling=[0, 0, 1], newton_weights=[0, 0, 1]", "by its time derivative"),
         (
             (
                 lambda: solve(
-                    reactor, 1.0, *REACTOR, error_test="differential", row_scaling=[0, 0, 1], newton_weights=[0, 0, 1]
+                    reactor,
+                    1.0,
+                    *REACTOR,
+                    method="dassl",
+                    error_test="differential",
+                    row_scaling=[0, 0, 1],
+                    newton_weights=[0, 0, 1],
                 ),
                 REACTED,
             ),
@@ -462,7 +475,13 @@ ROWS = [
     Remedy(
         "index 2 without its variables in the error test",
         lambda: solve(
-            reactor, 1.0, *REACTOR, error_test="differential", row_scaling=[0, 0, 0], newton_weights=[0, 0, 0]
+            reactor,
+            1.0,
+            *REACTOR,
+            method="dassl",
+            error_test="differential",
+            row_scaling=[0, 0, 0],
+            newton_weights=[0, 0, 0],
         ),
         (
             "is excluded from the error test",
@@ -473,11 +492,20 @@ ROWS = [
         (
             (
                 lambda: solve(
-                    reactor, 1.0, *REACTOR, error_test="differential", row_scaling=[0, 0, 1], newton_weights=[0, 0, 1]
+                    reactor,
+                    1.0,
+                    *REACTOR,
+                    method="dassl",
+                    error_test="differential",
+                    row_scaling=[0, 0, 1],
+                    newton_weights=[0, 0, 1],
                 ),
                 REACTED,
             ),
-            (lambda: solve(reactor, 1.0, *REACTOR, error_test="differential", rtol=1e-4, atol=1e-6), REACTED),
+            (
+                lambda: solve(reactor, 1.0, *REACTOR, method="dassl", error_test="differential", rtol=1e-4, atol=1e-6),
+                REACTED,
+            ),
             (lambda: solve(differentiated_reactor, 1.0, *REACTOR), REACTED),
         ),
     ),
@@ -537,7 +565,7 @@ ROWS = [
         lambda: solve(emptying, 2.0, [1.0], [-2.0]),
         ("nonnegative=[0]", "stop with a terminal event (events=...)"),
         (
-            (lambda: solve(emptying, 2.0, [1.0], [-2.0], nonnegative=[0]), [0.0]),
+            (lambda: solve(emptying, 2.0, [1.0], [-2.0], method="dassl", nonnegative=[0]), [0.0]),
             (
                 lambda: solve(
                     emptying, 2.0, [1.0], [-2.0], events=daedal.Event(lambda t, y: y[0] - 1e-6, terminal=True)

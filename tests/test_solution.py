@@ -266,7 +266,7 @@ def test_notebooks_show_a_table(sol, failed, kind):
     }[kind]()
     html = shown._repr_html_()
     assert "<table" in html
-    assert shown.status in html
+    assert shown.status.reason in html
     assert "<0>" not in html  # names are escaped
 
 

@@ -315,15 +315,17 @@ def test_high_frequencies_limit_the_order():
     sol = daedal.solve(model.problem, (0.0, 0.3), model.initial, rtol=1e-5, atol=1e-5)
     assert sol.history.order.max() == 2
     assert "Order 2 at most" in sol.message
-    free = daedal.solve(model.problem, (0.0, 0.05), model.initial, rtol=1e-5, atol=1e-5, max_order=4)
+    free = daedal.solve(model.problem, (0.0, 0.05), model.initial, rtol=1e-5, atol=1e-5, method="dassl", max_order=4)
     assert free.history.order.max() > 2
 
 
 def test_fixed_steps_of_backward_euler(chain):
-    sol = daedal.solve(chain.problem, (0.0, 0.1), chain.initial, fixed_step=1e-3, max_order=1, formulation="ggl")
+    sol = daedal.solve(
+        chain.problem, (0.0, 0.1), chain.initial, fixed_step=1e-3, method="dassl", max_order=1, formulation="ggl"
+    )
     assert np.max(np.abs(sol.y[:, -1] - chain.extra["exact"](0.1))) < 2e-2
     with pytest.raises(daedal.InvalidProblemError, match="max_order=1"):
-        daedal.solve(chain.problem, (0.0, 0.1), chain.initial, fixed_step=1e-3, max_order=3)
+        daedal.solve(chain.problem, (0.0, 0.1), chain.initial, fixed_step=1e-3, method="dassl", max_order=3)
 
 
 # --- initial values, refusals, failures ----------------------------------------------------------------------------

@@ -280,7 +280,9 @@ def test_stored_points_are_marked_without_dense_output():
 
 
 def test_constant_steps_are_not_shown():
-    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], [-1.0], fixed_step=0.1, max_order=1)
+    sol = daedal.solve_dae(
+        lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], [-1.0], fixed_step=0.1, method="dassl", max_order=1
+    )
     assert len(plot(sol).axes) == 1
 
 

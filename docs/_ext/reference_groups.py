@@ -32,6 +32,7 @@ GROUPS = (
         "State a problem",
         "Write down the equations; each class takes them in the form in which they stand on paper.",
         (
+            "Problem",
             "ImplicitDAE",
             "SemiExplicitDAE",
             "MassMatrixDAE",
@@ -61,6 +62,7 @@ GROUPS = (
             "solve",
             "solve_dae",
             "solve_ivp",
+            "Steps",
             "IVPResult",
             "consistent_initial",
             "StatefulFunctionWarning",
@@ -135,6 +137,18 @@ GROUPS = (
         ),
     ),
     Group(
+        "simulate",
+        "Models at work",
+        "Problems solved step by step, with inputs that the caller sets and controllers in discrete time.",
+        (
+            "Simulation",
+            "simulation.SimulationState",
+            "simulation.SavedState",
+            "simulation.Sampled",
+            "simulation.Recording",
+        ),
+    ),
+    Group(
         "exchange",
         "Models inside other programs",
         "Models as files that other simulation programs load, and models from such files; solutions as differentiable "
@@ -166,6 +180,7 @@ GROUPS = (
         "Derivatives beside a solution come from ``solve(..., sensitivities=...)``.",
         (
             "fit",
+            "Sensitivities",
             "sensitivity",
             "sensitivity.Fit",
             "sensitivity.Experiment",

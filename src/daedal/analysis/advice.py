@@ -192,9 +192,10 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
     from daedal.driver.solving import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
-    options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": most, "dense_output": True}
+    options: dict[str, Any] = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": most, "dense_output": True}
     partial: Any = None
-    for choice in ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {}):
+    choices: tuple[dict[str, Any], ...] = ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {})
+    for choice in choices:
         try:
             return solve(system, t_span, initial, **choice, **options), "", partial
         except IntegrationError as error:

@@ -21,6 +21,7 @@ from daedal.errors import (
 )
 from daedal.index.structure.system_equations import UnfollowedSwitches
 from daedal.initial.consistent import NO_UNIQUE_SOLUTION
+from daedal.solution.status import Status
 from daedal.symbolic.tracing import SwitchWarning
 
 
@@ -101,8 +102,8 @@ class SingularPlan(Wrapped):
         try:
             solution = self.plan.solve(request)
             if solution.success:
-                solution.success, solution.status = False, "failed"
-                raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
+                solution.success, solution.status = False, Status("failed")
+                raise IntegrationError("The end was reached, but the computed values are arbitrary.", solution)
             return solution
         except (InconsistentInitialError, IntegrationError) as error:
             what_stopped, _, known = str(error).partition(NO_UNIQUE_SOLUTION)

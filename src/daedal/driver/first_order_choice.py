@@ -36,7 +36,7 @@ _MOST_CHANGES = 20  # changes of the method in one run
 _FIRST_LOOKS = {
     "radau": 4 * FIRST_LOOK,
     **dict.fromkeys(("rosenbrock", "dopri5", "dop853"), 16 * FIRST_LOOK),
-}  # the cheaper the steps, the later
+}  # larger for cheaper steps
 
 
 def is_automatic(settings: Settings) -> bool:
@@ -161,7 +161,7 @@ class FirstOrderChoice:
 
 
 class _Watch:
-    """Checks the steps of a run after a number of steps, then after twice as many, and so on.
+    """Checks a run after a number of steps, then after twice as many, and so on.
 
     Low orders count only for steps shorter than `longest` that do not grow.
     """

@@ -13,6 +13,7 @@ from daedal.driver.run_segments import Segment
 from daedal.kernels.endings import Ending
 from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution, Statistics
+from daedal.solution.status import Status
 
 _SETTLED = 10  # steps a multistep method needs to find its order
 _UNRESOLVED = 10.0  # tolerances by which interpolated variables outside the error test may be wrong without a note
@@ -58,7 +59,7 @@ def finished(
         y=outcome.y,
         yp=outcome.yp,
         success=success,
-        status=status,
+        status=Status(status),
         message=message,
         stats=stats,
         names=plan.names,
@@ -85,7 +86,7 @@ def complaint(stats: Statistics, ordinary: bool = False) -> str:
     """A warning for runs that barely succeeded; always if more attempts failed than succeeded."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
-    cause = "" if ordinary else "variables of index 2 or higher (then error_test='differential'), "
+    cause = "" if ordinary else "variables of index 2 or higher (then method='dassl' with error_test='differential'), "
     return (
         f" But {stats.rejected} attempts were rejected against {stats.steps} accepted steps: check for {cause}"
         "discontinuities (then events) or too small an atol."
@@ -105,7 +106,7 @@ def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
     """A hint if the steps do not resolve variables outside the error test, whose interpolation is not controlled.
 
     The polynomial of a step, extrapolated to the end of the next one, misses the value there by a difference of order k
-    + 1; for equal steps the next polynomial, of degree k, has 1/(8k) of that as its error at midstep.
+    + 1; for equal steps the next polynomial, of degree k, has an error of 1/(8k) of that at midstep.
     """
     dense = outcome.dense
     if excluded is None or dense is None or dense.ends.size < _SETTLED:
@@ -125,7 +126,7 @@ def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
         f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
         f"t = {dense.ends[steps[step] + 1]:.4g}: it is not in the error test, and the steps are too long for its "
         "interpolation. Its values at the steps are not affected (t_eval=None); for those in between use "
-        "error_test='all', a max_step, or breakpoints at its kinks."
+        "method='dassl' with error_test='all', a max_step, or breakpoints at its kinks."
     )
 
 

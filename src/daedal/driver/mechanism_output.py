@@ -24,6 +24,7 @@ from daedal.mechanics.pool import Keeper, Lender
 from daedal.solution.constrained_solution import HessenbergSolution, RawOutput
 from daedal.solution.mechanical_solution import MechanicalSolution
 from daedal.solution.solution import DenseOutput
+from daedal.solution.status import Status
 
 _BEFORE = " before projection"
 _NOISE = 1e-6  # positions below this fraction of atol count as zero
@@ -78,7 +79,7 @@ def finished(plan, request: Request, run_state, segments: list[Segment], t, stat
         output=Output(request, segments, run_state.notes, t, states, salvage),
         t=t,
         success=success,
-        status=status,
+        status=Status(status),
         ending=message,
         stats=joined_statistics(request, segments),
         names=plan.names,

@@ -19,6 +19,7 @@ from daedal.index.structure.derivative_array import equation_in_words
 from daedal.methods.task import Outcome
 from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution
+from daedal.solution.status import Status
 
 _MOST_POINTS, _MOST_NAMED = 50, 6
 _NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian at a failure
@@ -75,7 +76,7 @@ def finished(plan, request: Request, segments: list[Segment], notes: list[str]) 
         y=outcome.y,
         yp=outcome.yp,
         success=success,
-        status=status,
+        status=Status(status),
         message=" ".join([message, *plan.reduction.words, *notes]),
         stats=stats,
         names=tuple(problem.label(i) for i in range(problem.n)),

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isinf
 from typing import Any
 
 import numpy as np
 
+from daedal.driver.options import RunOptions, Sensitivities, SolverOptions, split
 from daedal.errors import InvalidProblemError
-from daedal.methods.implicit_options import CORRECTORS
+from daedal.methods.named_methods import refuse_options_of_auto
 from daedal.problems import HessenbergDAE, Quasilinear
-from daedal.problems.checks import check_flag, check_number, check_positive, check_real, paired
+from daedal.problems.checks import check_number, check_real, paired
 from daedal.problems.symbols import check_values
 
-_COMPILE = ("auto", "never", "always")
-_SWITCHES = ("auto", "never")
 _PLAIN = (str, float, int, bool, type(None))  # types whose values are their own key
 _FEWEST_SPACINGS = 1e4  # number of floats in t_span
 _SHORTEST_SPAN = 1e-300  # smaller step sizes or their reciprocals leave the float range
@@ -25,43 +24,28 @@ _MOST_FIXED_STEPS = 1_000_000  # guards against a mistyped fixed_step that would
 
 
 @dataclass(frozen=True, eq=False)
-class SensitivityRequest:
-    """The requested sensitivities, as named by the user."""
-
-    names: Any = True
-    initial: Any = None  # {parameter: d(initial values) / d(parameter)}
-    control: bool = True  # whether to control errors of sensitivities
-    corrector: str = "auto"  # how sensitivities are computed in a step
-
-    @property
-    def key(self) -> tuple:
-        """The part of the settings that a plan depends on."""
-        return "sensitivities", self.names, self.initial, self.control, self.corrector
-
-
-@dataclass(frozen=True, eq=False)
 class Settings:
     """Settings independent of interval and start: the arguments of :func:`daedal.prepare`."""
 
-    method: Any = "auto"
-    formulation: Any = "auto"
-    rtol: Any = 1e-6
-    atol: Any = 1e-9
-    events: Any = None
-    max_steps: int | None = None  # None: unlimited, while steps make progress
-    first_step: float | None = None
-    max_step: float = inf
-    fixed_step: float | None = None
-    dense_output: bool | None = None
-    correct_initial: bool = False
-    compile: str = "auto"
-    switches: str = "auto"
-    sensitivities: SensitivityRequest | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    method: Any
+    formulation: Any
+    rtol: Any
+    atol: Any
+    events: Any
+    max_steps: int | None  # None: unlimited, while steps make progress
+    first_step: float | None
+    max_step: float
+    fixed_step: float | None
+    dense_output: bool | None
+    correct_initial: bool
+    compile: str
+    switches: str
+    sensitivities: Sensitivities | None
+    options: dict[str, Any]  # of the method
 
     @property
     def key(self) -> tuple:
-        """The part of the settings that a plan depends on; the rest may vary between runs."""
+        """The settings that a plan depends on; the others may vary between runs."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
         if self.sensitivities is not None:
             chosen = (*chosen, *self.sensitivities.key)
@@ -82,6 +66,7 @@ class Request:
     began: float = field(default_factory=time.perf_counter)
     event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once known
     doubted: set[str] = field(default_factory=set)  # switching functions with a place where a zero was undecidable
+    begins_only: bool = False  # whether the run is prepared only, see `run_segments.run`
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """y0 and, if given, y'0 of a first-order problem, checked once for all stages."""
@@ -113,67 +98,29 @@ class Request:
         return replace(self, **values)
 
 
-def checked_settings(
-    method="auto",
-    formulation="auto",
-    rtol=1e-6,
-    atol=1e-9,
-    events=None,
-    max_steps=None,
-    first_step=None,
-    max_step=None,
-    fixed_step=None,
-    dense_output=None,
-    correct_initial=False,
-    compile="auto",
-    switches="auto",
-    sensitivities=None,
-    initial_sensitivities=None,
-    sensitivity_errors=True,
-    sensitivity_method="auto",
-    **options,
-) -> Settings:
-    """Settings from the user's arguments; tolerances, method and formulation are checked with the problem."""
-    if max_steps is not None and (
-        isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1
-    ):
-        raise InvalidProblemError(f"max_steps must be a positive integer, got {max_steps!r}")
-    if compile not in _COMPILE:
-        raise InvalidProblemError(f"compile must be one of {', '.join(map(repr, _COMPILE))}, got {compile!r}")
-    if switches not in _SWITCHES:
-        raise InvalidProblemError(f"switches must be one of {', '.join(map(repr, _SWITCHES))}, got {switches!r}")
-    return Settings(
-        method=method,
-        formulation=formulation,
-        rtol=rtol,
-        atol=atol,
-        events=events,
-        max_steps=None if max_steps is None else int(max_steps),
-        first_step=None if first_step is None else check_positive(first_step, "first_step"),
-        max_step=inf if max_step is None else check_positive(max_step, "max_step"),
-        fixed_step=None if fixed_step is None else check_positive(fixed_step, "fixed_step"),
-        dense_output=None if dense_output is None else check_flag(dense_output, "dense_output"),
-        correct_initial=check_flag(correct_initial, "correct_initial"),
-        compile=compile,
-        switches=switches,
-        sensitivities=_wanted(sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method),
-        options=options,
-    )
+def checked_settings(**given: Any) -> Settings:
+    """Settings from options of `prepare`; tolerances, method and formulation are checked with the problem."""
+    known, rest = split(given)
+    return _settings(known, rest)
 
 
-def _wanted(names, initial, control, corrector):
-    """The requested sensitivities, or None."""
-    if names is None or names is False:
-        if initial is not None:
-            raise InvalidProblemError("initial_sensitivities is given, but no sensitivities are requested")
-        return None
-    if not isinstance(names, (bool, str, int, np.integer)):
-        if not isinstance(names, Iterable):
-            raise InvalidProblemError(f"sensitivities must be True, or names or indices of parameters, got {names!r}")
-        names = tuple(names)
-    if corrector not in ("auto", *CORRECTORS):
-        raise InvalidProblemError(f"unknown sensitivity_method {corrector!r}; known: {', '.join(CORRECTORS)}")
-    return SensitivityRequest(names, initial, check_flag(control, "sensitivity_errors"), corrector)
+def checked_options(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """Settings from options of `solve`, and those options that hold for one run."""
+    known, rest = split(given, RunOptions)
+    run = {name: known.pop(name) for name in _OF_A_RUN}
+    return _settings(known, rest), run
+
+
+_OF_A_RUN = tuple(RunOptions.__annotations__.keys() - SolverOptions.__annotations__.keys())
+
+
+def _settings(known: dict[str, Any], rest: dict[str, Any]) -> Settings:
+    if rest and isinstance(known["method"], str) and known["method"] == "auto":
+        refuse_options_of_auto([name for name in rest if name not in _OF_HYBRID_RUNS])
+    return Settings(**known, options=rest)
+
+
+_OF_HYBRID_RUNS = ("max_events", "record_events")
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):
@@ -219,8 +166,8 @@ def check_span(t_span) -> tuple[float, float]:
     spacing = float(np.spacing(max(abs(t0), abs(t1))))
     if abs(t1 - t0) < _FEWEST_SPACINGS * spacing:
         raise InvalidProblemError(
-            f"t_span ({t0}, {t1}) cannot be resolved: floats near {t1:g} are {spacing:.2g} apart. Shift the time, for "
-            "example so that it begins with 0"
+            f"t_span ({t0}, {t1}) cannot be resolved: floats near {t1:g} are {spacing:.2g} apart. Shift the time, "
+            "for example so that it starts at 0"
         )
     return t0, t1
 
@@ -242,7 +189,7 @@ def check_times(t_eval, span: tuple[float, float]) -> np.ndarray:
 
 def _refuse_times(times: np.ndarray, what: str):
     if not np.isfinite(times).all():
-        raise InvalidProblemError("t_eval holds values that are not finite")
+        raise InvalidProblemError("t_eval contains values that are not finite")
     raise InvalidProblemError(f"t_eval must {what}")
 
 

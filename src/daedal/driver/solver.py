@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
 from daedal.common import first_use
 from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn_unsuitable
+from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run_segments import LARGEST_KEPT
@@ -27,39 +29,47 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import jumps_of, require_inputs
 from daedal.problems.preparable import Preparable, prepared_of
-from daedal.problems.problem_sources import is_source, problem_of
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_of
+from daedal.problems.protocol import Problem
 from daedal.problems.symbols import given_params
 from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
+    from daedal.hybrid.hybrid_solution import HybridSolution
+    from daedal.solution.constrained_solution import HessenbergSolution
+    from daedal.solution.mechanical_solution import MechanicalSolution
+    from daedal.solution.solution import SecondOrderSolution
+
+
+@overload
 def prepare(
-    problem,
-    *,
-    method="auto",
-    formulation="auto",
-    rtol=1e-6,
-    atol=1e-9,
-    events=None,
-    max_steps=None,
-    first_step=None,
-    max_step=None,
-    fixed_step=None,
-    dense_output=None,
-    correct_initial=False,
-    compile="auto",
-    switches="auto",
-    sensitivities=None,
-    initial_sensitivities=None,
-    sensitivity_errors=True,
-    sensitivity_method="auto",
-    **method_options,
-) -> Solver:
+    problem: MechanicalSystem | ProblemSource[MechanicalSystem | HybridProblem], **options: Unpack[SolverOptions]
+) -> Solver[MechanicalSolution]: ...
+@overload
+def prepare(problem: HybridProblem, **options: Unpack[SolverOptions]) -> Solver[HybridSolution]: ...
+@overload
+def prepare(problem: SecondOrderDAE, **options: Unpack[SolverOptions]) -> Solver[SecondOrderSolution]: ...
+@overload
+def prepare(problem: HessenbergDAE, **options: Unpack[SolverOptions]) -> Solver[HessenbergSolution]: ...
+@overload
+def prepare(problem: Problem | ProblemSource[Problem], **options: Unpack[SolverOptions]) -> Solver[Solution]: ...
+@takes(SolverOptions)
+def prepare(problem: Any, **options: Unpack[SolverOptions]) -> Any:
     """Prepare a solver for many runs of one problem.
 
     Everything independent of interval, initial values and parameters is done once: argument checks, choice of method
-    and formulation, callbacks, workspaces. The arguments are those of :func:`daedal.solve`.
+    and formulation, callbacks, workspaces: :doc:`/guide/prepared`.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
+        As for :func:`daedal.solve`.
+
+    {options}
 
     Returns
     -------
@@ -77,14 +87,13 @@ def prepare(
     0.36788
     0.13534
     """
-    steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial, compile, switches)
-    wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
-    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
-    return Solver(problem, settings)
+    return Solver(problem, checked_settings(**options))
 
 
-class Solver:
+Found = TypeVar("Found", covariant=True)
+
+
+class Solver(Generic[Found]):
     """One problem with a method, a formulation and tolerances, ready to be solved from any start.
 
     Created by :func:`daedal.prepare`. It is immutable for the user and thread-safe: every run uses a separate
@@ -94,29 +103,39 @@ class Solver:
     functions if any has changed; :meth:`refresh` forces it.
     """
 
-    def __init__(self, problem, settings: Settings):
+    def __init__(self, problem: Any, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
-        self._stated = self._problem  # as it was handed over, whatever parameters and inputs follow
+        self._stated = self._problem  # the original problem, whatever parameters and inputs follow
         self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)  # pieces have their own
 
     @property
-    def problem(self):
+    def problem(self) -> Any:
         """The problem."""
         return self._problem
 
     def solve(
-        self, t_span, initial, params=None, *, inputs=None, hold="zero", t_eval=None, t_stop=None, progress=False
-    ):
-        """Solve from `initial` over `t_span`, with other parameters and inputs if they are given.
+        self,
+        t_span: ArrayLike,
+        initial: Any,
+        params: Any = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        hold: str = "zero",
+        t_eval: ArrayLike | None = None,
+        t_stop: float | None = None,
+        progress: bool = False,
+    ) -> Found:
+        """Solve from `initial` over `t_span`, optionally with other parameters and inputs.
 
         See :func:`daedal.solve`.
         """
         if self._source is not None:
             initial = self._source.as_initial(initial, check_span(t_span)[0], params)
         if params is not None:
-            given = {"inputs": inputs, "hold": hold, "t_eval": t_eval, "t_stop": t_stop, "progress": progress}
-            return self.with_params(params).solve(t_span, initial, **given)
+            return self.with_params(params).solve(
+                t_span, initial, inputs=inputs, hold=hold, t_eval=t_eval, t_stop=t_stop, progress=progress
+            )
         if inputs is not None:
             return self.with_inputs(inputs, hold=hold).solve(
                 t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
@@ -131,7 +150,7 @@ class Solver:
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Trace the functions again.
 
         Not needed for changes that Python can detect. Numba-compiled functions and other machine code may depend on
@@ -141,21 +160,23 @@ class Solver:
             self._plan = make_plan(self._problem, self._settings)
 
     @property
-    def plan(self):
+    def plan(self) -> Plan:
         """Solver data independent of the start."""
         return self._plan
 
-    def with_params(self, params) -> Solver:
+    def with_params(self, params: Any) -> Solver[Found]:
         """A solver for the same problem with other parameters; prepared data is shared."""
         return self._with(with_other_params(self._problem, params))
 
-    def with_inputs(self, values=None, /, *, hold="zero", **named) -> Solver:
-        """A solver for the same problem with other inputs, which shares all that is ready."""
+    def with_inputs(
+        self, values: Mapping[str, Any] | None = None, /, *, hold: str = "zero", **named: Any
+    ) -> Solver[Found]:
+        """A solver for the same problem with other inputs; prepared data is shared."""
         require_inputs(self._problem)
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
-    def _with(self, problem) -> Solver:
-        other = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
+    def _with(self, problem: Any) -> Solver[Found]:
+        other: Solver[Found] = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
         other._stated = self._stated
         shared = None if self._plan is None else self._plan.with_problem(problem)
@@ -170,7 +191,7 @@ class Solver:
     def __getstate__(self) -> dict[str, Any]:
         return {"problem": self._source or self._problem, "settings": self._settings}
 
-    def __setstate__(self, state: dict[str, Any]):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["problem"], state["settings"])  # type: ignore[misc]
 
 
@@ -313,7 +334,7 @@ def with_jumps(breakpoints: Any, problem: Any) -> Any:
 def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
     """The solution of a request, piece by piece between break points.
 
-    `stated` is the same problem as it was stated, with which plans are kept.
+    `stated` is the original problem; plans are cached with it.
     """
     if request.settings.sensitivities is not None:
         from daedal.sensitivity.modes_variation import solve_pieces as solve_varied

@@ -18,6 +18,7 @@ from daedal.solution.schema import (
     NumberFormat,
     Optional,
     RecordFormat,
+    StatusText,
     Text,
     names,
 )
@@ -80,7 +81,7 @@ _FIELDS = {
     "event_names": ListOf(Text(), None, tuple),
     "n_events": Integer(),
     "success": Flag(),
-    "status": Text(),
+    "status": StatusText(),
     "message": Text(),
     "stats": STATISTICS,
     "drift": MappingOf(NumberFormat()),

@@ -30,6 +30,7 @@ from daedal.problems.checks import check_real
 from daedal.solution.machine_record import PartsOfMachine, RecordedMachine, joined
 from daedal.solution.quantities import NamedValues, Quantity, Tabulated, check_within, no_dense_output, row_named
 from daedal.solution.solution import History, Solution, Statistics
+from daedal.solution.status import Status
 
 
 class HybridOutput(Tabulated):
@@ -56,7 +57,7 @@ class HybridOutput(Tabulated):
         derived: Derived | None = None,
     ):
         self.modes, self.segments, self.events, self.n_events = modes, segments, events, n_events
-        self.success, self.status, self.message = success, status, message
+        self.success, self.status, self.message = success, Status(status), message
         self.stats, self._drift, self.functions = stats, drift, functions
         self._labels, self._n_q, self._chunks, self._contacts = labels, n_q, chunks, contacts
         self._hidden, self._derived = hidden or {}, derived
@@ -338,8 +339,9 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         Number of transitions taken, recorded or not.
     success : bool
         Whether the end of the interval or a terminal event was reached.
-    status : str
-        ``"finished"``, ``"event"``, ``"interrupted"``, ``"zeno"``, ``"chattering"`` or ``"failed"``.
+    status : Status
+        0 ``"finished"``, 1 ``"event"``, -1 ``"failed"``, -2 ``"interrupted"``, -3 ``"zeno"`` or -4 ``"chattering"``:
+        compares equal to the number and to the word.
     message : str
         Description of the end of the run.
     stats : Statistics
@@ -457,7 +459,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         """Rows of the summary table."""
         run = self._run_in_words()
         return [
-            ("status", self.status),
+            ("status", str(self.status)),
             ("time", run["time"]),
             ("modes", ", ".join(dict.fromkeys(self.mode.tolist()))),
             ("transitions", f"{self.n_events}"),

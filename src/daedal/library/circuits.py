@@ -291,7 +291,8 @@ def rc_circuit(index: int = 1) -> Model:
         exact,
         5.0,
         title=f"RC circuit of index {index}",
-        options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if index == 2 else {}),
+        options={"rtol": 1e-6, "atol": 1e-8}
+        | ({"method": "dassl", "error_test": "differential"} if index == 2 else {}),
         plot={"variables": ["v1", "v2", "i_E1"]},
     )
 
@@ -329,9 +330,9 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
             x[2 * k] = -resistance * x[2 * k - 1]
         return x
 
-    options = {"rtol": 1e-5, "atol": 1e-7, "error_test": "differential"}
+    options = {"method": "dassl", "rtol": 1e-5, "atol": 1e-7, "error_test": "differential"}
     if stages > 1:
-        options = {"fixed_step": 0.01, "max_order": 3, "starting_values": exact}
+        options = {"method": "dassl", "fixed_step": 0.01, "max_order": 3, "starting_values": exact}
     names = ["v0"] + [f"{letter}{k}" for k in range(1, stages + 1) for letter in "iv"]
     problem, plot = linear_dae(H, G, {0: source}, names), {"variables": ["v0", f"v{stages}"]}
     indices = Indices.usual(stages + 1, 0)
@@ -406,6 +407,7 @@ def four_resistor_amplifier(
             + r",\quad v_2 = v_4,\quad (G_1 + G_2) v_2 = G_1 v_1 + G_2 v_3,\quad "
             r"(G_2 + G_4) v_3 - G_2 v_2 - G_4 v_4 + i_o = 0,\quad (G_3 + G_4) v_4 = G_4 v_3"
         ),
-        options={"rtol": 1e-6, "atol": 1e-9} | ({} if mismatch != 0.0 else {"error_test": "differential"}),
+        options={"rtol": 1e-6, "atol": 1e-9}
+        | ({} if mismatch != 0.0 else {"method": "dassl", "error_test": "differential"}),
         extra={"determinant": lambda s: float(np.linalg.det(G + s * H)), "netlist": netlist},
     )

@@ -280,7 +280,7 @@ def _circuit(
 ) -> Model:
     circuit = matrices(branches)
     exact = forced_and_natural(circuit, shift)
-    known = {"error_test": "differential"} if indices.differentiation == 2 else {}
+    known = {"method": "dassl", "error_test": "differential"} if indices.differentiation == 2 else {}
     return closed_model(
         mna(branches, compiled=compiled),
         exact,

@@ -74,8 +74,8 @@ _FORMS = {
 
 def _options(index: int, exact) -> dict:
     if index == 3:
-        return {"fixed_step": 0.005, "max_order": 3, "starting_values": exact}
-    return {"rtol": 1e-7, "atol": 1e-7} | ({"error_test": "differential"} if index == 2 else {})
+        return {"method": "dassl", "fixed_step": 0.005, "max_order": 3, "starting_values": exact}
+    return {"rtol": 1e-7, "atol": 1e-7} | ({"method": "dassl", "error_test": "differential"} if index == 2 else {})
 
 
 def _angle(t: float, gravity: float, length: float) -> tuple[float, float]:

@@ -179,7 +179,7 @@ class Model:
     source: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     equations: str = field(default="", repr=False)
-    reference: Reference | None = field(default=None, repr=False)
+    reference: Any = field(default=None, repr=False)  # a Reference, or None
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     plot: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -273,8 +273,8 @@ def tppc2(form: str = "index2") -> Model:
     )
     shown = ["alpha", "beta"] if form == "inertial" else ["alpha", "beta", "gamma"]
     special: dict[str, dict[str, Any]] = {
-        "index2": {"error_test": "differential"},
-        "inertial": {"error_test": "differential", "first_step": 1e-3, "rtol": 1e-8, "atol": 1e-8},
+        "index2": {"method": "dassl", "error_test": "differential"},
+        "inertial": {"method": "dassl", "error_test": "differential", "first_step": 1e-3, "rtol": 1e-8, "atol": 1e-8},
     }
     return Model(
         problem=problem,
@@ -310,6 +310,11 @@ def tppc3(t1: float = 419.868734542) -> Model:
         t_span=(t0, t1),
         initial=(y0, _initial_derivative(residual, t0, y0, [CONTROL_RATE3], params)),
         reference=known_reference("tppc3", t1=t1),
-        options={"fixed_step": 0.1, "max_order": 1, "max_newton_change": np.array([np.inf] * 6 + [0.3])},
+        options={
+            "method": "dassl",
+            "fixed_step": 0.1,
+            "max_order": 1,
+            "max_newton_change": np.array([np.inf] * 6 + [0.3]),
+        },
         plot={"variables": ["beta"], "factors": {"beta": 1 / DEGREE}},
     )

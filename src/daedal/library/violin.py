@@ -70,7 +70,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
 
     Notes
     -----
-    A mechanical system without constraints. The model knows nothing of the moment at which the string reaches the speed
+    A mechanical system without constraints. The model does not include the moment at which the string reaches the speed
     of the bow; :func:`play_violin` does. ``model.extra`` has ``exact``, ``exact_lam`` (empty), ``energy``, ``lam``
     (empty) and ``needed_friction(q)``, the z that would keep the speed of the middle node.
 
@@ -318,7 +318,7 @@ def play_violin(
     """
     check_positive(t_end=t_end, rtol=rtol)
     systems = _systems(N, compiled)
-    tolerances = {"rtol": rtol, "atol": rtol if atol is None else atol}
+    tolerances: Any = {"rtol": rtol, "atol": rtol if atol is None else atol}
     methods = {
         True: daedal.methods.PHEM56(norm="max") if stick_method is None else stick_method,
         False: daedal.methods.DOPRI5() if slip_method is None else slip_method,

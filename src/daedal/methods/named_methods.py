@@ -88,6 +88,27 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
     return kind(**options)
 
 
+def refuse_options_of_auto(names: list[str]) -> None:
+    """Refuse options of methods where the method is chosen automatically, and say which methods have them."""
+    if not names:
+        return
+    from daedal.methods.base import registered
+
+    for module in dict.fromkeys(_MODULES.values()):
+        import_module(f"{__package__}.{module}")
+    known = registered()
+    having = [name for name in _MODULES if set(names) <= set(known[name].options())]
+    options = tuple(dict.fromkeys(option for name in _MODULES for option in known[name].options()))
+    listed = ", ".join(names)
+    if not having:
+        raise InvalidProblemError(f"unknown option {listed}; {_hint(names[0], options)}no method has it")
+    one = "is an option" if len(names) == 1 else "are options"
+    raise InvalidProblemError(
+        f"{listed} {one} of {', '.join(having)}, and method='auto' chooses by itself: name the method too, as in "
+        f"method='{having[0]}'"
+    )
+
+
 def _hint(name: str, own: tuple[str, ...]) -> str:
     """A hint for an unknown option: a similar name, or where it belongs."""
     if name in _PARAMETERS:

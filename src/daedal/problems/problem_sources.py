@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+Stated = TypeVar("Stated", covariant=True)
 
 
-class ProblemSource(Protocol):
+class ProblemSource(Protocol[Stated]):
     """Something that defines one problem."""
 
-    def as_problem(self, initial: Any = None) -> Any:
+    def as_problem(self, initial: Any = None) -> Stated:
         """The problem, the same object on every call, in the coordinates of the start if that has coordinates."""
 
     def as_initial(self, initial: Any, t0: float, params: Any) -> Any:

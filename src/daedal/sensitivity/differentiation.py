@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import unknown_name
+from daedal.driver.options import Sensitivities
 from daedal.driver.plan_stages import Plan
-from daedal.driver.request import SensitivityRequest, Settings
+from daedal.driver.request import Settings
 from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.problems import HessenbergDAE
@@ -71,7 +72,7 @@ class Differentiation:
     ----------
     problem : object
         With variable parameters.
-    wanted : SensitivityRequest
+    wanted : Sensitivities
     settings : Settings
         Settings without sensitivities.
     make_plan : callable
@@ -84,7 +85,7 @@ class Differentiation:
     """
 
     problem: Any
-    wanted: SensitivityRequest
+    wanted: Sensitivities
     settings: Settings
     make_plan: Callable[[Any, Settings], Plan]
     primal: Plan
@@ -126,7 +127,7 @@ class Differentiation:
         return traced.n_switches if traced is not None and settings.switches != "never" else 0
 
 
-def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
+def columns_of(wanted: Sensitivities, problem: Any) -> list[Column]:
     """The requested quantities as columns, in the same order."""
     known = ParameterNumbers.of(problem).labels
     labels = [problem.label(i) for i in range(problem.n)]
@@ -156,7 +157,7 @@ def require_known(names: list[Any], known: list[str], starts: list[str]) -> tupl
     return tuple(dict.fromkeys(found))
 
 
-def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> np.ndarray:
+def given_starts(wanted: Sensitivities, columns: list[Column], n: int) -> np.ndarray:
     """d(initial values) / d(parameter) as given, one row per column."""
     start = np.zeros((len(columns), n))
     for row, column in zip(start, columns, strict=True):

@@ -21,8 +21,9 @@ from daedal.common.tabular import FunctionTable
 from daedal.driver.any_index import ReducedForm
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_choice import is_automatic
+from daedal.driver.options import Sensitivities
 from daedal.driver.plan_stages import Plan
-from daedal.driver.request import Request, SensitivityRequest, Settings
+from daedal.driver.request import Request, Settings
 from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial, split_initial
@@ -35,7 +36,7 @@ from daedal.sensitivity.consistent_sensitivities import consistent_sensitivities
 from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
-from daedal.sensitivity.result import Sensitivities
+from daedal.sensitivity.result import FirstOrderSensitivities
 from daedal.sensitivity.variation import SensitivityPlan, Variation
 from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
 from daedal.solution.solution import DenseOutput, Solution
@@ -178,7 +179,7 @@ class FirstOrderVariation(Variation):
         return partials_of(self.problem.implicit(), t, y, yp) if found is None else found
 
     def _wishes(self) -> dict[str, Any]:
-        if self.given.wanted.control:
+        if self.given.wanted.errors:
             return {}
         return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
 
@@ -292,7 +293,7 @@ class FirstOrderVariation(Variation):
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
         """Tolerances of the explicit form; without a mask, a large one excludes sensitivities from the error test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
-        if not self.given.wanted.control:
+        if not self.given.wanted.errors:
             n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # excluded components still count in the mean square
             rtol[:n], atol[:n], atol[n:] = share * rtol[:n], share * atol[:n], UNTESTED
         return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
@@ -304,7 +305,7 @@ class FirstOrderVariation(Variation):
         if self.explicit is not None:
             found = self.explicit.in_order(found)
         dense = found.dense
-        sensitivities = Sensitivities(
+        sensitivities = FirstOrderSensitivities(
             self.given.names,
             found.t,
             np.ascontiguousarray(found.y[n:].reshape(m, n, nt)),
@@ -424,17 +425,17 @@ def _variational(given: Differentiation) -> Variational:
     return differenced_problem(given.problem, given.columns)
 
 
-def with_corrector(settings: Settings, wanted: SensitivityRequest) -> Settings:
+def with_corrector(settings: Settings, wanted: Sensitivities) -> Settings:
     """Settings whose method uses the requested corrector for sensitivities, as DASSL and Radau support."""
-    if wanted.corrector in ("auto", "simultaneous"):
+    if wanted.method in ("auto", "simultaneous"):
         return settings
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dassl" if automatic else settings.method, settings.options)
     if not method.takes_copies:
         raise InvalidProblemError(
-            f"sensitivity_method='{wanted.corrector}' applies to 'dassl' and 'radau', not to {type(method).__name__}"
+            f"sensitivity_method='{wanted.method}' applies to 'dassl' and 'radau', not to {type(method).__name__}"
         )
-    return replace(settings, method=replace(method, corrector=wanted.corrector), options={})
+    return replace(settings, method=replace(method, corrector=wanted.method), options={})
 
 
 def _columns(dense: DenseOutput, part: slice) -> DenseOutput:

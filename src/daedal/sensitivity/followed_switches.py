@@ -15,7 +15,7 @@ from daedal.common.messages import warn
 from daedal.driver.finish import joined_dense_output
 from daedal.driver.request import Request
 from daedal.sensitivity.jumps import Point, SensitivityWarning, event_time
-from daedal.sensitivity.result import Sensitivities
+from daedal.sensitivity.result import FirstOrderSensitivities
 from daedal.solution.solution import Solution
 
 
@@ -31,7 +31,7 @@ def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solu
     parts = [piece.sensitivities.dense for piece in pieces]
     dense = None if base.dense is None else joined_dense_output([part for part in parts if part is not None])
     starts = pieces[0].sensitivities.starts
-    base.sensitivities = Sensitivities(moded.given.names, base.t, values, slopes, dense, starts)
+    base.sensitivities = FirstOrderSensitivities(moded.given.names, base.t, values, slopes, dense, starts)
     base.message, base.functions = " ".join([base.message, *moded.notes]), moded.words
     return base
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
+from daedal.driver.options import Sensitivities
 from daedal.driver.plan_stages import Plan, Recent
-from daedal.driver.request import Request, SensitivityRequest, Settings
+from daedal.driver.request import Request, Settings
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
@@ -207,7 +208,7 @@ def modes_plan(problem: HybridProblem, settings: Settings, make_plan: Callable[[
     return ModesPlan(ModesVariation(Differentiation(problem, wanted, bare, make_plan, primal, columns, starts)))
 
 
-def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
+def _names(problem: HybridProblem, wanted: Sensitivities) -> tuple[str, ...]:
     """The requested quantities: parameters and initial values of some mode."""
     labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
     known = list(dict.fromkeys(label for mode in labels for label in mode if not is_internal(label)))

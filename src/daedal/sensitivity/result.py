@@ -26,7 +26,7 @@ def column_of(names: tuple[str, ...], parameter: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Sensitivities:
+class FirstOrderSensitivities:
     """The derivatives of a solution with respect to parameters and initial values.
 
     Attributes

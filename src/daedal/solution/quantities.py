@@ -15,6 +15,7 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.common.tabular import Tabular, derivative_name, duration, plural
 from daedal.errors import DaedalError, InvalidProblemError
+from daedal.solution.status import Status
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class Tabulated:
     event_names: tuple[str, ...] = ()
     params: Any = None
     stats: Any
+    status: Status
     message: str
     sensitivities: Any = None
 
@@ -264,8 +266,26 @@ class Tabulated:
 
     def _described(self) -> dict[str, Any]:
         """Run metadata in tables."""
-        kept = {name: getattr(self, name, None) for name in ("method", "formulation", "status", "message")}
+        kept = {name: getattr(self, name, None) for name in ("method", "formulation", "message")}
+        kept["status"] = str(self.status)
         return {name: text for name, text in kept.items() if text} | self.attributes
+
+    # --- counts under SciPy's names ----------------------------------------------------------------------------------
+
+    @property
+    def nfev(self) -> int:
+        """Number of evaluations of the right-hand side or residual."""
+        return self.stats.nfev
+
+    @property
+    def njev(self) -> int:
+        """Number of evaluations of the Jacobian."""
+        return self.stats.njev
+
+    @property
+    def nlu(self) -> int:
+        """Number of factorisations."""
+        return self.stats.nlu
 
     # --- events -------------------------------------------------------------------------------------------------------
 

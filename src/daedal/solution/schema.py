@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidFileError
+from daedal.solution.status import STATUS_NUMBERS, Status
 
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 _MOST_DIMENSIONS = 4
@@ -89,6 +90,16 @@ class Text(Format):
         """Itself."""
         expect(isinstance(data, str), path, "is not text")
         return data
+
+
+@dataclass(frozen=True)
+class StatusText(Text):
+    """The word of a :class:`daedal.solution.status.Status`."""
+
+    def decode(self, data, path, arrays, sizes):
+        """The status."""
+        expect(data in STATUS_NUMBERS, path, f"is not one of {', '.join(STATUS_NUMBERS)}")
+        return Status(data)
 
 
 @dataclass(frozen=True)

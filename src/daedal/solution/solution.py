@@ -18,6 +18,7 @@ from daedal.solution.quantities import (
     row_named,
     values_and_slopes,
 )
+from daedal.solution.status import Status
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,21 @@ class Statistics:
     event_evaluations: int = 0
     seconds: float = 0.0
     first_use: float = 0.0
+
+    @property
+    def nfev(self) -> int:
+        """`residual_evaluations`, under SciPy's name."""
+        return self.residual_evaluations
+
+    @property
+    def njev(self) -> int:
+        """`jacobian_evaluations`, under SciPy's name."""
+        return self.jacobian_evaluations
+
+    @property
+    def nlu(self) -> int:
+        """`factorisations`, under SciPy's name."""
+        return self.factorisations
 
     def __getitem__(self, key: str):
         if key not in {f.name for f in fields(self)}:
@@ -121,8 +137,9 @@ class Solution(Tabulated):
         The algebraic variables of a semi-explicit problem, the last rows of `y`.
     success : bool
         Whether the end of the interval or a terminal event was reached.
-    status : str
-        ``"finished"``, ``"event"``, ``"interrupted"`` or ``"failed"``.
+    status : Status
+        0 ``"finished"``, 1 ``"event"``, -1 ``"failed"`` or -2 ``"interrupted"``: compares equal to the number, as in
+        SciPy, and to the word, which is ``status.reason``.
     message : str
         Description of how the run ended.
     stats : Statistics
@@ -132,13 +149,15 @@ class Solution(Tabulated):
     events : EventTable
         Events with their times and states: a table of :class:`EventRecord`. ``t_events`` holds the times for each
         event, as in SciPy.
+    nfev, njev, nlu : int
+        Counts under SciPy's names: evaluations of the residual and of Jacobians, factorisations.
     history : History or None
         End point, step size and order of every step (kept with dense output).
     names : tuple of str
         Names of the rows of `y`.
     functions : dict
         How each function of the problem was evaluated.
-    sensitivities : Sensitivities or None
+    sensitivities : FirstOrderSensitivities or None
         Derivatives with respect to parameters, if requested; see :meth:`sensitivity`.
     """
 
@@ -146,7 +165,7 @@ class Solution(Tabulated):
     y: np.ndarray
     yp: np.ndarray
     success: bool
-    status: str
+    status: Status
     message: str
     stats: Statistics
     names: tuple[str, ...]
@@ -227,7 +246,7 @@ class Solution(Tabulated):
         # residuals before projection: listed only on request, recognised by names of several words
         drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
-            ("status", self.status),
+            ("status", str(self.status)),
             ("time", run["time"]),
             ("method", self.method),
             ("steps", run["steps"]),

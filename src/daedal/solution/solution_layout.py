@@ -1,4 +1,4 @@
-"""File layout of solutions, with strict checks: compiled code reads these arrays without checks of its own."""
+"""File layout of solutions, with strict checks: compiled code reads these arrays without further checks."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from daedal.solution.schema import (
     NumberFormat,
     Optional,
     RecordFormat,
+    StatusText,
     Text,
     finite,
     names,
@@ -113,7 +114,7 @@ COMMON: dict[str, Format] = {
     "y": ArrayFormat("f8", ("n", "nt")),
     "names": names("n"),
     "success": Flag(),
-    "status": Text(),
+    "status": StatusText(),
     "message": Text(),
     "stats": STATISTICS,
     "method": Text(),

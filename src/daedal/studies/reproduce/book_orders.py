@@ -32,7 +32,7 @@ FORMULAS = {
     "Gauss": "gauss{stages}",
     "Radau IIA": "radau_iia{stages}",
 }
-ROUND_OFF = {"rtol": 1e-4, "atol": 1e-4}  # stagnating corrections below this count as round-off
+ROUND_OFF: Any = {"rtol": 1e-4, "atol": 1e-4}  # stagnating corrections below this count as round-off
 
 
 def formula_of(row: Row) -> str:

@@ -120,7 +120,13 @@ def pendulum_of_index_3(table: PrintedTable) -> Values:
     for h in table.data["step_sizes"]:
         values = np.array([_pendulum_state(*start(i * h)) for i in range(3)]).T
         sol = daedal.solve(
-            model.problem, model.t_span, model.initial, fixed_step=h, max_order=2, starting_values=values
+            model.problem,
+            model.t_span,
+            model.initial,
+            fixed_step=h,
+            method="dassl",
+            max_order=2,
+            starting_values=values,
         )
         errors.append(dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0))))
     fine, _ = solve_pendulum("index1", 1e-12)

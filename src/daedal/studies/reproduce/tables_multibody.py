@@ -52,7 +52,7 @@ def pulse(table: PrintedTable) -> Values:
     truth = model.reference.y[0]
 
     def ignored(tol: float) -> tuple[int, float]:
-        options = {"method": "dassl", "rtol": tol, "atol": tol, "switches": "never"}
+        options: dict[str, Any] = {"method": "dassl", "rtol": tol, "atol": tol, "switches": "never"}
         sol = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]), **options)
         return sol.stats.steps, abs(sol.y[0, -1] - truth)
 
@@ -61,7 +61,7 @@ def pulse(table: PrintedTable) -> Values:
         for rate, instant in zip(model.extra["modes"], (*model.extra["switches"], math.inf), strict=True):
             problem = daedal.ImplicitDAE(lambda t, x, xp, rate=rate: [xp[0] - rate], 1)
             event = Event(lambda t, x, instant=instant: t - min(instant, 1e3), terminal=True, location=location)
-            options = {"method": "dassl", "rtol": tol, "atol": tol}
+            options: dict[str, Any] = {"method": "dassl", "rtol": tol, "atol": tol}
             sol = daedal.solve(problem, (t, model.t_span[1]), (x, [rate]), events=event, **options)
             t, x, steps = sol.t[-1], sol.y[:, -1], steps + sol.stats.steps
         return steps, abs(x[0] - truth)
