@@ -163,8 +163,7 @@ def bricard(t1: float = 10.0, coordinates: str = "relative") -> Model:
 
     Notes
     -----
-    ``model.extra`` has ``machine`` and ``energy``. ``model.extra["machine"].report()`` names the condition that says
-    nothing new.
+    ``model.extra`` has ``machine`` and ``energy``. ``model.extra["machine"].report()`` names the redundant condition.
 
     Examples
     --------
@@ -226,7 +225,7 @@ def flyball_governor(
 
     Notes
     -----
-    ``model.extra`` has ``machine``, and ``energy``, which the dampers diminish. The position s of the slider in the
+    ``model.extra`` has ``machine``, and ``energy``, which the dampers dissipate. The position s of the slider in the
     benchmark is the coordinate ``guide``.
 
     Examples
