@@ -593,7 +593,7 @@ def test_an_unusable_jacobian_is_blamed(storage, entry):
         (
             {},
             {"method": "dassl", "preconditioner": daedal.linear_solvers.ILUPreconditioner()},
-            "preconditioner goes with linear_solver='gmres'",
+            "preconditioner requires linear_solver='gmres'",
         ),
         (
             {},

@@ -736,3 +736,13 @@ def test_a_jacobian_that_the_user_has_not_given_is_not_blamed():
     """A crank-slider in nanoseconds by DASSL, in a formulation of index 2: its matrix is that of the formulation."""
     verdict = problems(2003).judged(2003)
     assert verdict.kind == "right" or "jacobian" not in verdict.words
+
+
+@pytest.mark.parametrize("method", ["dassl", "radau", "rosenbrock"])
+def test_a_fold_is_explained_whatever_stopped_the_run(method):
+    """x = z - z^3 / 3 with x' = 1 turns back at z = -1."""
+    start = [-0.5 + 0.5**3 / 3.0, -0.5]
+    with pytest.raises(daedal.IntegrationError, match=r"(a fold.*y\[1\]|a singularity: y\[1\]) = -1"):
+        daedal.solve_dae(
+            lambda t, y, yp: [yp[0] + 1.0, y[0] - y[1] + y[1] ** 3 / 3.0], (0.0, 3.0), start, None, method=method
+        )

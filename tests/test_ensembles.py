@@ -275,7 +275,7 @@ def test_outputs_by_name_and_by_function():
     assert_array_equal(named.outputs["x'"], states.v[:, 0])
     made = daedal.solve_many(pendulum(), SPAN, START, params=params, outputs=lambda sol: {"lowest": sol.q[1].min()})
     assert made["lowest"].shape == (4,) and np.all(made["lowest"] < -0.4)
-    assert "outputs is a function in Python" in made.message
+    assert "outputs is a Python function" in made.message
     with pytest.raises(KeyError, match="lowest"):
         made["highest"]
     with pytest.raises(daedal.InvalidProblemError, match="t_eval"):
@@ -332,7 +332,7 @@ def test_a_member_that_raises_or_returns_nan_stops_nobody():
     assert ensemble.messages[3]
     assert_allclose(ensemble.final.y[[0, 2], 0], np.exp(-1.0), rtol=1e-5)
     assert np.isnan(ensemble.final.y[[1, 3]]).all()
-    assert "called in Python" in ensemble.message
+    assert "Python function" in ensemble.message
 
 
 @pytest.mark.slow
@@ -465,9 +465,9 @@ def test_a_checkpoint_is_gone_on_with_and_a_changed_request_is_refused(tmp_path,
     reduced = daedal.solve_many(pendulum(), SPAN, START, params={"g": GRAVITIES}, checkpoint=folder, reduce="mean")
     assert_allclose(reduced.reduced["mean"]["y"], reference.mean(axis=0), atol=1e-15)
     for other in ({"rtol": 1e-4}, {"t_eval": [0.5]}):
-        with pytest.raises(daedal.InvalidProblemError, match="another request"):
+        with pytest.raises(daedal.InvalidProblemError, match="a different request"):
             daedal.solve_many(pendulum(), SPAN, START, params={"g": GRAVITIES}, checkpoint=folder, **other)
-    with pytest.raises(daedal.InvalidProblemError, match="another request"):
+    with pytest.raises(daedal.InvalidProblemError, match="a different request"):
         daedal.solve_many(pendulum(), SPAN, START, params={"g": GRAVITIES + 1.0}, checkpoint=folder)
 
 

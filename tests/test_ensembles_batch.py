@@ -203,5 +203,5 @@ def test_a_zarr_group_holds_the_ensemble_and_is_replaced_as_a_whole(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["sweep.zarr"]
     assert ensemble.save(tmp_path / "new" / "sweep.zarr").is_dir()
     (tmp_path / "notes.zarr").mkdir()
-    with pytest.raises(daedal.InvalidProblemError, match="no Zarr group"):
+    with pytest.raises(daedal.InvalidProblemError, match="not a Zarr group"):
         ensemble.save(tmp_path / "notes.zarr")

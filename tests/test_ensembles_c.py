@@ -441,7 +441,7 @@ def test_solve_on_gpu_takes_and_gives_arrays_of_the_device(folder):
     assert found.outputs.shape == (9, 1, 4)
     np.testing.assert_allclose(found.y, expected.final.y, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.outputs[:, 0], expected.y[:, :, 0], rtol=1e-5, atol=1e-6)
-    with pytest.raises(daedal.InvalidProblemError, match="params has 2 columns; the problem has 1"):
+    with pytest.raises(daedal.InvalidProblemError, match="params has 2 columns, but the problem 1"):
         daedal.ensembles.solve_on_gpu(pendulum(), (0.0, 1.0), START, params=np.ones((3, 2)), engine=HostEngine(folder))
 
 
@@ -460,9 +460,9 @@ def test_without_a_gpu_the_remedy_is_named():
     [
         ({"method": "radau"}, "method must be 'auto', 'dopri5', 'rosenbrock'"),
         ({"formulation": "ggl"}, "leave formulation out"),
-        ({"fixed_step": 0.1, "method": "dopri5"}, "leave fixed_step out"),
+        ({"fixed_step": 0.1, "method": "dopri5"}, "omit fixed_step"),
         ({"events": lambda t, q, v: q[0]}, "terminal events only"),
-        ({"outputs": lambda sol: sol.y[0, -1]}, "names of variables"),
+        ({"outputs": lambda sol: sol.y[0, -1]}, "names of state variables"),
     ],
 )
 def test_what_a_gpu_cannot_do_is_refused_with_the_reason(options, words, monkeypatch):

@@ -252,7 +252,7 @@ def test_a_sweep_of_the_block_on_the_command_line_varies_parameters(tmp_path, ca
     arguments = ["sweep", "stick_slip_block", "--set", "mu=0.2:0.4:5", "--t-end", "2", "--workers", "1"]
     with pytest.raises(SystemExit) as ending:
         main([*arguments, "--save", str(file)])
-    assert not ending.value.code and "5 of 5 runs came through on 1 thread" in capsys.readouterr().out
+    assert not ending.value.code and "5 of 5 runs were successful on 1 thread" in capsys.readouterr().out
     built = daedal.library.stick_slip_block(mu=float(np.linspace(0.2, 0.4, 5)[3]))
     alone = daedal.solve(built.problem, (0.0, 2.0), built.initial, t_eval=[2.0], **built.options)
     assert_array_equal(daedal.load(file).final.y[3], alone.y[:, -1])

@@ -281,12 +281,12 @@ def test_a_sign_that_was_not_resolved_is_told():
     model = library.robertson()
     sol = daedal.solve(model.problem, (0.0, 1e11), model.initial, method="radau", rtol=1e-6, atol=1e-5)
     assert sol.y.min() < -1e6  # what a method that was asked for finds, but not without a word
-    assert "y1 lay below its atol from t = " in sol.message and "Choose a smaller atol" in sol.message
+    assert "y1 was below its atol from t = " in sol.message and "Use a smaller atol" in sol.message
     automatic = daedal.solve(model.problem, (0.0, 1e11), model.initial, rtol=1e-9, atol=3e-5)
     assert "This is the result of DASSL, and not that of Radau" in automatic.message
     assert automatic.y.min() > -1e-3
     coarser = daedal.solve(model.problem, (0.0, 1e11), model.initial, rtol=1e-9, atol=1e-4)
-    assert coarser.y.min() < -1e6 and "y1 lay below its atol from t = " in coarser.message  # DASSL finds it as well
+    assert coarser.y.min() < -1e6 and "y1 was below its atol from t = " in coarser.message  # DASSL finds it as well
 
 
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6])
@@ -326,7 +326,7 @@ def test_a_sign_that_changes_for_a_reason_is_left_alone():
     sol = daedal.solve(daedal.ImplicitDAE(residual, 1), (0.0, 33.0), ([0.0], [slope]), rtol=1e-9, atol=1e-2, max_step=1)
     inside = np.abs(sol.y[0]) <= 1e-2
     assert inside.sum() > 8 and sol.y.max() > 1.0 and sol.y.min() < -1.0
-    assert sol.method == RADAU and "Choose a smaller" not in sol.message
+    assert sol.method == RADAU and "Use a smaller" not in sol.message
     assert sol.message.endswith("changed its sign; a second run, with DASSL, confirms it.")
 
 

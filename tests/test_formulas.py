@@ -279,9 +279,9 @@ def test_unknown_names_are_answered(name, message):
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        ([["x"]], [1], "row 1 of a must hold real numbers"),
-        ([[1.0]], [math.nan], "b must hold finite"),
-        ([[1]], [1, 1], "1 rows of a and 2 weights"),
+        ([["x"]], [1], "row 1 of a must contain real numbers"),
+        ([[1.0]], [math.nan], "b must contain finite"),
+        ([[1]], [1, 1], "1 row of a, but 2 weights"),
         ([[1, 2]], [1], "row 1 of a has 2 entries"),
         ([[1]], [0], "one of the weights"),
         (1, [1], "a must be a sequence"),
@@ -294,7 +294,7 @@ def test_coefficients_that_are_none_are_refused(a, b, message):
 
 @pytest.mark.parametrize(
     ("rho", "sigma", "message"),
-    [([1], [1], "two or more"), ([0, 1], [1, 0], "must not be zero"), ([1j, 1], [1, 0], "rho must hold real")],
+    [([1], [1], "two or more"), ([0, 1], [1, 0], "must not be zero"), ([1j, 1], [1, 0], "rho must contain real")],
 )
 def test_formulas_that_are_none_are_refused(rho, sigma, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):

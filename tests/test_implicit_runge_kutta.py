@@ -353,7 +353,7 @@ def test_options_that_make_no_sense(options, message):
 
 
 def test_embedded_weights_must_be_as_many_as_stages():
-    with pytest.raises(InvalidProblemError, match="embedded must have 2 weights, and has 1"):
+    with pytest.raises(InvalidProblemError, match="embedded must have 2 weights, but has 1"):
         RungeKuttaTableau([["1/2"], ["1/2", "1/2"]], ["1/2", "1/2"], embedded=[1])
 
 

@@ -76,7 +76,7 @@ def test_a_module_that_another_file_hides_is_interpreted(run, tmp_path):
     """
     out, err = run(textwrap.dedent(code) + USE)
     assert out == "3.75\n"
-    assert f"another process would import {tmp_path / 'tiny_unit.py'} in the place of {hidden}" in err
+    assert f"another process would import {tmp_path / 'tiny_unit.py'} instead of {hidden}" in err
     assert run(USE)[0] == "7.5\n"
 
 
@@ -272,7 +272,7 @@ def test_building_again_replaces_what_is_there(tmp_path, monkeypatch):
 def test_an_unknown_level_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         build.main(["--into", str(tmp_path), "--level", "bogus"])
-    assert "--level bogus is not known; there are" in capsys.readouterr().err
+    assert "--level bogus is unknown; known" in capsys.readouterr().err
     with pytest.raises(building.KernelBuildError, match="the level 'bogus' is not known"):
         building.build(["daedal.kernels.interpolation"], levels=lambda unit: ["bogus"], into=str(tmp_path))
 
@@ -310,4 +310,4 @@ def test_a_script_has_its_entries_interpreted(tmp_path):
     (tmp_path / "script.py").write_text(TINY + "\nprint(scaled(3.0, 5))\n")
     process = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=120)
     assert process.stdout == "7.5\n", process.stderr
-    assert "it has to stand in a module, a file of its own" in process.stderr
+    assert "it must be in a module file" in process.stderr

@@ -70,7 +70,7 @@ def test_a_length_that_names_no_field_is_refused():
         Struct("WRONG", [("n", i64), ("x", f64["m"])])
     with pytest.raises(TypeError, match=r"WRONG\.x: INNER has no field 'm'"):
         Struct("WRONG", [("inner", at(INNER)), ("x", f64["inner.m"])])
-    with pytest.raises(TypeError, match="n // 2 is no length"):
+    with pytest.raises(TypeError, match="n // 2 is not a length"):
         Struct("WRONG", [("n", i64), ("x", f64["n // 2"])])
 
 

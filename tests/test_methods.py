@@ -55,7 +55,7 @@ def test_a_new_method_has_its_order_with_constant_steps():
 
 def test_a_new_method_refuses_what_it_does_not_work_on():
     problem = daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1)
-    with pytest.raises(InvalidProblemError, match="Heun is for ordinary differential equations"):
+    with pytest.raises(InvalidProblemError, match="Heun needs ordinary differential equations"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], None), method=Heun())
 
 

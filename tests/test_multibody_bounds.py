@@ -176,7 +176,7 @@ def test_machine_code_of_a_problem_of_another_size_is_refused():
         1.0, lambda t, q, v: [0.0] * 8, lambda t, q: [q[0] * q[1], q[2] * q[3]], n_q=8, n_constraints=2
     ).compiled()
     one = replace(two, constraint=lambda t, q: [q[0]], n_constraints=1)
-    with pytest.raises(daedal.InvalidProblemError, match="constraint_jacobian was made for a problem of another size"):
+    with pytest.raises(daedal.InvalidProblemError, match="was compiled for a problem of another size"):
         daedal.solve(one, (0.0, 1.0), (np.zeros(8), np.zeros(8)))
 
 

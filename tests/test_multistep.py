@@ -362,8 +362,8 @@ def test_formulas_that_are_refused(make, says):
 @pytest.mark.parametrize(
     ("method", "options", "says"),
     [
-        ("multistep", {"fixed_step": None}, "give fixed_step"),
-        ("one_leg", {"fixed_step": None}, "give fixed_step"),
+        ("multistep", {"fixed_step": None}, "pass fixed_step"),
+        ("one_leg", {"fixed_step": None}, "pass fixed_step"),
         (daedal.methods.Multistep("bdf3", starting_values=[[1.0], [1.0]]), {"fixed_step": 0.1}, "starting_values must"),
         (daedal.methods.Multistep("bdf3"), {"fixed_step": 0.5}, "leave no step"),
     ],
@@ -379,7 +379,7 @@ def test_large_problems_are_for_formulas_without_earlier_slopes():
     start = (np.ones(401), -np.ones(401))
     sol = daedal.solve(problem, (0.0, 0.1), start, method="multistep", fixed_step=0.01)
     assert sol.y[400, -1] == pytest.approx(np.exp(-0.1), abs=1e-5)
-    with pytest.raises(InvalidProblemError, match="BDF and one-leg methods do without"):
+    with pytest.raises(InvalidProblemError, match="BDF and one-leg methods do not need it"):
         daedal.solve(problem, (0.0, 0.1), start, method=daedal.methods.Multistep("adams_moulton2"), fixed_step=0.01)
 
 
@@ -425,7 +425,7 @@ def on_the_circle(t):
 def test_starting_values_that_contradict_the_initial_values_are_refused(kind):
     method = kind("bdf3", starting_values=lambda t: on_the_circle(t) + [0.0, 0.1])
     with pytest.raises(
-        InvalidProblemError, match=r"starting_values contradict.*t = 0 they say b = 1.1, and y0 says 1\."
+        InvalidProblemError, match=r"starting_values contradict.*t = 0, b is 1.1 in starting_values and 1 in y0\."
     ):
         daedal.solve(CIRCLE, (0.0, 2.0), ([0.0, 1.0], None), method=method, fixed_step=0.1)
 

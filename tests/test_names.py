@@ -22,6 +22,7 @@ SHARED = {
 
 # Of compiled units, each with the room that it serves
 SHARED_FILES = {
+    "control.py": {"exchange", "library"},
     "differences.py": {"kernels", "mechanics"},
     "evaluation.py": {"mechanics", "methods"},
     "vectors.py": {"kernels", "multibody"},

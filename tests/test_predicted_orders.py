@@ -158,7 +158,7 @@ def test_methods_with_two_names_are_the_same():
 
 @pytest.mark.parametrize("name", SINGULAR)
 def test_methods_with_a_singular_matrix_are_for_differential_equations(name):
-    with pytest.raises(daedal.InvalidProblemError, match=r"A is singular.*take a method with an invertible matrix"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"A is singular.*use a method with an invertible matrix"):
         errors(semi_explicit, name, 4)
 
 

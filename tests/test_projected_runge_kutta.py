@@ -181,7 +181,7 @@ def test_projection_is_for_index_2_in_hessenberg_form():
     with pytest.raises(InvalidProblemError, match="index 2 in Hessenberg form"):
         daedal.solve(decay, (0.0, 1.0), ([1.0], [-1.0]), method=ImplicitRungeKutta("gauss2", projection="always"))
     index_1 = SemiExplicitDAE(lambda t, y, z: [-z[0]], lambda t, y, z: [z[0] - y[0]], 1, 1)
-    with pytest.raises(InvalidProblemError, match="take projection='never'"):
+    with pytest.raises(InvalidProblemError, match="use projection='never'"):
         daedal.solve(index_1, (0.0, 1.0), ([1.0], None), method=ImplicitRungeKutta("gauss2", projection="always"))
 
 

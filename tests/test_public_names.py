@@ -44,6 +44,7 @@ SURFACE = {
         SemiExplicitDAE
         Sensitivities
         SensitivityWarning
+        Simulation
         Solution
         Solver
         StatefulFunctionWarning
@@ -83,6 +84,7 @@ SURFACE = {
         prepare
         reduce_index
         sensitivity
+        simulation
         solve
         solve_dae
         solve_ivp
@@ -202,6 +204,12 @@ SURFACE = {
         modified_euler
         reproduce
     """.split(),
+    "simulation": """
+        Recording
+        Sampled
+        SavedState
+        SimulationState
+    """.split(),
     "linear": """
         CharacteristicValues
         Completion
@@ -234,7 +242,7 @@ SURFACE = {
     """.split(),
 }
 """Public names by module; "" is the package."""
-NOT_STARRED = {"viz", "jax", "pytensor", "torch"}
+NOT_STARRED = {"viz", "control", "gym", "jax", "pytensor", "torch"}
 """Modules that ``from daedal import *`` leaves out: one takes long, the others bear the names of packages."""
 
 

@@ -188,7 +188,7 @@ def test_index_2_is_refused():
 
 def test_mechanisms_are_refused():
     model = library.planar_pendulum()
-    with pytest.raises(InvalidProblemError, match="first-order problems of index 0 and 1"):
+    with pytest.raises(InvalidProblemError, match="first-order problem of index 0 or 1"):
         daedal.solve(model.problem, (0.0, 1.0), model.initial, method="rosenbrock")
 
 

@@ -162,6 +162,16 @@ def test_hidden_switches_of_mechanisms_are_said():
         daedal.solve(problem, (0.0, 2.0), ([1.0], [0.0]), sensitivities=True)
 
 
+def test_branches_of_forces_are_not_stepped_over():
+    """A hat of a force over (0.4, 0.6): v = p / 10 at the end."""
+    hat = daedal.MechanicalSystem(
+        1.0, lambda t, q, v, p: [p[0] * max(0.0, 1.0 - abs(10.0 * t - 5.0))], n_q=1, params=np.array([2.0])
+    )
+    with pytest.warns(SensitivityWarning, match="change branch at t = 0.4"):
+        sol = daedal.solve(hat, (0.0, 1.0), ([0.0], [0.0]), sensitivities=[0])
+    assert sol.sensitivity(0).v[0, -1] == pytest.approx(0.1, rel=1e-3)
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(InvalidProblemError, match="did you mean 'g'"):
         daedal.solve(bouncing_ball({"g": 9.81, "e": 0.5}), (0.0, 1.0), ("free", ([1.0], [0.0])), sensitivities=["gg"])

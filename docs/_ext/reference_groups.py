@@ -137,6 +137,18 @@ GROUPS = (
         ),
     ),
     Group(
+        "simulate",
+        "Models at work",
+        "Problems solved step by step, with inputs that the caller sets and controllers in discrete time.",
+        (
+            "Simulation",
+            "simulation.SimulationState",
+            "simulation.SavedState",
+            "simulation.Sampled",
+            "simulation.Recording",
+        ),
+    ),
+    Group(
         "exchange",
         "Models inside other programs",
         "Models as files that other simulation programs load, and models from such files; solutions as differentiable "

@@ -46,8 +46,11 @@ _OLD_NAMES = {
     "conditioning": "daedal.analysis.analyse_conditioning",
     "formula": "daedal.methods.coefficients",
 }
-"""Names that used to be here, and where they are."""
+"""Names that used to be here, and their new places."""
 
 __getattr__, __dir__, __all__ = public_names(
-    globals(), own=["__version__"], not_starred=["viz", "jax", "pytensor", "torch"], old_names=_OLD_NAMES
+    globals(),
+    own=["__version__"],
+    not_starred=["viz", "control", "gym", "jax", "pytensor", "torch"],
+    old_names=_OLD_NAMES,
 )

@@ -11,6 +11,7 @@ from daedal import linear_solvers as linear_solvers
 from daedal import methods as methods
 from daedal import multibody as multibody
 from daedal import sensitivity as sensitivity
+from daedal import simulation as simulation
 from daedal import studies as studies
 from daedal import viz as viz
 from daedal.analysis.advice import advise as advise
@@ -40,6 +41,8 @@ from daedal.errors import UnknownNameError as UnknownNameError
 from daedal.events.event import Event as Event
 from daedal.events.event import EventRecord as EventRecord
 from daedal.events.table import EventTable as EventTable
+from daedal.exchange import control as control
+from daedal.exchange import gym as gym
 from daedal.exchange import jax as jax
 from daedal.exchange import pytensor as pytensor
 from daedal.exchange import torch as torch
@@ -67,6 +70,7 @@ from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
 from daedal.sensitivity.fitting.fit import fit as fit
 from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
+from daedal.simulation.simulation import Simulation as Simulation
 from daedal.solution.file import load as load
 from daedal.solution.mechanical_solution import MechanicalSolution as MechanicalSolution
 from daedal.solution.solution import SecondOrderSolution as SecondOrderSolution

@@ -1,7 +1,7 @@
 """Build the kernels: ``python -m daedal.build``.
 
-Without options, what the default methods need is compiled for this processor and kept in the user's cache, unless it is
-there already.
+Without options, the units needed by the default methods are compiled for this processor and stored in the user's cache,
+unless present.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ DEFAULT = (
     *("multibody.kinematics", "ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
     "ensembles.mechanism_kernel",
 )
-"""Units that the defaults need: Rosenbrock, Radau IIA and DASSL for index 1; explicit and half-explicit methods with
-projection for mechanisms, GGL where they are stiff; any index; events; machines; ensembles."""
+"""Units needed by the defaults: Rosenbrock, Radau IIA and DASSL for index 1; explicit and half-explicit methods with
+projection for mechanisms, GGL if they are stiff; any index; events; machines; ensembles."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build as asked; returns the exit status."""
+    """Build the selected units; returns the exit status."""
     from daedal.kernels.building import KernelBuildError, build, missing
     from daedal.kernels.levels import known_levels, level_of_unit, shipped_levels
     from daedal.kernels.units import all_units
@@ -47,11 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if (options.level or options.host) and not options.into:
-        parser.error("--level and --host go with --into")
+        parser.error("--level and --host require --into")
     if options.level and options.level not in known_levels():
-        parser.error(f"--level {options.level} is not known; there are {', '.join(known_levels())}")
+        parser.error(f"--level {options.level} is unknown; known: {', '.join(known_levels())}")
     if options.units and (options.all or options.into):
-        parser.error("units are named without --all and --into")
+        parser.error("units cannot be named with --all or --into")
     every = all_units()
     if options.all or options.into:
         chosen = list(every)
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [unit if unit.startswith("daedal.") else f"daedal.{unit}" for unit in options.units]
         unknown = [unit for unit in chosen if unit not in every]
         if unknown:
-            print(f"there is no unit {unknown[0]}; `python -m daedal.build --list` names them", file=sys.stderr)
+            print(f"unknown unit {unknown[0]}; `python -m daedal.build --list` lists the units", file=sys.stderr)
             return 2
     else:
         chosen = [f"daedal.{unit}" for unit in DEFAULT]
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KernelBuildError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{len(chosen)} units in {time.perf_counter() - begun:.0f} s")
+    print(f"{len(chosen)} unit{'s' * (len(chosen) != 1)} in {time.perf_counter() - begun:.0f} s")
     return 0
 
 
@@ -102,12 +102,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m daedal.build", description=__doc__.splitlines()[0])
     parser.add_argument("units", nargs="*", help="such as methods.radau_step; by default those of the default methods")
     parser.add_argument("--all", action="store_true", help="all units")
-    parser.add_argument("--list", action="store_true", help="list the units, and which of them are there")
-    parser.add_argument("--again", action="store_true", help="compile also those that are there, and replace them")
-    parser.add_argument("--into", metavar="FOLDER", help="put all units, for all levels, into a folder, as in a wheel")
-    parser.add_argument("--level", help="with --into, one level alone: x86-64, x86-64-v3 or x86-64-v4")
-    parser.add_argument("--host", action="store_true", help="with --into, the level of this machine alone")
-    parser.add_argument("--jobs", type=int, help="processes at a time; as many as there are cores by default")
+    parser.add_argument("--list", action="store_true", help="list the units, and which of them are compiled")
+    parser.add_argument("--again", action="store_true", help="recompile and replace existing units")
+    parser.add_argument("--into", metavar="FOLDER", help="write all units, for all levels, to a folder, as in a wheel")
+    parser.add_argument("--level", help="with --into, only this level: x86-64, x86-64-v3 or x86-64-v4")
+    parser.add_argument("--host", action="store_true", help="with --into, only the level of this machine")
+    parser.add_argument("--jobs", type=int, help="number of parallel processes; by default the number of cores")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--verbose", action="store_true", help="one line for each unit, with its time")
     return parser

@@ -1,7 +1,7 @@
 """The exceptions of Daedal.
 
-An exception raised inside a user's function is never wrapped: it reaches the caller unchanged, with its traceback.
-Everything Daedal itself has to complain about derives from :class:`DaedalError`.
+An exception raised inside a user's function is never wrapped: it reaches the caller unchanged, with its traceback. All
+errors raised by Daedal itself derive from :class:`DaedalError`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class DaedalError(Exception):
 
 
 class InvalidProblemError(DaedalError, ValueError):
-    """The problem or an argument is wrong: a shape, a NaN, an unknown name, an impossible combination."""
+    """The problem or an argument is invalid: a shape, a NaN, an unknown name, an impossible combination."""
 
 
 class UnknownNameError(InvalidProblemError, KeyError):
-    """There is no variable, multiplier, parameter, ... of that name; the message lists near ones."""
+    """No variable, multiplier, parameter, ... has this name; the message lists similar ones."""
 
     __str__ = Exception.__str__  # a KeyError would put its message in quotes
 
@@ -33,14 +33,14 @@ class InvalidFileError(DaedalError, ValueError):
 
 
 class StructurallySingularError(InvalidProblemError):
-    """Some equations contain fewer unknowns than there are of them; the message names both.
+    """A set of equations contains fewer unknowns than equations; the message names both.
 
     Attributes
     ----------
     equations : tuple of int
-        The equations that are too many for the unknowns in them, numbered from 0.
+        The superfluous equations, numbered from 0.
     unknowns : tuple of int
-        The unknowns for which there are not enough equations.
+        The unknowns with too few equations.
     """
 
     def __init__(self, message: str, equations=(), unknowns=()):
@@ -52,7 +52,7 @@ class StructurallySingularError(InvalidProblemError):
 
 
 class InconsistentInitialError(DaedalError):
-    """The initial values violate the equations; the message names the equations and by how much.
+    """The initial values violate the equations; the message names the equations and their residuals.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class InconsistentInitialError(DaedalError):
 
 
 class IntegrationError(DaedalError):
-    """The integration could not be finished.
+    """The integration failed.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class IntegrationError(DaedalError):
         Everything computed up to the failure.
     """
 
-    ending: int | None = None  # why the last method stopped, of daedal.kernels.endings
+    ending: int | None = None  # reason of the last method to stop, see daedal.kernels.endings
 
     def __init__(self, message: str, solution: Solution):
         super().__init__(message)
@@ -104,7 +104,7 @@ class Unevaluable(DaedalError):
 
 
 def near_names(name: Any, known: Iterable[str]) -> str:
-    """``did you mean 'a' or 'b'? `` for a name that is not among those known; empty if none is near."""
+    """``did you mean 'a' or 'b'? `` for a name that is not known; empty if no name is similar."""
     lowered = {str(other).lower(): str(other) for other in known}
     close = difflib.get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(repr(lowered[other]) for other in close)}? " if close else ""

@@ -51,6 +51,7 @@ _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its
 # factors of the tolerances at which the index is determined, so that loose tolerances do not affect it
 _LOOSER = (1.0, 1e-3, 1e-6)
 _SINGULARITY = 1e-6  # fraction of the elapsed time in which a variable changes by its own size
+_DETERMINED, _FOLD = 1e-13, 1e-4  # singular values, rows scaled, of equations that hardly determine a variable
 _DROWNED = 3e-3  # displacement by round-off, in tolerances, from which shorter steps do not help
 _COARSE = 1e-11  # spacing of times, relative to the interval, from which it matters
 
@@ -570,4 +571,27 @@ def singularity(case: Case) -> list[str] | None:
         f"Likely cause: the solution runs into a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
         f"{number(failure.yp[j])} after {measured(case.elapsed, 'unit')} of time.",
         "Remedy: check the model; the solution may not exist beyond this time. A terminal event can stop before it.",
+    ]
+
+
+def fold(case: Case) -> list[str] | None:
+    """An algebraic variable that the equations hardly determine: the solution turns back there, or ends."""
+    if case.partials is None:
+        return None
+    E, B = case.partials
+    rows, columns = (np.flatnonzero(~E.any(axis=axis)) for axis in (1, 0))
+    if not rows.size or rows.size != columns.size:
+        return None
+    scaled = B[rows] * case.weights
+    norms = np.linalg.norm(scaled, axis=1)
+    if not np.all(norms > 0.0):
+        return None
+    _, s, V = np.linalg.svd(scaled[:, columns] / norms[:, None])
+    if not _DETERMINED < s[-1] < _FOLD:
+        return None
+    j = int(columns[np.argmax(np.abs(V[-1]))])
+    return [
+        f"Likely cause: a fold. The equations hardly determine {case.name(j)} = {number(case.failure.y[j])} here, and "
+        "the solution may turn back or end.",
+        "Remedy: check the model; a terminal event can stop before this time.",
     ]

@@ -11,6 +11,7 @@ from daedal.analysis.causes import (
     coarse_clock,
     discontinuity,
     drowned,
+    fold,
     higher_index,
     inaccurate_differences,
     inconsistent_start,
@@ -112,7 +113,7 @@ _EQUATIONS = (coarse_clock, inconstant, break_in_time, singular_pencil, higher_i
 
 
 def _no_progress(case: Case) -> list[str]:
-    finders = (*_EQUATIONS, inconsistent_start, singularity, masked_index_two, newton_trouble, drowned)
+    finders = (*_EQUATIONS, inconsistent_start, singularity, fold, masked_index_two, newton_trouble, drowned)
     found = _first_found(case, *finders)
     if found:
         return found
@@ -257,6 +258,9 @@ def _not_evaluable(case: Case) -> list[str]:
             verb = "gives" if len(edge.equations) == 1 else "give"
             what = f"{equations(edge.equations)} {FROM_ZERO} {verb} NaN or infinity"
         return [f"Likely cause: beyond {listing(passed)}, {what}.", _domain_remedy(case, guilty, y, t)]
+    found = fold(case)
+    if found:
+        return found
     return [
         (
             "Cause not found. The equations can be evaluated at the last good point, along the solution beyond it "

@@ -1,1 +1,1 @@
-"""What all rooms share: words of messages, tables of text, progress, the store of object code, time of first use."""
+"""Utilities shared by all packages: words in messages, tables, progress, storage of object code, first-use times."""

@@ -1,4 +1,4 @@
-"""Seconds that a process spends once: importing modules, tracing functions, generating and loading machine code."""
+"""Seconds that a process spends only once: importing, tracing functions, generating and loading machine code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _local = threading.local()
 
 
 def seconds() -> float:
-    """So many in this thread so far."""
+    """The total in this thread so far."""
     return getattr(_local, "seconds", 0.0)
 
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Count what is done inside; inner blocks are not counted twice."""
+    """Count the time spent inside; nested blocks are not counted twice."""
     if getattr(_local, "inside", False):
         yield
         return

@@ -1,4 +1,4 @@
-"""What errors and warnings share: names that do not exist, and the line of the user that a warning is about."""
+"""Common parts of errors and warnings: unknown names, and the user's line to which a warning refers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def unknown_name(name: Any, known: Iterable[Any], what: str = "variable", where: str = "") -> UnknownNameError:
-    """The error about a name that does not exist, with those that do; `where` is the argument that holds it."""
+    """The error for an unknown name, listing the known ones; `where` is the argument that contains it."""
     listed = list(dict.fromkeys(map(str, known)))
     shown = ", ".join(listed[:_MOST_NAMED]) + (", ..." if len(listed) > _MOST_NAMED else "")
-    there = f"{near_names(name, listed)}there are {shown}" if shown else "there is none"
+    there = f"{near_names(name, listed)}known: {shown}" if shown else "there is none"
     return UnknownNameError(f"{where}{': ' if where else ''}there is no {what} {str(name)!r}; {there}")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning that points at the user's line: the nearest one outside of Daedal."""
+    """Issue a warning that refers to the user's line: the nearest one outside Daedal."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,9 +1,9 @@
-"""Object code on disk, in a folder that all processes of a user share: kernels, and functions that were traced.
+"""Object code on disk, in a folder shared by all processes of a user: kernels, and traced functions.
 
-An entry is a file under a name that says what it is made from, so that entries are never changed. It begins with a
-digest of its content; one that does not fit its digest counts as absent. Files are written beside their place and moved
-there, so that a reader never sees half of one, whoever writes at the same time, also on file systems of a network.
-Where no file can be written or read, code is generated in each process.
+An entry is a file named by a digest of its inputs, so that entries never change. It starts with a digest of its
+content; an entry with the wrong digest counts as absent. Files are written under a temporary name and renamed, so that
+readers never see partial files, even with concurrent writers and on network file systems. If files cannot be written or
+read, each process generates its own code.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from itertools import count
 from pathlib import Path
 
 LARGEST = 512
-"""Megabytes up to which the folder grows, unless ``DAEDAL_CACHE_SIZE`` is set; the least recently used entries are
+"""Maximal size of the folder in megabytes, unless ``DAEDAL_CACHE_SIZE`` is set; the least recently used entries are
 removed first."""
 _MAGIC = b"daedal object code 1\n"
-_IMPOSSIBLE = (OSError, RuntimeError, ValueError)  # also: no home folder, a name that is none
+_IMPOSSIBLE = (OSError, RuntimeError, ValueError)  # also: no home folder, an invalid name
 _DAY = 86_400.0
-_EVERY = 50  # entries that a process writes between two looks at the size of the folder
+_EVERY = 50  # entries written by a process between two checks of the folder size
 _written = count()
 
 
 def folder() -> Path:
-    """Where object code is kept: ``DAEDAL_CACHE_DIR``, otherwise the folder for caches of the user."""
+    """The folder of object code: ``DAEDAL_CACHE_DIR``, otherwise the user's cache folder."""
     given = os.environ.get("DAEDAL_CACHE_DIR")
     if given:
         return Path(given).expanduser()
@@ -43,7 +43,7 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """The content under a key, or None if there is none that is whole."""
+    """The content stored under a key, or None if there is no valid one."""
     try:
         path = folder() / f"{key}.o"
         content = read(path)
@@ -55,7 +55,7 @@ def load(key: str) -> bytes | None:
 
 
 def _note_use(path: Path):
-    """Let the time of a file show, to a day, when it was used last; what cannot be written is as old as it is."""
+    """Update the time of a file to its last use, to within a day; ignored if not writable."""
     try:
         if time.time() - path.stat().st_mtime > _DAY:
             os.utime(path)
@@ -64,7 +64,7 @@ def _note_use(path: Path):
 
 
 def read(path: Path) -> bytes | None:
-    """The content of a file that :func:`sealed` made, or None if there is none or it was damaged."""
+    """The content of a file written by :func:`sealed`, or None if it is absent or damaged."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -74,13 +74,13 @@ def read(path: Path) -> bytes | None:
         return None
     code = content[len(_MAGIC) + 32 :]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) :][:32] != hashlib.sha256(code).digest():
-        say_once(f"object code was damaged ({path}), and is made again")
+        say_once(f"object code was damaged ({path}), and is generated again")
         return None
     return code
 
 
 def save(key: str, code: bytes):
-    """Keep a content under a key, if that is possible."""
+    """Store a content under a key, if possible."""
     try:
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,11 +88,14 @@ def save(key: str, code: bytes):
         if next(_written) % _EVERY == 0:
             _prune(place)
     except _IMPOSSIBLE as error:
-        say_once(f"object code cannot be kept ({error}): each process makes it again; DAEDAL_CACHE_DIR names a folder")
+        say_once(
+            f"object code cannot be stored ({error}): each process generates it again; set DAEDAL_CACHE_DIR to a "
+            "writable folder"
+        )
 
 
 def write(path: Path, code: bytes):
-    """Write a sealed file with the permissions of new files, beside its place first: nobody reads half of it."""
+    """Write a sealed file with the permissions of new files, atomically, by renaming a temporary file."""
     beside = path.with_name(f"part-{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as file:
@@ -104,12 +107,12 @@ def write(path: Path, code: bytes):
 
 
 def sealed(code: bytes) -> bytes:
-    """A content with its digest in front."""
+    """A content preceded by its digest."""
     return _MAGIC + hashlib.sha256(code).digest() + code
 
 
 def _limit() -> float:
-    """The size up to which the folder grows, in bytes."""
+    """The maximal size of the folder, in bytes."""
     given = os.environ.get("DAEDAL_CACHE_SIZE", "")
     try:
         return 1e6 * (float(given) if given else LARGEST)
@@ -119,7 +122,7 @@ def _limit() -> float:
 
 
 def _prune(place: Path):
-    """Remove what was not used for longest, down to nine tenths of the limit, and files that nobody finished."""
+    """Remove the least recently used files, down to nine tenths of the limit, and abandoned temporary files."""
     limit = _limit()
     files = []
     for file in place.iterdir():
@@ -141,7 +144,7 @@ def _prune(place: Path):
 
 
 def say(message: str):
-    """Print a message on stderr; one that cannot be printed is dropped, because work does not depend on it."""
+    """Print a message on stderr; errors in printing are ignored."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # full, closed, or None
         sys.stderr.write(f"daedal: {message}\n")
         sys.stderr.flush()
@@ -149,5 +152,5 @@ def say(message: str):
 
 @cache
 def say_once(message: str):
-    """Print a message on stderr, once in a process."""
+    """Print a message on stderr, once per process."""
     say(message)

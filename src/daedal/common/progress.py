@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 class Progress:
-    """Shows how far the model time has come (tqdm), or nothing; a function in place of `show` is told it instead."""
+    """Shows the progress of the model time (tqdm), or nothing; if `show` is a function, it is called instead."""
 
     def __init__(self, show: bool | Callable[[float], None], t_span: tuple[float, float]):
         self._t0, self._t1 = t_span
@@ -18,7 +18,7 @@ class Progress:
             )
 
     def update(self, t: float):
-        """Show that model time `t` has been reached."""
+        """Report that model time `t` has been reached."""
         if self._tell is not None:
             self._tell(t)
         if self._bar is not None:
@@ -27,6 +27,6 @@ class Progress:
             self._bar.update(share - self._bar.n)
 
     def close(self):
-        """Leave the bar as it is."""
+        """Leave the bar in its current state."""
         if self._bar is not None:
             self._bar.close()

@@ -1,4 +1,4 @@
-"""Modules whose names are imported when they are first used.
+"""Modules whose names are imported on first use.
 
 Such a module has a stub next to it (``__init__.pyi`` next to ``__init__.py``), with a line
 ``from daedal.methods.bdf.dassl import DASSL as DASSL`` for each name. Type checkers read the stub, and so does the
@@ -31,11 +31,11 @@ def public_names(
     namespace : dict
         Its ``globals()``.
     own : iterable of str
-        Further public names, which it defines itself.
+        Additional public names, defined in the module itself.
     not_starred : iterable of str
-        Names that ``from module import *`` leaves out, because they take long to import.
+        Names excluded from ``from module import *``, because they take long to import.
     old_names : dict, optional
-        Where names are that used to be here, as ``{"DASSL": "daedal.methods.DASSL"}``. They still work, with a
+        New places of names that used to be here, as ``{"DASSL": "daedal.methods.DASSL"}``. They still work, with a
         `DeprecationWarning`.
     """
     module = namespace["__name__"]
@@ -56,7 +56,7 @@ def public_names(
             try:
                 return import_module(f"{module}.{name}")
             except ModuleNotFoundError as error:
-                if error.name != f"{module}.{name}":  # something that it imports is missing
+                if error.name != f"{module}.{name}":  # one of its imports is missing
                     raise
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
@@ -67,14 +67,14 @@ def public_names(
 
 
 def _places(stub: str) -> dict[str, tuple[str, str]]:
-    """The module that holds each name of a stub, and the name there."""
+    """The module of each name in a stub, and the name in it."""
     with open(stub, encoding="utf-8") as lines:
         words = [line.split() for line in lines if line.startswith("from daedal")]
     return {alias: (module, name) for _, module, _, name, _, alias in words}
 
 
 def _at(holder: str, name: str, module: str) -> Any:
-    """A name that `holder` has, or a module in it, for `module`, which is asked for it."""
+    """An attribute or submodule `name` of `holder`, for an attribute access on `module`."""
     if holder != module:
         found = import_module(holder)
         if hasattr(found, name):
@@ -90,7 +90,7 @@ def warn_of_old_name(old: str, new: str, *, stacklevel: int = 3) -> None:
 
 
 def with_old_keywords(**names: str) -> Callable[[Function], Function]:
-    """Let a function take keywords by their old names as well, given as ``old="new"``, with a `DeprecationWarning`."""
+    """Let a function also accept keywords by their old names, given as ``old="new"``, with a `DeprecationWarning`."""
 
     def decorated(function: Function) -> Function:
         def called(*args: Any, **keywords: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Columns of text, the one way in which tables are shown: as plain text, in a notebook, in colour on a terminal.
+"""Text columns, used for all tables: as plain text, in a notebook, in colour on a terminal.
 
-And, for sentences, lists, counts and derivatives in words.
+Also lists, counts and derivatives in words, for sentences.
 """
 
 import re
@@ -15,21 +15,21 @@ _ALIGNED: dict[str, Literal["left", "right"]] = {"l": "left", "r": "right"}
 
 @dataclass(frozen=True)
 class Tabular:
-    """A table; ``print`` shows it as text, a notebook as HTML, a Rich console with its styles.
+    """A table; ``print`` shows it as text, a notebook as HTML, a Rich console with styles.
 
     Attributes
     ----------
     columns : str
         As in LaTeX's ``tabular``: a letter ``l`` or ``r`` for each column.
     rows : sequence of sequences
-        The cells, of any type that has a text; on a Rich console a ``rich.text.Text`` keeps its style. A row that is a
-        text alone stands across all columns.
+        The cells, of any type with a string form; on a Rich console a ``rich.text.Text`` keeps its style. A row that is
+        a single string spans all columns.
     header : sequence of str
         The headings; none if it is empty.
     indent : int
         Spaces before each line.
     width : int, optional
-        Wrap the last column so that lines of text are not longer.
+        Wrap the last column to limit the line length.
     least : int
         Smallest width of the first column.
 
@@ -73,7 +73,7 @@ class Tabular:
         return str(self.__html__())
 
     def __html__(self) -> str:
-        """The table as it stands in a page, safe there because its cells are escaped."""
+        """The table for inclusion in a page; its cells are escaped."""
         from markupsafe import Markup
 
         def line(cells: Any, first: str, others: str) -> Markup:
@@ -112,7 +112,7 @@ class FunctionTable(dict):
     __str__ = __repr__
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows that say it in short: all that is traced in one, and each of the others."""
+        """Short form of the rows: all traced functions in one, and each of the others."""
         traced = {name: words for name, words in self.items() if words.startswith(("traced", "exact"))}
         others = [row for row in self.items() if row[0] not in traced]
         if others and len({words for _, words in others}) == 1 and not traced:
@@ -124,7 +124,7 @@ class FunctionTable(dict):
 
 
 def listing(parts: Iterable[str], total: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number; ``none`` of nothing."""
+    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number; ``none`` for an empty list."""
     named = list(parts)
     more = (total or 0) - len(named)
     if more > 0:
@@ -136,7 +136,7 @@ def listing(parts: Iterable[str], total: int | None = None) -> str:
 
 def plural(count: int, noun: str) -> str:
     """``1 equation``, ``2 equations``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun if count == 1 else re.sub('(?<![aeiou])y$', 'ie', noun) + 's'}"
 
 
 def times(count: int) -> str:
@@ -150,7 +150,7 @@ def derivative_name(name: str, order: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with two digits and the unit that suits it.
+    """A time with two digits in a suitable unit.
 
     >>> duration(0.00153), duration(0.4), duration(75.0)
     ('1.5 ms', '0.4 s', '75 s')

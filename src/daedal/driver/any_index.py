@@ -103,7 +103,7 @@ class SingularPlan(Wrapped):
             solution = self.plan.solve(request)
             if solution.success:
                 solution.success, solution.status = False, Status("failed")
-                raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
+                raise IntegrationError("The end was reached, but the computed values are arbitrary.", solution)
             return solution
         except (InconsistentInitialError, IntegrationError) as error:
             what_stopped, _, known = str(error).partition(NO_UNIQUE_SOLUTION)

@@ -63,7 +63,7 @@ class MethodChoice:
         return id(self.formulation), id(self.method)
 
     def goes_on(self, segment) -> bool:
-        """Whether another segment must follow; prepares it."""
+        """Whether another segment follows; prepares it."""
         reason = segment.outcome.reason
         if reason in (Ending.FINISHED, Ending.EVENT_STOP):
             return False

@@ -50,8 +50,8 @@ def switching_functions(
 ) -> SwitchingFunctions | None:
     """The user's events as functions of the integrated unknowns, with the occurrences in earlier segments.
 
-    ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass it if the
-    problem's variables are the `leading` unknowns.
+    ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass this if
+    the problem's variables are the `leading` unknowns.
     """
     bounded = (recover is None or leading) and request.settings.compile != "never"
     guards = _guards_alone(request.settings.events, view, y0.size) if bounded else None

@@ -46,7 +46,7 @@ def _explained(explain, outcome) -> str:
         reason = "was interrupted"
     except Exception as error:
         reason = f"failed ({type(error).__name__}: {error})"
-    return stopped(outcome.t_reached, f"the run could not go on. The search for the cause {reason}.")
+    return stopped(outcome.t_reached, f"the run could not continue. The search for the cause {reason}.")
 
 
 def delivered(solution, segments: list[Segment]):

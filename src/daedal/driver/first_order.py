@@ -28,7 +28,7 @@ from daedal.driver.first_order_output import finished, methods_of
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import LARGEST_KEPT, RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import LARGEST_KEPT, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
@@ -39,7 +39,7 @@ from daedal.initial.variable_kinds import algebraic_variables, missing_entry, re
 from daedal.mechanics.formulations.linear_reduction import first_order
 from daedal.methods.named_methods import named_method
 from daedal.methods.step_size import first_step_size
-from daedal.methods.task import Equations, Task
+from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 from daedal.problems import ODE, ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
@@ -60,7 +60,7 @@ class FirstOrderPlan(Plan):
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or an "
+                f"unknown formulation {settings.formulation!r}; first-order problems accept 'auto', 'none', or an "
                 f"index reduction: {', '.join(map(repr, WAYS))}"
             )
         self.problem, self.implicit = problem, problem.implicit()
@@ -176,7 +176,7 @@ class FirstOrderPlan(Plan):
         return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
     def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
-        """The result of DASSL where other methods have failed: they may have left the solution, or DASSL may find the
+        """The result of DASSL where other methods failed: they may have left the solution, or DASSL may find the
         cause."""
         try:
             solution = self._with_dassl(request)
@@ -273,16 +273,16 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
         )
     if chosen.works_on("second_order"):
         raise InvalidProblemError(
-            f"{type(chosen).__name__} is for second-order equations: define the problem as a SecondOrderDAE or a "
+            f"{type(chosen).__name__} needs second-order equations: define the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
         )
     if chosen.works_on("mechanism"):
         raise InvalidProblemError(
-            f"{type(chosen).__name__} is for mechanisms: use a MechanicalSystem, or method='dassl'"
+            f"{type(chosen).__name__} needs a mechanism: use a MechanicalSystem, or method='dassl'"
         )
     raise InvalidProblemError(
-        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y): define the problem as an ODE or "
-        "as a MechanicalSystem, which has such forms, or use method='dassl'"
+        f"{type(chosen).__name__} needs ordinary differential equations y' = f(t, y): define the problem as an "
+        "ODE or as a MechanicalSystem, which has such forms, or use method='dassl'"
     )
 
 
@@ -372,19 +372,42 @@ class FirstOrderRunState(RunState):
     def t(self) -> float:
         return self._t
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+    def delivered(self, segments: list[Segment]) -> Solution:
+        notes = self.choice.notes
+        return delivered(finished(self.plan, self.request, segments, self.excluded, notes, self.notes), segments)
+
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, request = self.plan, self.request
         switching = None
         if request.settings.events is not None:
             switching = switching_functions(request, plan.problem, self._t, self.y0, self.yp0, earlier=earlier)
         check_signs(plan, self.y0)
         searched = 0 if self.workspace is None else self.workspace.counts()
-        outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
-        outcome.counts += searched
-        self.notes += [note for note in self.ready.notes if note not in self.notes]
-        examined = outcome.failure is None and plan.examines_rank and self.workspace is not None
-        doubtful = examined and self.workspace.pivots_vanish()
-        return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
+
+        def finish(outcome: Outcome) -> Segment:
+            outcome.counts += searched
+            self.notes += [note for note in self.ready.notes if note not in self.notes]
+            examined = outcome.failure is None and plan.examines_rank and self.workspace is not None
+            doubtful = examined and self.workspace.pivots_vanish()
+            return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
+
+        task = self.task(switching, progress, **self.left(earlier, request.span[1]))
+        return PreparedSegment(self.ready, task, finish, plan.equations)
+
+    def restarts(self, t: float, segment: Segment) -> bool:
+        plan, y = self.plan, segment.outcome.y_reached
+        if plan.ordinary is not None:
+            self._t, self.y0, self.yp0 = t, y, _finite_slope(plan, t, y)
+            return True
+        if self.workspace is None or self.excluded is not None or self.request.settings.fixed_step is not None:
+            return False
+        self.workspace.begin()
+        weights, slope = plan.rtol * np.abs(y) + plan.atol, self.ready.slope()
+        trial = abs(segment.outcome.h_last) or self.request.settings.max_step
+        problem = plan.problem
+        self.y0, self.yp0 = prepare_initial(problem, self.workspace, t, y, slope, weights, trial, True)
+        self._t = t
+        return True
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
         """Modified settings for a segment that ends at `end`."""

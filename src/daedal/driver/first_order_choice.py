@@ -161,7 +161,7 @@ class FirstOrderChoice:
 
 
 class _Watch:
-    """Checks the steps of a run after a number of steps, then after twice as many, and so on.
+    """Checks a run after a number of steps, then after twice as many, and so on.
 
     Low orders count only for steps shorter than `longest` that do not grow.
     """

@@ -106,7 +106,7 @@ def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
     """A hint if the steps do not resolve variables outside the error test, whose interpolation is not controlled.
 
     The polynomial of a step, extrapolated to the end of the next one, misses the value there by a difference of order k
-    + 1; for equal steps the next polynomial, of degree k, has 1/(8k) of that as its error at midstep.
+    + 1; for equal steps the next polynomial, of degree k, has an error of 1/(8k) of that at midstep.
     """
     dense = outcome.dense
     if excluded is None or dense is None or dense.ends.size < _SETTLED:

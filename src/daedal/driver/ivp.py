@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.common.tabular import Tabular
+from daedal.common.tabular import Tabular, plural
 from daedal.driver.solving import about_y0, solve, stated_once
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
@@ -99,7 +99,7 @@ class DenseSolution:
         self.ts = np.concatenate([[solution.dense.t0], solution.dense.ends])
 
     def __repr__(self) -> str:
-        return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {self.ts.size - 1} steps"
+        return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {plural(self.ts.size - 1, 'step')}"
 
     def __call__(self, t) -> np.ndarray:
         """Shape (n,) for a number, (n, len(t)) for an array."""
@@ -317,7 +317,7 @@ def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output:
     """The result on an interval of length 0: the initial values twice, as in SciPy, or at t_eval."""
     times = np.array([t, t]) if t_eval is None else np.atleast_1d(check_real(t_eval, "t_eval", "be a vector"))
     if np.any(times != t):
-        raise InvalidProblemError(f"t_eval must lie in t_span, which begins and ends with {t:g}")
+        raise InvalidProblemError(f"t_eval must lie in t_span, which starts and ends at {t:g}")
     values = np.repeat(y[:, None], times.size, axis=1)
     names = tuple(problem.label(i) for i in range(y.size))
     dense = DenseOutput(t, np.array([t]), np.array([0]), np.array([0]), np.ones((1, 1)), y[None, :].copy())

@@ -16,7 +16,7 @@ from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.mechanism_start import MechanismStarts
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.mechanics.consistent_start import ConsistentStart
@@ -25,7 +25,7 @@ from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg_assembly import prepare_hessenberg
 from daedal.mechanics.sparse.sparse_assembly import is_sparse
 from daedal.methods.named_methods import named_method
-from daedal.methods.task import Equations, Task
+from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_tolerances
 from daedal.symbolic.tracing.modal import Moded
@@ -69,10 +69,10 @@ class MechanismPlan(Plan):
 
             run_state = SwitchedMechanismRunState(run_state, tracker)
         segments = run(run_state, request)
-        learned = _learned(segments[-1])
-        if learned:
+        found = learned(segments[-1])
+        if found:
             run_state.give_back()
-            return self.solve(request, tracker, {**(known or {}), **learned})
+            return self.solve(request, tracker, {**(known or {}), **found})
         salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
         solution = finished(self, request, run_state, segments, t, states, salvage)
@@ -112,6 +112,7 @@ class MechanismRunState(RunState):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
         self.stretch: Any = None  # overrides for an arc, if switches are followed
+        self._in_place = False  # whether the next segment has the records of the last one
         self._usual_norms: Any = 0.0  # norms of the rows of K seen in earlier segments
 
     @property
@@ -130,13 +131,26 @@ class MechanismRunState(RunState):
 
     # --- a segment --------------------------------------------------------------------------------------------------
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        choice = self.choice
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         reduction, ready, task = self.made_ready(earlier, progress)
-        outcome = ready.integrate(task)
-        self._notes += [note for note in ready.notes if note not in self._notes]
-        choice.changed = False
-        return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
+
+        def finish(outcome: Outcome) -> Segment:
+            choice = self.choice
+            self._notes += [note for note in ready.notes if note not in self._notes]
+            choice.changed = False
+            return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
+
+        return PreparedSegment(ready, task, finish, reduction)
+
+    def restarts(self, t: float, segment: Segment) -> bool:
+        self.assembly.bridge.refresh()
+        self.start, self._in_place = self._restart(segment), segment.equations.recover is None
+        return True
+
+    def delivered(self, segments: list[Segment]):
+        salvage = PostprocessGuard()
+        t, states = outputs(self.request, segments, salvage)
+        return delivered(finished(self.plan, self.request, self, segments, t, states, salvage), segments)
 
     def made_ready(self, earlier: list[Segment], progress: Progress) -> tuple[Reformulation, Any, Task]:
         """Equations of the next segment, the prepared method and its task."""
@@ -163,8 +177,9 @@ class MechanismRunState(RunState):
         """The reformulated problem, as an equation of the order that the method solves."""
         choice, assembly, start = self.choice, self.assembly, self.start
         if not choice.changed:
-            before = earlier[-1].equations
-            if self.stretch is None or before.recover is not None:
+            before, in_place = earlier[-1].equations, self._in_place
+            self._in_place = False
+            if not in_place and (self.stretch is None or before.recover is not None):
                 return before.restart(start)
             before.begin(start, self._usual_norms)
             return before
@@ -352,7 +367,7 @@ class MechanismRunState(RunState):
         return self.assembly.start(t, state[0]).towards(self.request.sign)
 
 
-def _learned(segment: Segment) -> dict[str, bool]:
+def learned(segment: Segment) -> dict[str, bool]:
     """Findings about the constraints that require the run to be repeated."""
     if segment.outcome.reason != Ending.HOOK_STOPPED:
         return {}

@@ -16,6 +16,7 @@ from daedal.driver.plan_stages import Plan
 from daedal.driver.recognition_check import solves
 from daedal.driver.reduction_choice import reduced_plan
 from daedal.driver.request import Request, Settings
+from daedal.driver.run_segments import Begun
 from daedal.driver.traced import Form, TracedPlan, add_note
 from daedal.errors import InconsistentInitialError, IntegrationError
 from daedal.index.reduction.recognised_solution import RecognisedSolution
@@ -103,10 +104,13 @@ class MechanismForm(Form):
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
         """The mechanism's solution, and the reason if it ends early."""
         own = self._of_mechanism(request)
-        if request.times is not None:  # output may be sparse: the equations are tested along all steps
+        if request.times is not None:  # output may be sparse: the equations are tested at all steps
             own = own.changed(dense_output=None)
         try:
             return self._carried_back(self._inner.solve(own)), None
+        except Begun as begun:
+            begun.carried_back = self._carried_back
+            raise
         except InconsistentInitialError as error:
             raise self._in_words(own, error) from None
         except IntegrationError as error:

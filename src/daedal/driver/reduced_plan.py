@@ -21,13 +21,14 @@ from daedal.driver.reduced_options import inside_options
 from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns
 from daedal.driver.reduced_start import consistent_start, given_values
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import Segment, run
+from daedal.driver.run_segments import PreparedSegment, Segment, run
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.recognition import is_silent
 from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.kernels.endings import Ending
+from daedal.methods.task import Outcome
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
@@ -194,7 +195,10 @@ class ReducedRunState(FirstOrderRunState):
 
     # --- segments -----------------------------------------------------------------------------------------------------
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+    def delivered(self, segments: list[Segment]) -> Solution:
+        return delivered(finished(self.plan, self.request, segments, self.choice.notes), segments)
+
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, request, n = self.plan, self.request, self.plan.reduction.n
         switching = None
         if request.settings.events is not None:
@@ -205,13 +209,19 @@ class ReducedRunState(FirstOrderRunState):
         check_signs(plan, self.y0)
         self._selections, self._singular = [(self._t, plan.reduction)], None
         changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
-        outcome = self.ready.integrate(self.task(switching, progress, **changes))
-        stored = in_the_users_unknowns(self._selections, outcome, self._sizes)
-        if not is_silent(plan.reduction.equations):
-            stored = until_raised(plan.original, request, stored)
-        segment = Segment(plan.equations, stored, self.choice.method, None)
-        segment.singular = self._singular
-        return segment
+
+        def finish(outcome: Outcome) -> Segment:
+            stored = in_the_users_unknowns(self._selections, outcome, self._sizes)
+            if not is_silent(plan.reduction.equations):
+                stored = until_raised(plan.original, request, stored)
+            segment = Segment(plan.equations, stored, self.choice.method, None)
+            segment.singular = self._singular
+            return segment
+
+        return PreparedSegment(self.ready, self.task(switching, progress, **changes), finish, plan.equations)
+
+    def restarts(self, t: float, segment: Segment) -> bool:
+        return False  # hidden constraints change with inputs
 
     def goes_on(self, segment: Segment) -> bool:
         if segment.singular is not None:

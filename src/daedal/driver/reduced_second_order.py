@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daedal.driver.reduced_plan import ReducedPlan
 from daedal.driver.request import Request, Settings
+from daedal.driver.run_segments import Begun
 from daedal.driver.second_order_plan import converted, events_of_form
 from daedal.errors import IntegrationError
 from daedal.index.reduction.reduced_problem import ReducedProblem
@@ -68,6 +70,9 @@ class ReducedSecondOrder:
             inner = inner.changed(events=events_of_form(request, form, np.nan_to_num(y0), np.zeros(form.n)))
         try:
             return converted(form, self._plan.solve(inner))
+        except Begun as begun:
+            begun.carried_back = partial(converted, form)
+            raise
         except IntegrationError as error:
             solution = converted(form, error.solution)
             raise IntegrationError(str(error), solution) from error

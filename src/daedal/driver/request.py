@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def key(self) -> tuple:
-        """The part of the settings that a plan depends on; the rest may vary between runs."""
+        """The settings that a plan depends on; the others may vary between runs."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
         if self.sensitivities is not None:
             chosen = (*chosen, *self.sensitivities.key)
@@ -66,6 +66,7 @@ class Request:
     began: float = field(default_factory=time.perf_counter)
     event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once known
     doubted: set[str] = field(default_factory=set)  # switching functions with a place where a zero was undecidable
+    begins_only: bool = False  # whether the run is prepared only, see `run_segments.run`
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """y0 and, if given, y'0 of a first-order problem, checked once for all stages."""
@@ -165,8 +166,8 @@ def check_span(t_span) -> tuple[float, float]:
     spacing = float(np.spacing(max(abs(t0), abs(t1))))
     if abs(t1 - t0) < _FEWEST_SPACINGS * spacing:
         raise InvalidProblemError(
-            f"t_span ({t0}, {t1}) cannot be resolved: floats near {t1:g} are {spacing:.2g} apart. Shift the time, for "
-            "example so that it begins with 0"
+            f"t_span ({t0}, {t1}) cannot be resolved: floats near {t1:g} are {spacing:.2g} apart. Shift the time, "
+            "for example so that it starts at 0"
         )
     return t0, t1
 
@@ -188,7 +189,7 @@ def check_times(t_eval, span: tuple[float, float]) -> np.ndarray:
 
 def _refuse_times(times: np.ndarray, what: str):
     if not np.isfinite(times).all():
-        raise InvalidProblemError("t_eval holds values that are not finite")
+        raise InvalidProblemError("t_eval contains values that are not finite")
     raise InvalidProblemError(f"t_eval must {what}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from daedal.common.messages import warn
 from daedal.common.progress import Progress
 from daedal.driver.blas_threads import blas_threads
 from daedal.driver.request import Request
-from daedal.methods.task import Outcome
+from daedal.methods.task import Outcome, Task
 from daedal.symbolic.tracing import SwitchWarning
 
 MOST_IDLE = 10  # restarts without a step
@@ -42,15 +43,69 @@ class Segment:
     stuck: bool = False  # whether it was the last of several without progress
 
 
+@dataclass(frozen=True)
+class PreparedSegment:
+    """A segment that is about to start.
+
+    Attributes
+    ----------
+    ready : Run
+        The method with its equations.
+    task : Task
+    finish : callable
+        The segment from the outcome of the task.
+    equations : object
+        As those of a :class:`Segment`.
+    """
+
+    ready: Any
+    task: Task
+    finish: Callable[[Outcome], Segment]
+    equations: Any
+
+
+class Begun(BaseException):
+    """Carries a run that is about to start out of the stages that have prepared it; see :func:`run`.
+
+    Attributes
+    ----------
+    run_state : RunState
+    request : Request
+    carried_back : callable or None
+        The solution in the unknowns of the problem, from that of the run, where these are others.
+    """
+
+    def __init__(self, run_state: RunState, request: Request):
+        super().__init__()
+        self.run_state, self.request = run_state, request
+        self.carried_back: Callable[[Any], Any] | None = None
+
+
 class RunState(ABC):
     """The state of a run in progress, and its next segment."""
 
     @abstractmethod
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
+        """The next segment, about to start."""
+
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         """Integrate the next segment."""
+        prepared = self.prepared(earlier, progress)
+        return prepared.finish(prepared.ready.integrate(prepared.task))
+
+    @abstractmethod
+    def delivered(self, segments: list[Segment]) -> Any:
+        """The solution from all segments, or the error that carries it."""
 
     def goes_on(self, segment: Segment) -> bool:
         """Whether another segment follows; prepares it."""
+        return False
+
+    def restarts(self, t: float, segment: Segment) -> bool:
+        """Whether it can restart at t, where a segment was stopped because inputs have jumped; prepares it.
+
+        Differential variables stay as they are in ``segment.outcome.y_reached``, algebraic ones are computed.
+        """
         return False
 
     @property
@@ -60,7 +115,12 @@ class RunState(ABC):
 
 
 def run(run_state: RunState, request: Request) -> list[Segment]:
-    """Integrate by segments until the end, a failure or a terminal event; computed results are always kept."""
+    """Integrate by segments until the end, a failure or a terminal event; computed results are always kept.
+
+    A request to begin only raises :class:`Begun`: who catches it integrates the segments.
+    """
+    if request.begins_only:
+        raise Begun(run_state, request)
     with blas_threads(request.problem.n):
         return _segments(run_state, request)
 
@@ -96,12 +156,14 @@ def _segments(run_state: RunState, request: Request) -> list[Segment]:
 
 
 def _tell_doubts(outcome: Outcome, doubted: set[str]):
-    """Warn once for each switching function for which the existence of a zero was undecidable."""
+    """Warn once for each switching function for which a zero could not be confirmed or excluded."""
     for name, t in outcome.doubts:
         if name not in doubted:
             doubted.add(name)
             warn(
-                f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on pairs of "
-                "changes within a step may be missed. Remedy: write the condition in a simpler form, or give max_step",
+                (
+                    f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on pairs of changes "
+                    "within a step may be missed. Remedy: write the condition in a simpler form, or set max_step"
+                ),
                 SwitchWarning,
             )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daedal.analysis.failure import more_steps
 from daedal.common.progress import Progress
+from daedal.common.tabular import plural
 from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.driver.first_order import FirstOrderPlan
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
     complete_start,
@@ -48,9 +50,9 @@ class SecondOrderPlan(Plan):
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or an "
-                "index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem to "
-                "choose its formulation"
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE accepts 'auto', 'none' "
+                "or an index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem "
+                "to choose its formulation"
             )
         self.problem, method = problem, settings.method
         if isinstance(method, str) and method == "auto":
@@ -68,8 +70,7 @@ class SecondOrderPlan(Plan):
         run_state = _SecondOrderRunState(self, request)
         if not self.method.works_on("second_order"):
             return run_state.through_first_order()
-        segments = run(run_state, request)
-        return delivered(_finished(run_state, segments), segments)
+        return run_state.delivered(run(run_state, request))
 
 
 class _SecondOrderRunState(RunState):
@@ -113,7 +114,10 @@ class _SecondOrderRunState(RunState):
     def t(self) -> float:
         return self.request.span[0]
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+    def delivered(self, segments: list[Segment]) -> SecondOrderSolution:
+        return delivered(_finished(self, segments), segments)
+
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         request, settings, form = self.request, self.request.settings, self.form
         order, n = form.problem.order, form.problem.n
         excluded = None
@@ -137,8 +141,7 @@ class _SecondOrderRunState(RunState):
             excluded=excluded,
         )
         ready = self.method.prepare(Equations(form.n, second_order=form))
-        outcome = ready.integrate(task)
-        return Segment(form, outcome, self.method, None)
+        return PreparedSegment(ready, task, lambda outcome: Segment(form, outcome, self.method, None), form)
 
     def through_first_order(self) -> SecondOrderSolution:
         """An implicit method on the companion form; it computes y' if unknown."""
@@ -156,6 +159,9 @@ class _SecondOrderRunState(RunState):
         )
         try:
             return converted(form, FirstOrderPlan(problem, inner.settings).solve(inner))
+        except Begun as begun:
+            begun.carried_back = partial(converted, form)
+            raise
         except IntegrationError as error:
             lines = [line for line in str(error).split("\n") if "daedal.SecondOrderDAE(" not in line]
             also = "Or" if any(line.startswith("Remedy") for line in lines) else "Remedy:"
@@ -251,10 +257,10 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
-            f"the limit of {request.settings.max_steps} steps was reached",
+            f"the limit of {plural(request.settings.max_steps or 0, 'step')} was reached",
             more_steps(failure, request.span),
         ),
-        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or give max_steps"),
+        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or increase max_steps"),
         Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance for every step size",
             "check for a blow-up near this time, and stop before it with a terminal event (events=...)",

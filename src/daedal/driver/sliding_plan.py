@@ -12,7 +12,7 @@ from daedal.driver.switch_tracking import SwitchTracker, Unfollowable
 from daedal.errors import Unevaluable
 from daedal.events.event import SwitchingFunctions
 from daedal.methods.named_methods import named_method
-from daedal.methods.task import Equations, Task
+from daedal.methods.task import Equations, Outcome
 from daedal.problems.compile import machine_value, with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_implicit
@@ -32,7 +32,7 @@ class SlidingEquations:
         method = (
             plan.method if plan.method.works_on("residual") and len(plan.methods) == 1 else named_method("dassl", {})
         )
-        self._ready = method.prepare(Equations(self.n + self.k, problem=problem))
+        self.ready = method.prepare(Equations(self.n + self.k, problem=problem))
         self.shares = self._found = np.full(self.k, 0.5)
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
@@ -117,9 +117,9 @@ class SlidingEquations:
         names = tuple(tracker.switches[j].name for j in self.surfaces)
         return base.extended(joined, (*names, *names))
 
-    def integrate(self, task: Task):
-        """Integrate, and keep the unknowns of the problem."""
-        outcome, n = self._ready.integrate(task), self.n
+    def shortened(self, outcome: Outcome) -> Outcome:
+        """The outcome with the unknowns of the problem alone."""
+        n = self.n
         outcome.y, outcome.yp, outcome.y_reached = outcome.y[:n], outcome.yp[:n], outcome.y_reached[:n]
         if outcome.dense is not None:
             kept = np.ascontiguousarray(outcome.dense.coefficients[:, :n])
@@ -172,9 +172,14 @@ class SlidingRate:
         """Events: the user's, the ends of modes, and fractions that reach 0 or 1."""
         return self._follower.functions(self._plan.implicit.n, own, along=True)
 
-    def integrate(self, task: Task):
-        """Integrate with the method of the run."""
-        return self._ready[self._method].integrate(task)
+    @property
+    def ready(self) -> Any:
+        """The equations with the method of the run."""
+        return self._ready[self._method]
+
+    def shortened(self, outcome: Outcome) -> Outcome:
+        """The outcome as it is: there are no further unknowns."""
+        return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
         """The surfaces that were left, with the side; their events are removed."""

@@ -106,7 +106,7 @@ class Solver(Generic[Found]):
     def __init__(self, problem: Any, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
-        self._stated = self._problem  # as it was handed over, whatever parameters and inputs follow
+        self._stated = self._problem  # the original problem, whatever parameters and inputs follow
         self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)  # pieces have their own
 
     @property
@@ -126,7 +126,7 @@ class Solver(Generic[Found]):
         t_stop: float | None = None,
         progress: bool = False,
     ) -> Found:
-        """Solve from `initial` over `t_span`, with other parameters and inputs if they are given.
+        """Solve from `initial` over `t_span`, optionally with other parameters and inputs.
 
         See :func:`daedal.solve`.
         """
@@ -171,7 +171,7 @@ class Solver(Generic[Found]):
     def with_inputs(
         self, values: Mapping[str, Any] | None = None, /, *, hold: str = "zero", **named: Any
     ) -> Solver[Found]:
-        """A solver for the same problem with other inputs, which shares all that is ready."""
+        """A solver for the same problem with other inputs; prepared data is shared."""
         require_inputs(self._problem)
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
@@ -334,7 +334,7 @@ def with_jumps(breakpoints: Any, problem: Any) -> Any:
 def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
     """The solution of a request, piece by piece between break points.
 
-    `stated` is the same problem as it was stated, with which plans are kept.
+    `stated` is the original problem; plans are cached with it.
     """
     if request.settings.sensitivities is not None:
         from daedal.sensitivity.modes_variation import solve_pieces as solve_varied

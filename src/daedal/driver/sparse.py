@@ -94,7 +94,7 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
 def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
     """Whether modes irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
 
-    These orders are unstable on part of the imaginary axis and must resolve every undamped mode; order 2 is stable
+    These orders are unstable on a section of the imaginary axis and must resolve every undamped mode; order 2 is stable
     there, and takes about rtol^(-1/3) steps for each characteristic time of the motion.
     """
     nx = assembly.nx

@@ -28,7 +28,7 @@ JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
 """Number of arcs over which the benefit of following a switch is judged, and the average number of steps per arc that
 justifies it: for a jump of y', for a kink (a method would pass it before finding its order), and for one-step methods,
 for which restarts are free."""
-_MOST_STEPS = 2000  # about as many as take a few seconds; an empirical choice
+_MOST_STEPS = 2000  # approximately as many as take a few seconds; chosen empirically
 _BAND = 1e-3  # tolerances within which a switching function counts as zero at the start of an arc
 _INSTANT = 1e-13  # fraction of the time, or of the interval, after a switch
 _WRONG = 10.0  # number of such bands beyond its bound at which a function changes mode
@@ -96,8 +96,8 @@ class SwitchTracker:
         self._let_rest(t, point)
 
     def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
-        """Use the original functions while they stay on their surface, where they may belong to neither side, like
-        sign(0).
+        """Use the original functions for switches that stay on their surface, where they may belong to neither side,
+        like sign(0).
         """
         if not self._surfaces:
             return
@@ -198,7 +198,7 @@ class SwitchTracker:
                     self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
-        """Whether all functions are back to `taken`, their state before the switches at t; then these are ignored."""
+        """Whether all functions are back to `taken`, their state before the switches at t; these are then ignored."""
         moded = self.moded
         kept = [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
         self.clock(t)
@@ -335,7 +335,7 @@ class SwitchTracker:
         scale, tried, before, fixed = np.zeros(len(self.switches)), -1, 0.0, set[int]()
         for _ in range(_PIVOTS * len(on)):
             found = self._rates()
-            if found is None and tried >= 0:  # its rate does not depend on the side
+            if found is None and tried >= 0:  # its rate is independent of the side
                 self.leave(tried, -int(before))
                 fixed.add(tried)
                 tried = -1
@@ -371,7 +371,7 @@ class SwitchTracker:
     # --- accumulation of switches ------------------------------------------------------------------------------------
 
     def _note(self, t: float, ended: list[tuple[int, int]]):
-        """Record switches, and detect accumulation or chattering; intervals may differ by direction."""
+        """Record switches, and detect accumulation or chattering; intervals may depend on the direction."""
         self._accumulating = []
         for j, direction in ended:
             before = self._last[j]

@@ -9,10 +9,11 @@ import numpy as np
 
 from daedal.common.progress import Progress
 from daedal.driver.event_view import EventView, switching_functions
-from daedal.driver.finish import cut
+from daedal.driver.finish import cut, delivered
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
+from daedal.driver.first_order_output import finished
 from daedal.driver.request import Request
-from daedal.driver.run_segments import Segment
+from daedal.driver.run_segments import PreparedSegment, Segment
 from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
 from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
@@ -22,7 +23,9 @@ from daedal.initial.newton_start import InitialResult, nearest_point, newton_ini
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
+from daedal.methods.task import Outcome
 from daedal.problems.compile import with_numbers
+from daedal.solution.solution import Solution
 
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
@@ -52,7 +55,12 @@ class SwitchedRunState(FirstOrderRunState):
 
     # --- an arc ----------------------------------------------------------------------------------------------------
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+    def delivered(self, segments: list[Segment]) -> Solution:
+        further = [*self.notes, *self.tracker.notes]
+        notes = self.choice.notes
+        return delivered(finished(self.plan, self.request, segments, self.excluded, notes, further), segments)
+
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
         end = tracker.horizon(self._t)
         changes = self.left(earlier, end)
@@ -61,17 +69,28 @@ class SwitchedRunState(FirstOrderRunState):
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
-            task = self.task(switching, progress, **changes)
-            outcome = self.ready.integrate(task)
+            ready, task = self.ready, self.task(switching, progress, **changes)
         else:
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
-            outcome = along.integrate(task)
-        outcome.counts += self._searched
+            ready = along.ready
         self._n_own = n_own = 0 if own is None else own.direction.size
-        self._left_by = [] if along is None else along.left(outcome, n_own)
-        self._last = outcome.events[-1] if outcome.events else None
-        outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
-        return Segment(plan.equations, outcome, self.choice.method, None)
+
+        def finish(outcome: Outcome) -> Segment:
+            outcome = outcome if along is None else along.shortened(outcome)
+            outcome.counts += self._searched
+            self._left_by = [] if along is None else along.left(outcome, n_own)
+            self._last = outcome.events[-1] if outcome.events else None
+            outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
+            return Segment(plan.equations, outcome, self.choice.method, None)
+
+        return PreparedSegment(ready, task, finish, plan.equations)
+
+    def restarts(self, t: float, segment: Segment) -> bool:
+        n = self.plan.implicit.n
+        self._t, self.y0, self.yp0 = t, segment.outcome.y_reached[:n].copy(), self.ready.slope()[:n]
+        self._restart()
+        self._settle()
+        return True
 
     def _own_events(self, earlier: list[Segment]):
         if self.request.settings.events is None:
@@ -81,7 +100,7 @@ class SwitchedRunState(FirstOrderRunState):
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
 
     def _first_step(self, end: float) -> float:
-        """Admissible first step size of order 1, from what is known of the scale of the solution."""
+        """An admissible first step size of order 1, from the known scale of the solution."""
         plan, limit = self.plan, abs(end - self._t)
         step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
         return min(abs(step), limit)
@@ -157,7 +176,7 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0 = y
 
     def _tell(self, outcome, j: int):
-        """The event with which sliding starts."""
+        """The event at which sliding starts."""
         name = self.tracker.switches[j].name
         for i, event in enumerate(outcome.events):
             if event.kind == "switch" and event.t == self._t and event.name == name:

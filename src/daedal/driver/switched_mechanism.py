@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from daedal.common.progress import Progress
-from daedal.driver.finish import cut
-from daedal.driver.run_segments import RunState, Segment
+from daedal.driver.finish import cut, delivered
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
+from daedal.driver.run_segments import PreparedSegment, RunState, Segment
 from daedal.driver.sliding_plan import leaving
 from daedal.driver.switch_tracking import JUMP, ONE_STEP, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
-from daedal.methods.task import Task
+from daedal.methods.task import Outcome, Task
 from daedal.problems.compile import with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_system
@@ -73,11 +74,26 @@ class SwitchedMechanismRunState(RunState):
 
     # --- an arc ----------------------------------------------------------------------------------------------------
 
-    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         self._all = earlier
-        segment = self.current.segment(self._earlier, progress)
-        self._earlier.append(segment)
-        return replace(segment, equations=_OwnStates(segment.equations, self._state.size))
+        inner = self.current.prepared(self._earlier, progress)
+
+        def finish(outcome: Outcome) -> Segment:
+            segment = inner.finish(outcome)
+            self._earlier.append(segment)
+            return replace(segment, equations=_OwnStates(segment.equations, self._state.size))
+
+        return replace(inner, finish=finish)
+
+    def restarts(self, t: float, segment: Segment) -> bool:
+        self._t, self._state = t, segment.equations.last_state(segment.outcome)[1][0].copy()
+        self._begin_stretch()
+        return True
+
+    def delivered(self, segments: list[Segment]):
+        salvage = PostprocessGuard()
+        t, states = outputs(self.request, segments, salvage)
+        return delivered(finished(self.plan, self.request, self, segments, t, states, salvage), segments)
 
     def task(self, task: Task, reduction) -> Task:
         """The task of a segment, which ends with the modes."""

@@ -301,7 +301,7 @@ class TracedPlan(Plan):
             warn(note, SwitchWarning)
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
-        except DaedalError as error:  # it may be caused by the switches, or raised again
+        except DaedalError as error:  # it may be caused by the switches, or occur again
             if tracker.stopped:
                 raise
             failure = error

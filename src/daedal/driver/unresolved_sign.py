@@ -54,8 +54,8 @@ def _value(solution: Solution, t: float) -> np.ndarray:
 
 
 def in_words(name: str, stretch: tuple[float, float]) -> str:
-    """What happened, and the remedy."""
+    """A description, with the remedy."""
     return (
-        f"{name} lay below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and then changed sign: "
-        "the tolerance does not determine which solution this is. Choose a smaller atol for it."
+        f"{name} was below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and then changed sign: the "
+        "tolerance does not determine which solution this is. Use a smaller atol for it."
     )

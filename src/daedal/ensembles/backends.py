@@ -1,4 +1,4 @@
-"""Which backend runs the members: the one that was asked for, or what a problem needs."""
+"""Choice of the backend: the requested one, or the one that suits the problem."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from daedal.hybrid.hybrid_solution import HybridSolution
 
 
 class ThreadsBackend:
-    """Threads that take the next chunk whenever they have finished one."""
+    """Threads that take the next chunk when they have finished one."""
 
     def __init__(self, request: EnsembleRequest, workers: int, worker: Worker | None = None):
         self.workers, self._worker = workers, worker or Worker(request)
         self.name = "1 thread" if workers == 1 else f"{workers} threads"
 
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
-        """Run all chunks; with one worker in this thread."""
+        """Run all chunks; with one worker in the current thread."""
         if self.workers == 1:
             for chunk in chunks:
                 deliver(self._worker(chunk))
@@ -73,29 +73,29 @@ class ThreadsBackend:
                 if chunk is None:
                     break
                 results.put(self._worker(chunk, stop.is_set))
-        except BaseException as error:  # of Daedal itself, or of an iterator of the user: it is raised by `run`
+        except BaseException as error:  # of Daedal itself, or of an iterator of the user: re-raised by `run`
             results.put(error)
         results.put(None)
 
 
-# --- the first member: run in this process, it shows what states look like, how long a run takes and what it needs ----
+# --- the first member: run in this process, to find the layout of states, the run time and the requirements -----------
 
-_LOADING = 60.0  # seconds that compiling and loading may take, before a function is taken to hang at the start
+_LOADING = 60.0  # allowed seconds for compiling and loading before a function counts as hanging at the start
 
 
 @dataclass
 class FirstMember:
-    """What the first member showed."""
+    """Results of running the first member."""
 
-    request: EnsembleRequest  # with the layout of states, if that was not known before
-    worker: Worker  # ready for the other members
+    request: EnsembleRequest  # with the layout of states, if not known before
+    worker: Worker  # prepared for the other members
     part: Part  # the result of the first member
-    seconds: float  # what one of the others will take, about
-    interpreter: str  # why runs need the interpreter, so that threads would wait for each other; empty if they do not
+    seconds: float  # estimated time of another member
+    interpreter: str  # why runs need the interpreter, so that threads would block each other; empty if they do not
     is_batch: bool  # whether members run in a batch kernel
 
     def again(self, chunk: Chunk) -> Part:
-        """Run a second member, whose time is not that of compiling and loading; it stands in for one that failed."""
+        """Run a second member, to exclude compilation and loading from the time, or to replace a failed first one."""
         failed = not self.worker.was_asked
         part, solution, self.seconds = _timed(self.worker, chunk)
         if failed:
@@ -103,7 +103,7 @@ class FirstMember:
         return part
 
     def _learn(self, chunk: Chunk, part: Part, solution: Any) -> None:
-        """What a member shows: the layout of states, whether a batch kernel runs it, and what it needs if not."""
+        """Determine from a member the layout of states, whether a batch kernel applies, and the requirements if not."""
         if self.request.layout is None and part.layout is not None and not self.request.is_factory:
             self.request = replace(self.request, layout=part.layout)
             self.worker.adopt(self.request)
@@ -128,7 +128,7 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> FirstMember:
 
 
 def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:
-    """The first member of a chunk, run in this thread: its result, its solution and the seconds it took."""
+    """Run the first member of a chunk in this thread: its result, its solution and its time in seconds."""
     part, limit, began = Part.empty(chunk), worker.request.member_timeout, time.perf_counter()
     with nullcontext() if limit is None else Alarm(limit):
         solution = worker.member(part, 0, chunk)
@@ -136,43 +136,43 @@ def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:
 
 
 def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
-    """Why runs of a request hold the interpreter most of the time."""
+    """Why runs of a request mostly hold the GIL."""
     if request.is_factory:
         return "each member builds its problem in Python"
     if isinstance(request.problem, HybridProblem):
-        return "runs through modes are led by Python"
+        return "runs through modes are controlled by Python"
     if isinstance(solution, HybridSolution):
-        return "runs between break points are led by Python"
+        return "runs between break points are controlled by Python"
     functions = getattr(solution, "functions", None)
     called = [name for name, words in (functions or {}).items() if words == "Python" or words.startswith("Python")]
     if called:
-        return f"{', '.join(called)} {'is' if len(called) == 1 else 'are'} called in Python"
+        return f"{', '.join(called)} {'is a Python function' if len(called) == 1 else 'are Python functions'}"
     if callable(request.outputs):
-        return "outputs is a function in Python"
+        return "outputs is a Python function"
     return ""
 
 
-# --- which backend runs the members: the one that was asked for, or what a problem needs ------------------------------
+# --- the choice -------------------------------------------------------------------------------------------------------
 
 _KNOWN = "'threads', 'processes', 'dask', 'gpu', a concurrent.futures.Executor or a dask.distributed.Client"
-_START = 3.0  # seconds of work below which processes are not worth their start
-_CHUNK = 0.1  # seconds that a chunk takes
+_START = 3.0  # seconds of work below which starting processes does not pay
+_CHUNK = 0.1  # duration of a chunk in seconds
 _LARGEST_CHUNK = 4096
-_ROUNDS = 4  # chunks for each worker, at least
+_ROUNDS = 4  # minimal number of chunks per worker
 
 
 @dataclass
 class Chosen:
-    """A backend, what it is called, and why it was taken where it is not what was asked for."""
+    """A backend, its name, and the reason if it differs from the request."""
 
     name: str
     reason: str
     backend: Any = None
     workers: int = 1
-    client: Any = None  # to be closed at the end
+    client: Any = None  # closed at the end
 
     def chunk_size(self, seconds: float, left: int | None) -> int:
-        """How many members a chunk has: a tenth of a second's work, but some chunks for each worker."""
+        """The number of members in a chunk: a tenth of a second's work, but several chunks per worker."""
         wanted = getattr(self.backend, "chunk_size", None)
         if wanted is not None:
             return wanted
@@ -180,7 +180,7 @@ class Chosen:
         return size if left is None else max(1, min(size, -(-left // (_ROUNDS * self.workers))))
 
     def close(self) -> None:
-        """End what was started for this ensemble."""
+        """Shut down what was started for this ensemble."""
         if self.client is not None:
             self.client.cluster.close()
             self.client.close()
@@ -189,7 +189,7 @@ class Chosen:
 def chosen_backend(
     request: EnsembleRequest, on: Any, workers: int, found: FirstMember, left: int | None, gather: bool = True
 ) -> Chosen:
-    """The backend for the members behind the first one."""
+    """The backend for the members after the first one."""
     if isinstance(on, Executor):
         count = getattr(on, "_max_workers", None) or workers
         return _named(ExecutorBackend(request, count, on))
@@ -212,17 +212,17 @@ def chosen_backend(
 
 
 def _for_python(request: EnsembleRequest, workers: int, found: FirstMember, left: int | None) -> Chosen:
-    """Processes where runs hold the interpreter and take long enough; else this thread."""
+    """Processes if runs hold the GIL and take long enough; otherwise this thread."""
     here = Chosen("1 thread", "", ThreadsBackend(request, 1, found.worker))
     if workers == 1:
         return here
     if left is not None and found.seconds * left < _START:
-        here.reason = f"More threads would wait for each other, since {found.interpreter}; processes would not pay."
+        here.reason = f"More threads would block each other, since {found.interpreter}; processes would not pay."
         return here
     try:
-        return _named(ProcessesBackend(request, workers), f"Processes in place of threads, since {found.interpreter}.")
+        return _named(ProcessesBackend(request, workers), f"Processes instead of threads, since {found.interpreter}.")
     except InvalidProblemError as error:
-        here.reason = f"More threads would wait for each other, since {found.interpreter}, and {error}."
+        here.reason = f"More threads would block each other, since {found.interpreter}, and {error}."
         return here
 
 

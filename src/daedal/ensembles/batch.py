@@ -1,4 +1,4 @@
-"""Batches: members in one compiled loop, with the bits that the driver would give them. What all classes share."""
+"""Batches: members in one compiled loop, bit-identical to the driver. Common part of all problem classes."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from daedal.problems.symbols import Driven
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.switching_functions import switching_code
 
-_SLICES = 50  # of runs, between two looks at the clock
-_EVENTS = 4096  # rows of the table of events, more than one slice of a run can have
+_SLICES = 50  # of runs, between two checks of the clock
+_EVENTS = 4096  # rows of the event table; a slice of a run never needs more
 _FINISHED, _EVENT_STOP = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _GOOD = (_FINISHED, _EVENT_STOP)
 _GIVEN_UP = -1000  # a reason that no run has
 
 
 class Unsuited(Exception):
-    """A request that has no batch kernel, with the reason."""
+    """A request without a batch kernel, with the reason."""
 
 
 class Batch(ABC):
     """A compiled loop with its memory, for one thread.
 
-    A batch of a class of problems makes everything ready for one member, with the objects of the driver, and takes an
-    *image* of all memory that a run starts with; the loop sets that back for each member.
+    A batch for a problem class prepares one member, using the driver's objects, and stores an *image* of the initial
+    memory of a run; the loop restores it for each member.
     """
 
     request: Any
@@ -52,14 +52,14 @@ class Batch(ABC):
 
     @abstractmethod
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Rows of starts, and of slopes where they are needed; None if starts are not given as vectors."""
+        """Rows of starts, and of slopes if needed; None if starts are not given as vectors."""
 
     def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
-        """Members that are not zero are left to the driver; starts and parameters are in place, slopes may change."""
+        """Members with a nonzero reason are left to the driver; starts and parameters are set, slopes may change."""
         return np.zeros(count, dtype=np.int64)
 
     def _made_of(self, ready: Any, task: Any, image: Image, own: Any, pointers: dict[str, Any], bridges: list) -> None:
-        """Put the record of the loop together; `own` and `pointers` are what the class of problems adds."""
+        """Build the record of the loop; `own` and `pointers` are specific to the problem class."""
         from daedal.ensembles.batch_kernel import BATCH
         from daedal.kernels.records import Record
 
@@ -102,7 +102,7 @@ class Batch(ABC):
         )
 
     def run(self, part: Part, chunk: Chunk, stopped: Callable[[], bool]) -> list[int]:
-        """Run the members of a chunk; the rows of those that the driver must run."""
+        """Run the members of a chunk; returns the rows that the driver must run."""
         from daedal.ensembles.batch_kernel import run_members
 
         given, numbers = self.starts(chunk), self._numbers.rows(chunk)
@@ -141,7 +141,7 @@ class Batch(ABC):
         return self._keep(part, reasons[:done], states[:done], finals[:done], ends[:done])
 
     def _drain_events(self, happened: list[tuple[int, float, np.ndarray]]) -> None:
-        """Take the events from the table of the loop."""
+        """Read the events from the table of the loop."""
         stored = int(self.record["events_stored"])
         if stored and self.request.keeps_events:
             rows = zip(self._event_member[:stored].tolist(), self._event_t[:stored].tolist())
@@ -149,7 +149,7 @@ class Batch(ABC):
         self.record["events_stored"] = 0
 
     def _keep_events(self, part: Part, reasons: np.ndarray, happened: list[tuple[int, float, np.ndarray]]) -> None:
-        """The events of members that came through, as rows."""
+        """The events of successful members, as rows."""
         for k, t, fired in happened:
             if reasons[k] in _GOOD:
                 part.events += [
@@ -160,7 +160,7 @@ class Batch(ABC):
     def _keep(
         self, part: Part, reasons: np.ndarray, states: np.ndarray, finals: np.ndarray, ends: np.ndarray
     ) -> list[int]:
-        """Store the members that came through; the rows of the others."""
+        """Store the successful members; returns the rows of the others."""
         request, good = self.request, (reasons == _FINISHED) | (reasons == _EVENT_STOP)
         rows = np.flatnonzero(good)
         if rows.size:
@@ -185,14 +185,14 @@ class Batch(ABC):
 
 
 def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
-    """The plan that every run of a request takes, set to these parameters; see :meth:`Plan.direct`."""
+    """The plan used by all runs of a request, with these parameters; see :meth:`Plan.direct`."""
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:
-        raise Unsuited("solutions are needed")
+        raise Unsuited("whole solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
-        raise Unsuited("constant steps or starts that are corrected")
+        raise Unsuited("constant steps, or starts that need correction")
     if jumps_of(request.problem) or isinstance(params, Driven):
-        raise Unsuited("inputs that jump, or vary from member to member")
+        raise Unsuited("discontinuous inputs, or inputs that vary from member to member")
     solver = runner.solver if params is None else runner.solver.with_params(params)
     plan = solver.plan.direct(irregular)
     if plan is None:
@@ -203,29 +203,29 @@ def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
 def machine_events(
     switching: SwitchingFunctions | None, events: Any, stated: Any, problem: Any
 ) -> SwitchingFunctions | None:
-    """Switching functions that are called without the interpreter: compiled by the user, or traced.
+    """Switching functions called without the interpreter: compiled by the user, or traced.
 
-    Events are those of the problem as it is `stated`; their code belongs to that of the `problem` that is solved.
+    Events are those of the problem as `stated`; their code refers to the `problem` that is solved.
     """
     if switching is None or switching.native is not None:
         return switching
     if switching.evaluate is not switching.plain:
-        raise Unsuited("events are functions of other variables than those that are integrated")
+        raise Unsuited("events depend on other variables than the integrated ones")
     functions = standard_functions(events, stated)
     try:
         return replace(switching, compiled=switching_code(problem, functions, switching.evaluate))
     except Untraceable as reason:
-        raise Unsuited("events are called in Python") from reason
+        raise Unsuited("events are Python functions") from reason
 
 
 class Image:
-    """Memory and what stood in it: rows (address, address of the copy, number of words) for the loop."""
+    """Memory and its stored content: rows (address, address of the copy, number of words) for the loop."""
 
     def __init__(self) -> None:
         self._alive: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, *arrays: np.ndarray) -> None:
-        """Take arrays of 8-byte numbers as they are now."""
+        """Add the current content of arrays of 8-byte numbers."""
         self._alive += [(array, array.copy()) for array in arrays]
 
     @property
@@ -235,44 +235,44 @@ class Image:
 
 
 def parameters_of(bridges: Sequence[Any]) -> tuple[np.ndarray, Any]:
-    """Where the functions of bridges read their parameters, and the function that turns these into numbers."""
+    """Where the functions of bridges read their parameters, and the function that converts these to numbers."""
     entries = [entry for bridge in bridges for entry in bridge.parameters]
     values = [read(cell[0]) for _, cell, read in entries]
     if any(not np.array_equal(values[0], other) for other in values):
-        raise Unsuited("functions take different numbers of the parameters")
+        raise Unsuited("functions use different numbers of the parameters")
     addresses = np.array([target.ctypes.data for target, *_ in entries], dtype=np.int64)
     return addresses, entries[0][2] if entries else None
 
 
-# --- batches of small problems of first order: stiff ones whose Rosenbrock steps are machine code, and plain ODEs -----
+# --- batches of small first-order problems: stiff ones with compiled Rosenbrock steps, and plain ODEs -----------------
 
-_LARGE = 2.0**30  # the factor by which `exact_partials` takes dF/dy' and dF/dy apart
+_LARGE = 2.0**30  # the factor by which `exact_partials` separates dF/dy' and dF/dy
 
 
 class FirstOrderBatch(Batch):
-    """Implicit problems of index 0 or 1 beyond doubt, from consistent y and y' or from y alone; ODEs, from y; and
+    """Implicit problems that clearly have index 0 or 1, from consistent y and y' or from y alone; ODEs, from y; and
     semi-explicit problems of index 1, from consistent y and z, which together are the y of an implicit one.
 
     Parameters
     ----------
     runner : Runner
     start, params : object
-        Of a member that came through, which shows what all of them need.
+        Of a successful member, which shows the requirements of all.
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
-        # Explicit methods do without derivatives; others have them checked at the start of each member.
+        # Explicit methods need no derivatives; for others they are checked at the start of each member.
         plan = direct_plan(runner, params, irregular=True)
         self.request = request = runner.request
         if not isinstance(plan, FirstOrderPlan):
-            raise Unsuited("not a problem of first order")
+            raise Unsuited("not a first-order problem")
         if request.settings.dense_output is False or request.settings.max_steps is not None:
-            raise Unsuited("steps are limited, or not kept")
+            raise Unsuited("steps are limited, or not stored")
         y0, yp0 = (*start, None)[:2] if isinstance(start, tuple) else (start, None)
         self._plan, self._semi_explicit = plan, plan.semi_explicit is not None
         if self._semi_explicit:
             if yp0 is None:
-                raise Unsuited("z is searched for")
+                raise Unsuited("z must be computed")
             y0, yp0 = np.concatenate([y0, yp0]), None
         self._y_alone = yp0 is None
         one = checked_request(
@@ -281,7 +281,7 @@ class FirstOrderBatch(Batch):
         run_state = FirstOrderRunState(plan, one)
         given = np.array_equal(run_state.y0, y0) and (yp0 is None or np.array_equal(run_state.yp0, yp0))
         if run_state.excluded is not None or plan.nonnegative is not None or not given:
-            raise Unsuited("signs are kept, or the start was not taken as it is")
+            raise Unsuited("signs are constrained, or the start was modified")
         method = run_state.choice.method
         self._ordinary = method.works_on("rate") and plan.ordinary is not None
         if self._ordinary and not self._y_alone:
@@ -295,7 +295,7 @@ class FirstOrderBatch(Batch):
         self._made_ready(run_state)
 
     def _made_ready(self, run_state: FirstOrderRunState) -> None:
-        """Everything that a run of the representative member has before its first step, as an image."""
+        """The state of a run of the representative member before its first step, as an image."""
         from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_implicit, begin_ordinary, look_at_slice
         from daedal.events.event import gather_events
         from daedal.kernels.callbacks import Bridge
@@ -308,7 +308,7 @@ class FirstOrderBatch(Batch):
             switching = with_bounds(switching, events, plan.problem, n)
         task = run_state.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
         if ready.system["scaled_rows"] or not task.dense:
-            raise Unsuited("rows are scaled, or steps are not kept")
+            raise Unsuited("rows are scaled, or steps are not stored")
         bridges, jacobian = [ready.bridge], {}
         if not self._ordinary:
             bridges.append(Bridge())
@@ -328,7 +328,7 @@ class FirstOrderBatch(Batch):
         self.lanes = lanes_of_first_order(self.record, own, plan, ready)
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Rows y and rows y'; these are zero at first where they are to be computed."""
+        """Rows y and rows y'; y' is initially zero if it is to be computed."""
         if not isinstance(chunk.starts, Vectors) or chunk.starts.scalar:
             return None
         y, yp = (*chunk.starts.arrays(chunk.count), None)[:2]
@@ -343,7 +343,7 @@ class FirstOrderBatch(Batch):
         return y, None if self._ordinary else slopes
 
     def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
-        """Members whose index is not plainly 0 or 1 at the start are left to the driver, which looks closer."""
+        """Members whose index is not clearly 0 or 1 at the start are left to the driver, for closer analysis."""
         from daedal.ensembles.batch_kernel import NOT_PLAIN
         from daedal.ensembles.first_order_kernel import values_at_starts
 
@@ -364,7 +364,7 @@ class FirstOrderBatch(Batch):
         return reasons
 
 
-# --- batches of mechanisms whose functions are traced, or at least compiled -------------------------------------------
+# --- batches of mechanisms with traced or compiled functions ----------------------------------------------------------
 
 
 class MechanismBatch(Batch):
@@ -374,7 +374,7 @@ class MechanismBatch(Batch):
     ----------
     runner : Runner
     start, params : object
-        Of a member that came through, which shows what all of them need.
+        Of a successful member, which shows the requirements of all.
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
@@ -390,20 +390,20 @@ class MechanismBatch(Batch):
         if not isinstance(start, tuple) or len(start) < 2:
             raise Unsuited("starts are not vectors")
         if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
-            raise Unsuited("multipliers or algebraic variables are searched for")
+            raise Unsuited("multipliers or algebraic variables must be computed")
         nonholonomic = system.velocity_jacobian, system.velocity_bias
         if missing_derivatives(system) or (system.velocity_constraint is not None and None in nonholonomic):
-            raise Unsuited("derivatives of constraints are differences")
+            raise Unsuited("derivatives of constraints are finite differences")
         one = checked_request(
             plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
         run_state = plan.begin(one)
         if run_state.assembly.is_sparse or run_state.notes:
-            raise Unsuited("matrices are sparse, or the start was not taken as it is")
+            raise Unsuited("matrices are sparse, or the start was modified")
         return run_state
 
     def _made_ready(self, run_state: MechanismRunState) -> None:
-        """Everything that a run of the representative member has before its first step, as an image."""
+        """The state of a run of the representative member before its first step, as an image."""
         from daedal.ensembles.mechanism_kernel import MECHANISMS, begin_mechanism, finish_mechanism
         from daedal.kernels.records import Record
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
@@ -411,7 +411,7 @@ class MechanismBatch(Batch):
         request, assembly, start, image = self.request, run_state.assembly, run_state.start, Image()
         expected = int(is_ready(assembly.address, start.t, start.z, start.r))
         if not expected or ("M" if expected == READY_IN_MASS_NORM else "I") != assembly.output_weight:
-            raise Unsuited("the start is not plainly consistent")
+            raise Unsuited("the start is not clearly consistent")
         assembly.adopt(assembly.setting)
         image.add(_block(assembly.record.array("state")), assembly.record.data.view(np.int64))
         reduction, ready, task = run_state.made_ready([], Progress(False, request.span))
@@ -419,7 +419,7 @@ class MechanismBatch(Batch):
         if reduction.recover is not None or not (
             np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
         ):
-            raise Unsuited("the unknowns of the formulation are others")
+            raise Unsuited("the formulation has different unknowns")
         if task.guess is not None or ready.workspace is not None:
             raise Unsuited("the method is implicit")
         if reduction.inspection is not None:
@@ -452,14 +452,14 @@ class MechanismBatch(Batch):
         if any(array is None for array in arrays):
             return None
         rows = np.concatenate([array for array in arrays if array is not None], axis=1)
-        missing = self.n - rows.shape[1]  # r is zero where it is not given
+        missing = self.n - rows.shape[1]  # r is zero if not given
         if missing > 0:
             rows = np.concatenate([rows, np.zeros((chunk.count, missing))], axis=1)
         return (np.ascontiguousarray(rows), None) if np.isfinite(rows).all() else None
 
 
 def _block(array: np.ndarray) -> np.ndarray:
-    """The block of memory from which an array was cut, as whole numbers."""
+    """The block of memory that contains an array, as integers."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array.view(np.int64)

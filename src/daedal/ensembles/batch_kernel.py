@@ -1,16 +1,16 @@
 """Many runs in one compiled loop, without the interpreter.
 
-For each member all memory is set back to what a run starts with (its *image*), parameters and start are written, and
-the method's loop runs to the end: exactly what the driver does for a single run, so that the results are the same bits.
-Whatever is not plain sailing (a start that is not consistent, a failure, a hand-over to another method) is handed back
-by a code, and the driver runs that member.
+For each member all memory is reset to the initial state of a run (its *image*), parameters and start are written, and
+the method's loop runs to the end: exactly as the driver does for a single run, so that the results are bit-identical.
+Members that need special handling (an inconsistent start, a failure, a change of the method) are returned with a code,
+and the driver runs them.
 
-What differs between classes of problems is reached through pointers: `begin(batch, k)` makes member k ready to run,
-`look(batch, reason)` sees every slice of a run, `finish(batch, k)` the results. All return 0 or a reason to hand the
-member back; `look` returns the reason it was given where all is well.
+Parts specific to problem classes are called through pointers: `begin(batch, k)` prepares member k, `look(batch,
+reason)` is called after every slice of a run, `finish(batch, k)` processes the results. All return 0 or a reason to
+leave the member to the driver; `look` normally returns the reason it was given.
 
-The loop returns every so many slices of a run and goes on where it was, so that interrupts and limits of time are seen,
-and before the table of events is full.
+The loop returns after a number of slices and later resumes, so that interrupts and time limits are noticed, and before
+the event table is full.
 """
 
 from daedal.kernels.compilation import caller, entry, part
@@ -34,29 +34,29 @@ from daedal.methods.run_record import RUN
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 NOT_READY, NOT_PROJECTED, NOT_PLAIN, TROUBLED, SIGN_LOST = 101, 102, 104, 105, 106
-"""Why a member is handed back, beside the endings of a run."""
+"""Reasons to leave a member to the driver, in addition to the endings of a run."""
 
 BATCH = Struct(
     "BATCH",
     [
-        ("next", INTEGER),  # the member that is run, or comes next
-        ("resumed", INTEGER),  # whether it is under way
-        ("place", INTEGER),  # how many of its points are stored
-        ("count", INTEGER),  # of members
-        ("slices", INTEGER),  # after which the loop returns
+        ("next", INTEGER),  # the current or next member
+        ("resumed", INTEGER),  # whether it has started
+        ("place", INTEGER),  # number of its stored points
+        ("count", INTEGER),  # number of members
+        ("slices", INTEGER),  # number of slices after which the loop returns
         ("t0", FLOAT),
         ("begins_with_start", INTEGER),  # whether the first output time is t0
         ("n", INTEGER),  # length of a state
         ("n_times", INTEGER),
         ("times", f64["n_times"]),
         ("run", at(RUN)),
-        ("own", ADDRESS),  # the record of the class of problems
+        ("own", ADDRESS),  # the record of the problem class
         ("begin", ADDRESS),
         ("look", ADDRESS),  # or 0
         ("finish", ADDRESS),  # or 0
         ("image", i64["n_image", 3]),  # rows (address, address of the copy, number of 8-byte words)
         ("n_image", INTEGER),
-        ("targets", i64["n_targets"]),  # where functions read their parameters
+        ("targets", i64["n_targets"]),  # addresses where functions read their parameters
         ("n_targets", INTEGER),
         ("numbers", f64["n_sets", "n_numbers"]),  # parameters, one row for each member
         ("n_sets", INTEGER),
@@ -66,8 +66,8 @@ BATCH = Struct(
         ("states", f64["count", "n_times", "n"]),  # at the output times
         ("finals", f64["count", "n"]),
         ("ends", f64["count"]),  # the times of these
-        ("reasons", i64["count"]),  # how each member ended; those that are not 0 at first are left out
-        ("event_member", i64["event_slots"]),  # a table of events: the member, the time, what fired
+        ("reasons", i64["count"]),  # how each member ended; members with a nonzero initial value are skipped
+        ("event_member", i64["event_slots"]),  # event table: member, time, event
         ("event_t", f64["event_slots"]),
         ("event_fired", i64["event_slots", "n_functions"]),
         ("n_functions", INTEGER),
@@ -83,7 +83,7 @@ _call = caller(MEMBER)
 
 @entry(void(i64))
 def run_members(address):
-    """Run the members from ``batch.next`` on, until all are done, or it is time to return."""
+    """Run the members from ``batch.next`` on, until all are done or the loop must return."""
     batch = record_at(address, BATCH)
     run, reasons, slices = batch.run, batch.reasons, 0
     while batch.next < batch.count and slices < batch.slices:
@@ -112,7 +112,7 @@ def run_members(address):
 
 @part
 def begin_member(batch, k):
-    """Memory, parameters and start of a member; 0, or why it is handed back."""
+    """Set memory, parameters and start of a member; 0, or why it is left to the driver."""
     restore(batch, k)
     found = _call(batch.begin, address_of(batch), k)
     if found != 0:
@@ -126,7 +126,7 @@ def begin_member(batch, k):
 
 @part
 def restore(batch, k):
-    """All memory as a run has it at its start, and the parameters of a member."""
+    """Restore all memory to the initial state of a run, and write the parameters of a member."""
     image = batch.image
     for i in range(batch.n_image):
         copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
@@ -135,7 +135,7 @@ def restore(batch, k):
 
 @part
 def write_numbers(batch, k):
-    """The parameters, for every function that has them."""
+    """Write the parameters for every function that has them."""
     targets, numbers = batch.targets, batch.numbers[k]
     for i in range(batch.n_targets):
         copy(floats(targets[i], numbers.size), numbers)
@@ -143,7 +143,7 @@ def write_numbers(batch, k):
 
 @part
 def _keep_points(run, batch, k):
-    """Copy the points that a slice has stored."""
+    """Copy the points stored by a slice."""
     rows, states = run.out_y, batch.states[k]
     for m in range(run.stored):
         copy(states[batch.place + m], rows[m, : batch.n])
@@ -164,7 +164,7 @@ def _keep_events(run, batch, k):
 
 @part
 def finish_member(batch, run, k, reason):
-    """What is kept of a member that has come to its end; the reason, or another one if that fails."""
+    """Store the results of a finished member; returns the reason, or another one if this fails."""
     _keep_end(run, batch, k, reason)
     found = _call(batch.finish, address_of(batch), k) if batch.finish != 0 else 0
     return reason if found == 0 else found
@@ -172,7 +172,7 @@ def finish_member(batch, run, k, reason):
 
 @part
 def _keep_end(run, batch, k, reason):
-    """The state at the end, or at the event that stopped the run: an output time there has its own."""
+    """The state at the end, or at the event that stopped the run; also used for an output time there."""
     times, final = batch.times, batch.finals[k]
     end = times[batch.n_times - 1]
     if reason == _EVENT_STOP:

@@ -35,21 +35,21 @@ from daedal.problems.arguments import (
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.mode_code import guard_code, state_code
 
-_SLICES = 500  # of runs, between two looks at the clock
-_MOST_ROWS = 4096  # of the table of transitions
+_SLICES = 500  # of runs, between two checks of the clock
+_MOST_ROWS = 4096  # of the transition table
 _LEAST_HOPELESS = 10**6  # of `events.accumulation`
 _GOOD = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _COLUMNS = "event_member", "event_t", "event_name", "event_direction", "event_ends"
 
 
 class ModesBatch(Batch):
-    """Members that begin in one mode, whose name is given.
+    """Members that start in a mode given by name.
 
     Parameters
     ----------
     runner : Runner
     start, params : object
-        Of a member that came through; the states in which it entered its modes show what all members need.
+        Of a successful member; the states in which it entered its modes show the requirements of all.
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
@@ -78,27 +78,27 @@ class ModesBatch(Batch):
         self._made_record(run, {name: k for k, name in enumerate(self._modes)})
 
     def _check(self, problem: HybridProblem, start: Any) -> None:
-        """What no mode could make good for."""
+        """Conditions that no mode can satisfy."""
         request = self.request
         if request.needs_solutions or request.layout is None or request.settings.events is not None:
-            raise Unsuited("solutions or events are needed")
+            raise Unsuited("solutions or events are requested")
         if request.layout.n_q is None or problem._source is not None:
-            raise Unsuited("modes have other variables, or guards that hold parameters")
+            raise Unsuited("modes have different variables, or guards that hold parameters")
         if request.span[1] < request.span[0] or request.settings.correct_initial or request.settings.max_steps:
-            raise Unsuited("the run goes back, its start is corrected, or its steps are limited")
+            raise Unsuited("the run goes backwards, its start is corrected, or its steps are limited")
         named = isinstance(start, tuple) and len(start) == 2 and isinstance(start[0], str)
         if not named or not isinstance(start[1], tuple) or any(values is None for values in start[1]):
-            raise Unsuited("starts do not name their mode and all of its variables")
+            raise Unsuited("starts do not specify their mode and all of its variables")
         own_entry = type(problem).entry is not HybridProblem.entry
         if own_entry and problem.start_formula(start[0]) is None:
-            raise Unsuited("where a run begins is decided in Python")
+            raise Unsuited("the start of a run is decided in Python")
 
     def _elsewhere(self, run: _Recorded, name: str) -> tuple[float, np.ndarray]:
         """A state for a mode that the first member did not enter: that of another one, on its constraints."""
         t, y = next(iter(run.entered.values()))
         form, k = run.forms[name], self.request.layout.n_q
         if not form.mechanical or k is None or form.problem.n_q != k:
-            raise Unsuited("another kind of state")
+            raise Unsuited("a different type of state")
         state = np.concatenate([y[: 2 * k], np.zeros(form.n - 2 * k)])
         found = run.plan.settled(name, run.settings[name].request, t, state)
         if found is None:
@@ -145,13 +145,13 @@ class ModesBatch(Batch):
         )
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Rows (q, v, r) of the mode in which runs begin."""
+        """Rows (q, v, r) of the initial mode."""
         if not isinstance(chunk.starts, Vectors) or chunk.starts.mode != self._start:
             return None
         return self._modes[self._start].starts(Chunk(chunk.number, chunk.first, chunk.count, chunk.starts, None))
 
     def run(self, part: Part, chunk: Chunk, stopped: Callable[[], bool]) -> list[int]:
-        """Run the members of a chunk; the rows of those that the driver must run."""
+        """Run the members of a chunk; returns the rows that the driver must run."""
         from daedal.ensembles.modes_kernel import run_through_modes
 
         given, numbers = self.starts(chunk), self._numbers.rows(chunk)
@@ -186,7 +186,7 @@ class ModesBatch(Batch):
         return [row for row in left if row not in given_up]
 
     def _drain(self, events: list[tuple[Any, ...]]) -> None:
-        """Take the transitions from the table of the loop, and exceptions from the bridges: the driver says them."""
+        """Read the transitions from the table of the loop, and clear exceptions, which the driver reports."""
         rows = int(self.record["n_rows"])
         if self.request.keeps_events:
             found = zip(*(self.record.array(name)[:rows].tolist() for name in _COLUMNS))
@@ -197,7 +197,7 @@ class ModesBatch(Batch):
 
 
 class _Recorded(HybridRun):
-    """A run that keeps the state in which it first entered each mode."""
+    """A run that stores the state in which it first entered each mode."""
 
     def __init__(self, *arguments: Any):
         self.entered: dict[str, tuple[float, np.ndarray]] = {}
@@ -216,7 +216,7 @@ class _Numbered:
         self._names: list[str] = []
 
     def number(self, name: str) -> int:
-        """The number of a name, which is given one when it is first seen."""
+        """The number of a name, assigned on first use."""
         if name not in self._names:
             self._names.append(name)
         return self._names.index(name)
@@ -229,7 +229,7 @@ class _Numbered:
 
 
 class _ModeBatch(MechanismBatch):
-    """One mode: a batch of mechanisms whose terminal events are the guards."""
+    """One mode: a batch of mechanisms with the guards as terminal events."""
 
     def __init__(self, owner: ModesBatch, run: _Recorded, name: str, entered: tuple[float, np.ndarray]):
         self._run, self._name, (t, y) = run, name, entered
@@ -241,7 +241,7 @@ class _ModeBatch(MechanismBatch):
         layout = outer.layout
         assert layout is not None
         if not self.m or form.labels[: layout.n] != layout.names:
-            raise Unsuited("a mode without guards, or with variables of its own")
+            raise Unsuited("a mode without guards, or with its own variables")
         self._functions = [_traceable(bound.transition.guard, form.problem) for bound in guards.transitions]
         settings = run.settings[name].request.settings
         events = [Event(function, terminal=True, name=f"guard {i}") for i, (function, _) in enumerate(self._functions)]
@@ -258,7 +258,7 @@ class _ModeBatch(MechanismBatch):
         )
 
     def _made_of(self, ready, task, image, own, pointers, bridges) -> None:
-        """Guards that hold their sign at first in place of plain ones; resets and decisions beside them."""
+        """Replace plain guards by ones that initially hold their sign; add resets and decisions."""
         from daedal.kernels.callbacks import Bridge
 
         self._system = system = self._used[0].plan.problem
@@ -281,11 +281,11 @@ class _ModeBatch(MechanismBatch):
 
     @property
     def read(self) -> Callable[[Any], np.ndarray] | None:
-        """What turns parameters into the numbers of machine code; None if the mode has none."""
+        """The function that converts parameters to the numbers of machine code; None if the mode has none."""
         return self._numbers._read
 
     def _callback(self, name: str, function: Callable[..., Any], size: int | None = None) -> tuple[Any, int]:
-        """A function of (t, q, v[, p]) as kernels call it with the state, and the number of its results."""
+        """A function of (t, q, v[, p]) in the form called by kernels with the state, and its number of results."""
         function, count = _traceable(function, self._system)
         code, found = state_code(self._system, name, function, count)
         if size is not None and found != size:
@@ -310,7 +310,7 @@ class _ModeBatch(MechanismBatch):
         return None
 
     def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
-        """Put the record of the mode together, once the numbers of all modes are known."""
+        """Build the record of the mode, once the numbers of all modes are known."""
         from daedal.ensembles.guards_kernel import MODE
         from daedal.kernels.records import Record
 
@@ -348,7 +348,7 @@ class _ModeBatch(MechanismBatch):
             if reset is None and other.labels != forms[self._name].labels:
                 raise Unsuited("states are matched by name")
             if reset is not None and size not in (2 * other.problem.n_q, other.n):
-                raise Unsuited("a reset has another number of values")
+                raise Unsuited("a reset returns a different number of values")
         callbacks = {} if reset is None else {"reset": reset[0]}
         return Record(
             TRANSITION,
@@ -362,30 +362,30 @@ class _ModeBatch(MechanismBatch):
         )
 
     def forget_exceptions(self) -> None:
-        """What functions have raised is said by the driver."""
+        """Clear exceptions of functions; the driver reports them."""
         for bridge in self._bridges:
             bridge.exception = None
 
 
 def _are_same(params: Any, others: Any) -> bool:
-    """Whether parameters are the same, in the same order."""
+    """Whether parameters are equal and in the same order."""
     if isinstance(params, Mapping) and isinstance(others, Mapping):
         return list(params) == list(others) and all(np.array_equal(params[name], others[name]) for name in params)
     return np.array_equal(params, others)
 
 
 def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
-    """A function of (t, q, v), or with the parameters behind them, and how many arguments it takes."""
+    """A function of (t, q, v), optionally followed by the parameters, and its number of arguments."""
     if isinstance(function, GuardOfRun) or positional_names(function) is None:
-        raise Unsuited("a function that does not tell its arguments")
+        raise Unsuited("a function with unknown arguments")
     places = StateArguments(problem, problem.params is not None, True, ("lam", "r")).of(function, "a function")
     if not {TIME, FIRST, SECOND, PARAMS}.issuperset(places):
-        raise Unsuited("a function of other arguments than (t, q, v) and the parameters")
+        raise Unsuited("a function with arguments other than (t, q, v) and the parameters")
     return in_standard_form(function, places, True)
 
 
 def _flat(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A reset whose parts stand one behind the other."""
+    """A reset with its parts concatenated."""
     if count == 4:
         return lambda t, q, v, p: np.concatenate([np.asarray(part) for part in function(t, q, v, p)])
     return lambda t, q, v: np.concatenate([np.asarray(part) for part in function(t, q, v)])

@@ -1,7 +1,7 @@
-"""Checkpoints: parts in files of a folder, so that a run that was killed goes on where it was.
+"""Checkpoints: parts in files of a folder, from which a killed run resumes.
 
-``request.json`` holds a digest of everything that decides the results; ``part-FIRST-COUNT.npz`` the results of some
-members. A file is written beside its place and moved there, so that none is ever half written.
+``request.json`` contains a digest of everything that affects the results; ``part-FIRST-COUNT.npz`` the results of some
+members. Each file is written under a temporary name and renamed, so that files are always complete.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
+from daedal.common.tabular import plural
 from daedal.ensembles.columns import Chunk, Listed, Members, Named, Streamed
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import NOT_RUN, Part, StateLayout
@@ -32,26 +33,26 @@ class Checkpoint:
 
     def __init__(self, path: Any, request: EnsembleRequest, members: Members):
         self.path = Path(path)
-        self.trouble = ""  # why nothing is written any more
+        self.trouble = ""  # why writing has stopped
         self._waiting: list[Part] = []
         self._written = time.monotonic()
         digest = request_digest(request, members)
         about = self.path / "request.json"
         if self.path.exists() and not self.path.is_dir():
-            raise InvalidProblemError(f"checkpoint: {self.path} is a file; give the name of a folder")
+            raise InvalidProblemError(f"checkpoint: {self.path} is a file; specify a folder")
         if about.exists():
             known = json.loads(about.read_text(encoding="utf-8"))["digest"]
             if known != digest:
                 raise InvalidProblemError(
-                    f"checkpoint: {self.path} belongs to another request (problem, options, starts, parameters or "
-                    "output differ). Remedy: give another folder, or remove this one"
+                    f"checkpoint: {self.path} belongs to a different request (problem, options, starts, "
+                    "parameters or output differ). Remedy: use another folder, or remove this one"
                 )
         else:
             self.path.mkdir(parents=True, exist_ok=True)
             _write(about, json.dumps({"digest": digest, "members": members.count}).encode())
 
     def stored(self) -> Iterator[Part]:
-        """The parts that are there; damaged files are left out, and their members run again."""
+        """The stored parts; damaged files are skipped, and their members run again."""
         for file in sorted(self.path.glob("part-*.npz")):
             try:
                 yield _read(file)
@@ -59,21 +60,21 @@ class Checkpoint:
                 warn(f"checkpoint: {file} cannot be read ({error}); its members are run again")
 
     def add(self, part: Part) -> None:
-        """Keep a part; several of them are written at once, every second."""
+        """Store a part; parts are written together, every second."""
         self._waiting.append(part)
         if time.monotonic() - self._written > _SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is waiting. A full disk ends the checkpoints, not the ensemble."""
+        """Write pending parts. A full disk stops the checkpoints, not the ensemble."""
         for part in self._waiting:
             if self.trouble:
                 break
             try:
                 _write(self.path / f"part-{part.first:010d}-{part.count}.npz", _packed(part))
             except OSError as error:
-                self.trouble = f"No checkpoints after {part.first} members: {error}."
-                warn(f"checkpoint: {error}; the runs go on without")
+                self.trouble = f"No checkpoints after {plural(part.first, 'member')}: {error}."
+                warn(f"checkpoint: {error}; the runs continue without checkpoints")
         self._waiting = []
         self._written = time.monotonic()
 
@@ -116,7 +117,7 @@ def _read(file: Path) -> Part:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file as a whole or not at all."""
+    """Write a file completely or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
@@ -130,7 +131,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def without(chunks: Iterator[Chunk], done: np.ndarray) -> Iterator[Chunk]:
-    """The members of chunks that are not done yet."""
+    """The members of chunks that are not finished."""
     for chunk in chunks:
         known = done[chunk.first : chunk.first + chunk.count]
         if not known.any():
@@ -155,7 +156,7 @@ def done_members(parts: list[Part]) -> np.ndarray:
 
 
 def request_digest(request: EnsembleRequest, members: Members) -> str:
-    """A digest of everything that decides the results: problem, settings, times, outputs, starts and parameters."""
+    """A digest of everything that affects the results: problem, settings, times, outputs, starts and parameters."""
     found = hashlib.sha256()
     settings = request.settings
     parts: list[Any] = [_version(), request.problem, vars(settings), request.span, request.t_eval, request.t_stop]
@@ -173,7 +174,7 @@ def request_digest(request: EnsembleRequest, members: Members) -> str:
 
 
 def _version() -> str:
-    """Of Daedal, whose methods decide the bits."""
+    """Version of Daedal, whose methods determine the bits."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -183,7 +184,7 @@ def _version() -> str:
 
 
 def _add(found: Any, value: Any, seen: set[int]) -> None:
-    """Add a value of any structure; functions by their code and what they enclose."""
+    """Add a value of any structure; functions by their code and closures."""
     found.update(type(value).__name__.encode())
     if value is None or isinstance(value, (str, bytes, int, float, complex, bool)):
         found.update(repr(value).encode())

@@ -1,4 +1,4 @@
-"""Parts put together: into arrays, or block by block into reductions."""
+"""Combination of parts into arrays, or block by block into reductions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from daedal.ensembles.part import EVENT, FINISHED, NOT_RUN, Part, StateLayout
 from daedal.ensembles.reductions import BLOCK, Aggregator
 
-_MOST_MESSAGES = 100_000  # kept of members that failed
+_MOST_MESSAGES = 100_000  # number of stored messages of failed members
 
 
 class Collector:
-    """Takes parts in any order; each member counts once.
+    """Accepts parts in any order; each member counts once.
 
     Parameters
     ----------
     count : int or None
-        How many members there are; None if that is not known yet.
+        Number of members; None if not yet known.
     reductions : list of Aggregator
-        If there are some, nothing else is kept of members that came through.
+        If given, the values of successful members are not stored otherwise.
     """
 
     def __init__(self, count: int | None, reductions: list[Aggregator]):
@@ -44,16 +44,16 @@ class Collector:
 
     @property
     def count(self) -> int:
-        """How many members there are, as far as that is known."""
+        """The number of members, as far as known."""
         return self._capacity
 
     @property
     def seen(self) -> np.ndarray:
-        """Which members are there."""
+        """Which members have arrived."""
         return self._seen[: self._capacity]
 
     def first_missing(self) -> int:
-        """The first member that is not there."""
+        """The first member that has not arrived."""
         return int(np.argmin(self.seen)) if self.seen.size and not self.seen.all() else int(self.seen.size)
 
     @property
@@ -63,11 +63,11 @@ class Collector:
 
     @property
     def t_final(self) -> np.ndarray:
-        """Where they ended; nothing with reductions."""
+        """Where they ended; None with reductions."""
         return self._t_final[: 0 if self.reductions else self._capacity]
 
     def add(self, part: Part) -> int:
-        """Take a part; how many of its members are new."""
+        """Add a part; returns the number of new members in it."""
         last = part.first + part.count
         if last > self._capacity:
             self._grow(last)
@@ -121,14 +121,14 @@ class Collector:
             array[places] = values[rows]
 
     def _refuse(self, name: str, part: Part, rows: np.ndarray, values: np.ndarray, array: np.ndarray) -> None:
-        """Members whose output has another shape than those before have failed."""
+        """Mark members whose output has a different shape from previous ones as failed."""
         for row in rows[np.isin(part.status[rows], (FINISHED, EVENT))]:
             member = part.first + int(row)
             self._status[member] = 2
             self.failed_members.append(member)
             self.messages[member] = (
-                f"the output '{name.removeprefix('output:')}' has shape {values.shape[1:]}, that of other members "
-                f"{array.shape[1:]}"
+                f"the output '{name.removeprefix('output:')}' has shape {values.shape[1:]}, but that of other "
+                f"members {array.shape[1:]}"
             )
 
     def finished_arrays(self) -> dict[str, np.ndarray]:
@@ -154,7 +154,7 @@ class Collector:
                 self._close(number)
 
     def _close(self, number: int) -> None:
-        """Summarise a block, and merge all that are next."""
+        """Summarise a block, and merge all blocks that are next in order."""
         block = self._blocks.pop(number)
         self._summaries[number] = {
             name: [reduction.summary(values) for reduction in self.reductions]
@@ -173,7 +173,7 @@ class Collector:
             )
 
     def reduced(self) -> dict[str, dict[str, Any]]:
-        """The results of all reductions, {reduction: {quantity: value}}; blocks that are not complete count as well."""
+        """The results of all reductions, {reduction: {quantity: value}}, including incomplete blocks."""
         for number in sorted(self._blocks):
             self._summaries[number] = {}
             block = self._blocks[number]
@@ -194,7 +194,7 @@ class Collector:
 
 
 class _Block:
-    """Members of a block that have arrived, each in its place."""
+    """Members of a block that have arrived, each at its position."""
 
     def __init__(self):
         self.filled = 0
@@ -210,12 +210,12 @@ class _Block:
             self._arrays[name][places] = rows
 
     def values(self) -> dict[str, np.ndarray]:
-        """The members that came through, in order."""
+        """The successful members, in order."""
         return {name: array[self._good] for name, array in self._arrays.items()}
 
 
 def _reduced_quantity(arrays: dict[str, np.ndarray]) -> str:
-    """What is reduced where no outputs are chosen: states at t_eval, or final ones."""
+    """The quantity that is reduced if no outputs are chosen: states at t_eval, or final ones."""
     if any(name.startswith("output:") for name in arrays):
         return ""
     return "y" if "y" in arrays else "final"

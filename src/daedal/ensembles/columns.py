@@ -1,7 +1,7 @@
-"""Starts and parameters of many runs as columns, lists and streams, and cut into chunks.
+"""Starts and parameters of many runs as columns, lists and streams, divided into chunks.
 
-Everything that varies has a leading axis of length N, what does not has one of length 1, and both go together as NumPy
-broadcasts. Iterators are read chunk by chunk and never as a whole.
+Varying quantities have a leading axis of length N, others one of length 1, and both are combined by NumPy's
+broadcasting rules. Iterators are read chunk by chunk and never as a whole.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.symbols import Driven, given_params, renewed
 
-SHARED = 1  # the length of an axis that belongs to all members
+SHARED = 1  # the length of an axis shared by all members
 
 
 @dataclass(frozen=True)
 class MemberColumn:
     """One quantity of all members: `values` has a leading axis of length N or 1."""
 
-    name: str  # as messages call it
+    name: str  # name in messages
     values: np.ndarray
 
     def take(self, members: slice) -> np.ndarray:
@@ -33,7 +33,7 @@ class MemberColumn:
 
 
 class Vectors:
-    """Vectors side by side, such as (q0, v0): what :func:`daedal.solve` takes, with a leading axis where it varies."""
+    """Vectors such as (q0, v0): the form accepted by :func:`daedal.solve`, with a leading axis for varying ones."""
 
     def __init__(
         self, columns: Sequence[MemberColumn | None], bare: bool = False, mode: str | None = None, scalar: bool = False
@@ -46,7 +46,7 @@ class Vectors:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many members each column has."""
+        """The number of members in each column."""
         return {column.name: column.values.shape[0] for column in self.columns if column is not None}
 
     def take(self, members: slice) -> Vectors:
@@ -54,11 +54,11 @@ class Vectors:
         return self.replaced([c if c is None else MemberColumn(c.name, c.take(members)) for c in self.columns])
 
     def arrays(self, count: int) -> list[np.ndarray | None]:
-        """The columns with one row for each member; None for values that are to be computed."""
+        """The columns with one row for each member; None for values to be computed."""
         return [None if c is None else np.broadcast_to(c.values, (count, *c.values.shape[1:])) for c in self.columns]
 
     def member(self, i: int) -> Any:
-        """What one run takes."""
+        """The input of one run."""
         rows = [None if c is None else c.values[0 if c.values.shape[0] == SHARED else i].copy() for c in self.columns]
         if self.scalar and rows[0] is not None:
             return float(rows[0][0])
@@ -67,14 +67,14 @@ class Vectors:
 
 
 class Named:
-    """Values by name: starts of variables, or parameters, each with a leading axis where it varies."""
+    """Values by name: starts of variables, or parameters, each with a leading axis if varying."""
 
     def __init__(self, columns: Mapping[Any, MemberColumn]):
         self.columns = dict(columns)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many members each column has."""
+        """The number of members in each column."""
         return {column.name: column.values.shape[0] for column in self.columns.values()}
 
     def take(self, members: slice) -> Named:
@@ -82,19 +82,19 @@ class Named:
         return Named({key: MemberColumn(c.name, c.take(members)) for key, c in self.columns.items()})
 
     def member(self, i: int) -> dict[Any, Any]:
-        """What one run takes."""
+        """The input of one run."""
         return {key: _plain(c.values[0 if c.values.shape[0] == SHARED else i]) for key, c in self.columns.items()}
 
 
 class Listed:
-    """One object for each member, whatever it is."""
+    """One object of any type for each member."""
 
     def __init__(self, name: str, items: Sequence[Any]):
         self.name, self.items = name, items
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many members there are."""
+        """The number of members."""
         return {self.name: len(self.items)}
 
     def take(self, members: slice) -> Listed:
@@ -102,38 +102,38 @@ class Listed:
         return self if len(self.items) == SHARED else Listed(self.name, self.items[members])
 
     def member(self, i: int) -> Any:
-        """What one run takes."""
+        """The input of one run."""
         return self.items[0 if len(self.items) == SHARED else i]
 
 
 class Streamed:
-    """An iterator, of which chunks are read one after the other; ``arranged(list)`` makes columns of a list."""
+    """An iterator, read in chunks; ``arranged(list)`` makes columns of a list."""
 
     def __init__(self, name: str, items: Iterator[Any], arranged: Callable[[list[Any]], Any]):
         self.name, self.items, self._arranged = name, items, arranged
         self.sizes: dict[str, int] = {}
 
     def read(self, count: int) -> tuple[Any, int]:
-        """The next members and their number, smaller at the end."""
+        """The next members and their number, which is smaller at the end."""
         read = list(islice(self.items, count))
         return self._arranged(read) if read else None, len(read)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some members one after the other: their numbers, starts and parameters."""
+    """Consecutive members: their numbers, starts and parameters."""
 
     number: int  # of the chunk
-    # The first member, and how many there are
+    # The first member, and the number of members
     first: int
     count: int
-    # ``starts.member(i)`` and ``params.member(i)`` are what run i of the chunk takes. ``starts.arrays(count)`` of
-    # `Vectors` and ``params.columns`` of `Vectors` and `Named` are arrays. `params` is None where there are none.
+    # ``starts.member(i)`` and ``params.member(i)`` are the input of run i of the chunk. ``starts.arrays(count)`` of
+    # `Vectors` and ``params.columns`` of `Vectors` and `Named` are arrays. `params` is None if there are none.
     starts: Any
     params: Any
 
     def member(self, i: int) -> tuple[Any, Any]:
-        """Start and parameters of one run; the latter are None where the problem's own hold."""
+        """Start and parameters of one run; the latter are None if the problem's own apply."""
         return self.starts.member(i), None if self.params is None else self.params.member(i)
 
     def only(self, rows: Sequence[int]) -> list[Chunk]:
@@ -151,7 +151,7 @@ class Members:
     Attributes
     ----------
     count : int or None
-        How many there are; None for iterators, until they have ended.
+        Number of members; None for iterators, until they have ended.
     """
 
     def __init__(self, starts: Any, params: Any):
@@ -160,7 +160,7 @@ class Members:
         self.count = _common_count(starts, params, self.streamed)
 
     def chunks(self, size: int, first: int = 0) -> Iterator[Chunk]:
-        """The members from `first` on in chunks of `size`, the last one shorter; streams go on where they are."""
+        """The members from `first` on in chunks of `size`, the last one shorter; streams continue where they are."""
         for number in numbers_from():
             wanted = size if self.count is None else min(size, self.count - first)
             if wanted <= 0:
@@ -176,7 +176,7 @@ class Members:
                 return
 
     def _read(self, values: Any, first: int, wanted: int) -> tuple[Any, int]:
-        """Some members, and how many there are: iterators may have ended."""
+        """Some members, and their number: iterators may have ended."""
         if isinstance(values, Streamed):
             return values.read(wanted)
         return None if values is None else values.take(slice(first, first + wanted)), wanted
@@ -204,15 +204,15 @@ def _columns(values: Any) -> list[Any]:
 
 
 def _common_count(starts: Any, params: Any, streamed: bool) -> int | None:
-    """N, which all lengths that are not 1 have in common."""
+    """N, the common value of all lengths other than 1."""
     sizes = dict(starts.sizes) | ({} if params is None else params.sizes)
     longer = {name: size for name, size in sizes.items() if size != SHARED}
     if len(set(longer.values())) > 1:
         (first, one), *others = longer.items()
         second, other = next(item for item in others if item[1] != one)
         raise InvalidProblemError(
-            f"{first} has {one} members and {second} has {other}: their lengths must be equal, or 1 where one value is "
-            "for all members"
+            f"{first} has {one} members and {second} has {other}: their lengths must be equal, or 1 for a value "
+            "shared by all members"
         )
     if longer:
         return next(iter(longer.values()))
@@ -220,20 +220,20 @@ def _common_count(starts: Any, params: Any, streamed: bool) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """A number as Python has it."""
+    """A number as a Python object."""
     return value.item() if isinstance(value, np.generic) else value.copy() if isinstance(value, np.ndarray) else value
 
 
-# --- parameters of many members as a matrix of the numbers that machine code takes ------------------------------------
+# --- parameters of many members as a matrix of the numbers used by machine code ---------------------------------------
 
 
 class NumbersOf:
-    """The numbers of members, whatever the structure of their parameters.
+    """The parameter values of members, for any structure of their parameters.
 
     Parameters
     ----------
     params : object
-        Those of the problem.
+        The parameters of the problem.
     read : callable or None
         ``read(params)``, the vector of numbers of parameters; None if no function has any.
     """
@@ -244,7 +244,7 @@ class NumbersOf:
         self._places: dict[Any, np.ndarray | None] = {}
 
     def rows(self, chunk: Chunk) -> np.ndarray | None:
-        """A row of numbers for each member; None where that is not possible."""
+        """A row of numbers for each member; None if not possible."""
         if self._read is None or chunk.params is None:
             return np.ascontiguousarray(np.broadcast_to(self._base, (chunk.count, self._base.size)))
         if isinstance(chunk.params, Vectors):
@@ -274,7 +274,7 @@ class NumbersOf:
         return rows
 
     def _place(self, key: Any) -> np.ndarray | None:
-        """Where the number of a name stands: found by changing it; None if it is not one number as it is."""
+        """The position of a name's value, found by changing it; None if it is not a single unmodified number."""
         if key not in self._places:
             old = given_params(self._params)[key]
             new = (old if isinstance(old, float) else 0.0) * 1.25 + 0.7310585786300049

@@ -36,30 +36,30 @@ class Ensemble:
     Attributes
     ----------
     members : int
-        How many there are.
+        Number of members.
     t : numpy.ndarray or None
         The output times, `t_eval`.
     final : namespace
-        ``final.t`` (members,), ``final.y`` (members, n) and, of mechanisms, ``final.q``, ``final.v`` (members, n_q), at
-        the end of each run: the end of the interval, or the event that stopped it. Nan for runs that failed.
+        ``final.t`` (members,), ``final.y`` (members, n) and, for mechanisms, ``final.q``, ``final.v`` (members, n_q),
+        at the end of each run: the end of the interval, or the event that stopped it. NaN for failed runs.
     y, q, v : numpy.ndarray, shape (members, n, nt)
-        States at `t`, nan behind the end of a run.
+        States at `t`, NaN after the end of a run.
     outputs : dict of numpy.ndarray
-        The outputs that were chosen, with a leading axis for the members.
+        The chosen outputs, with a leading axis for the members.
     reduced : dict
-        ``reduced["mean"]["y"]`` and so on: what the reductions gave of each quantity. States are called ``y``.
+        ``reduced["mean"]["y"]`` and so on: the reductions of each quantity. States are called ``y``.
     status : numpy.ndarray of str
         ``"finished"``, ``"event"``, ``"failed"``, ``"timed out"`` or ``"not run"``.
     failed : numpy.ndarray of int
-        The members that did not come through, without those that were not run.
+        The failed members, excluding those that were not run.
     messages : dict of int to str
-        Why, by member.
+        The reasons, by member.
     events : dict of numpy.ndarray
         The events of all members: columns ``member``, ``t``, ``name``, ``direction``, ``terminal``.
     names : tuple of str
         Names of the entries of a state.
     message : str
-        Where the runs were made, how many, how long it took.
+        The backend, the number of runs, and the time.
     seconds : float
     """
 
@@ -76,9 +76,9 @@ class Ensemble:
     layout: StateLayout | None = None
     event_rows: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: Members | None = None
-    varied: dict[str, np.ndarray] | None = None  # what varies, where it has other names than the inputs
+    varied: dict[str, np.ndarray] | None = None  # varying quantities, if their names differ from the inputs
     again: Any = None  # solves some of the members with other options
-    attributes: dict[str, Any] = field(default_factory=dict)  # notes of the user, which files keep
+    attributes: dict[str, Any] = field(default_factory=dict)  # user's notes, saved in files
     params: ClassVar[Any] = None
 
     # --- states -----------------------------------------------------------------------------------------------------
@@ -97,18 +97,18 @@ class Ensemble:
         values = self.arrays.get(name)
         if values is None or self.layout is None:
             if self.reduced:
-                raise InvalidProblemError("with reduce= the members themselves are not kept; see ensemble.reduced")
+                raise InvalidProblemError("with reduce= the members are not stored; see ensemble.reduced")
             raise InvalidProblemError(
-                "no member came through; ensemble.messages says why"
+                "no run was successful; see ensemble.messages for the reasons"
                 if name == "final"
-                else "states are kept at t_eval, which was not given, or outputs were chosen in their place"
+                else "states are stored at t_eval, which was not given, or outputs were chosen instead"
             )
         return self.layout.parts(values)
 
     def _state(self, name: str) -> np.ndarray:
         parts = self._parts("y")
         if name not in parts:
-            raise AttributeError(f"{name} belongs to mechanisms; take y")
+            raise AttributeError(f"{name} is available for mechanisms only; use y")
         return parts[name]
 
     @property
@@ -128,11 +128,11 @@ class Ensemble:
 
     @property
     def outputs(self) -> dict[str, np.ndarray]:
-        """The outputs that were chosen."""
+        """The chosen outputs."""
         return {n.removeprefix("output:"): values for n, values in self.arrays.items() if n.startswith("output:")}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """An output, or a variable by name: at `t`, or at the end where there is none."""
+        """An output, or a variable by name: at `t`, or at the end if no times were given."""
         if name in self.outputs:
             return self.outputs[name]
         if name not in self.names:
@@ -149,12 +149,12 @@ class Ensemble:
 
     @property
     def success(self) -> bool:
-        """Whether all members came through."""
+        """Whether all runs were successful."""
         return bool(np.all(np.isin(self.code, (FINISHED, EVENT))))
 
     @property
     def not_run(self) -> np.ndarray:
-        """The members that were not run because the user interrupted."""
+        """The members that were not run because of an interrupt."""
         return np.flatnonzero(self.code == NOT_RUN)
 
     @property
@@ -166,19 +166,21 @@ class Ensemble:
         return {name: np.array(c, dtype=kind) for name, c, kind in zip(EVENT_FIELDS, columns, kinds)}
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """What varies among the starts and parameters, by name: columns of numbers with one row for each member."""
+        """The varying starts and parameters, by name: columns of numbers with one row for each member."""
         if self.varied is not None:
             return self.varied
         return {} if self.inputs is None else varying(self.inputs, self.members)
 
     def retry(self, **options: Any) -> Ensemble:
-        """Run the members that failed, or were not run, once more, with other options, and put the results in place.
+        """Rerun the members that failed or were not run, with other options, and insert the results.
 
-        The options are those of :func:`daedal.solve_many` besides starts, parameters and output. The members that came
-        through stay as they are.
+        The options are those of :func:`daedal.solve_many` except starts, parameters and output. Successful members are
+        unchanged.
         """
         if self.again is None or self.reduced:
-            raise InvalidProblemError("retry needs the members: not possible with reduce= or after loading from a file")
+            raise InvalidProblemError(
+                "retry needs the members: it is not possible with reduce= or after loading from a file"
+            )
         rows = np.union1d(self.failed, self.not_run)
         if not rows.size:
             return self
@@ -188,7 +190,7 @@ class Ensemble:
     # --- tables -----------------------------------------------------------------------------------------------------
 
     def to_dataframe(self) -> Any:
-        """A pandas frame with a row for each member: what varies, final states, outputs that are numbers, status."""
+        """A pandas frame with a row for each member: varying inputs, final states, numeric outputs, status."""
         return to_dataframe(self)
 
     def to_xarray(self) -> Any:
@@ -196,11 +198,11 @@ class Ensemble:
         return to_xarray(self)
 
     def save(self, path: Any) -> Path:
-        """Write the ensemble to a file that :func:`daedal.load` reads: an archive of NumPy arrays (.npz), no code.
+        """Write the ensemble to a file for :func:`daedal.load`: an archive of NumPy arrays (.npz), without code.
 
-        ``numpy.load`` reads ``t``, ``final``, ``y`` and ``t_final`` of it as well. Returns the path, which ends in
-        ``.npz``. What was loaded has everything but ``retry``. A name that ends in ``.zarr`` makes a Zarr group of the
-        same arrays instead, which other programs read in parts.
+        ``numpy.load`` also reads its arrays ``t``, ``final``, ``y`` and ``t_final``. Returns the path, which ends in
+        ``.npz``. A loaded ensemble has everything except ``retry``. A name that ends in ``.zarr`` creates a Zarr group
+        of the same arrays instead, which other programs can read in parts.
         """
         if Path(path).suffix == ".zarr":
             return save_zarr(self, Path(path))
@@ -234,7 +236,7 @@ class Ensemble:
 
 
 def varying(inputs: Members, count: int) -> dict[str, np.ndarray]:
-    """Columns of numbers that are not the same for all members."""
+    """Columns of numbers that differ between members."""
     found: dict[str, np.ndarray] = {}
     for values in (inputs.starts, inputs.params):
         if values is None or isinstance(values, Listed) or not hasattr(values, "columns"):
@@ -273,11 +275,11 @@ def _merged(old: Ensemble, new: Ensemble, rows: np.ndarray) -> Ensemble:
         event_rows=events,
         layout=old.layout or new.layout,
         seconds=old.seconds + new.seconds,
-        message=f"{old.message} Of {rows.size} that had not, {left} came through when they were run again.",
+        message=f"{old.message} Of {rows.size} that had failed or not run, {left} were successful when run again.",
     )
 
 
-# --- what a file holds of an ensemble ---------------------------------------------------------------------------------
+# --- contents of a file -----------------------------------------------------------------------------------------------
 
 _OUTPUT = "output:"
 _EVENTS = RecordFormat(
@@ -326,29 +328,29 @@ def _taken(ensemble: Ensemble) -> dict[str, Any]:
 
 
 def _wrong(given: dict[str, Any]) -> str | None:
-    """What is wrong with the sizes of the parts, or with what they point at."""
+    """Inconsistencies in the sizes of the parts, or in their references."""
     members, code, names = given["members"], given["code"], given["names"]
     if code.size and not 0 <= code.min() <= code.max() < len(STATUS):
-        return "has members that ended in an unknown way"
+        return "has members with an unknown status"
     rows = [given["failed"], given["events"]["member"]]
     if any(row.size and not 0 <= row.min() <= row.max() < members for row in rows):
-        return "names members that do not exist"
+        return "refers to members that do not exist"
     if not all(text.isdecimal() and int(text) < members for text in given["messages"]):
         return "has messages of members that do not exist"
     kept = [array for array in (given["final"], given["y"]) if array is not None]
     if kept and names is None:
         return "has states without names"
     if any(array.shape[0] != members or array.shape[1] != len(names) for array in kept):
-        return "has states of other members or variables"
+        return "has states of different members or variables"
     if given["y"] is not None and (given["t"] is None or given["y"].shape[2] != given["t"].size):
-        return "has states at other times"
+        return "has states at different times"
     if given["n_q"] is not None and (names is None or 2 * given["n_q"] > len(names)):
         return "has more coordinates than names"
     if not all(isinstance(given[name], dict) for name in ("outputs", "reduced", "varied")):
         return "has outputs, reductions or parameters without names"
     for name in ("outputs", "varied"):
         if not all(isinstance(array, np.ndarray) and array.shape[:1] == (members,) for array in given[name].values()):
-            return f"has {name} of other members"
+            return f"has {name} of different members"
     return None
 
 
@@ -415,7 +417,7 @@ def to_xarray(ensemble: Any) -> Any:
 
 
 def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
-    """All arrays of numbers by their place: what varies, states, outputs, reductions."""
+    """All arrays of numbers by name: inputs, states, outputs, reductions."""
     found: dict[tuple[str, ...], Any] = {("parameter", name): v for name, v in ensemble.parameters().items()}
     found |= {(name.removeprefix("output:"),): values for name, values in ensemble.arrays.items()}
     for name, quantities in ensemble.reduced.items():
@@ -429,12 +431,12 @@ def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
 
 
 def save_zarr(ensemble: Any, target: Path) -> Path:
-    """A Zarr group, complete or not at all: it is written beside its place, and takes the place of an older one."""
+    """Write a Zarr group, completely or not at all: it is written under a temporary name, and replaces an older one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     zarr = imported("zarr", f"saving {target.name}")
     beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))
     if target.exists() and not (target / "zarr.json").exists():
-        raise InvalidProblemError(f"{target} is there already, and is no Zarr group: choose another name")
+        raise InvalidProblemError(f"{target} exists, and is not a Zarr group: choose another name")
     try:
         group = zarr.open_group(beside, mode="w")
         for key, values in _arrays(ensemble).items():

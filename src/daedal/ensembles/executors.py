@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import Part
@@ -19,7 +20,7 @@ from daedal.errors import InvalidProblemError
 
 
 def left_there(client: Any, future: Any) -> Part:
-    """A part whose arrays are dask arrays; all else of it is fetched."""
+    """A part whose arrays are dask arrays; the rest is fetched."""
     from dask.array import from_delayed
 
     part, shapes = client.submit(_without_arrays, future, pure=False).result()
@@ -39,18 +40,18 @@ def _array(part: Part, name: str) -> np.ndarray:
 
 
 class PartCollector:
-    """Arrays of parts in any order, which are put together at the end."""
+    """Arrays of parts in any order, joined at the end."""
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[int, dict[str, Any]]] = {}
 
     def take(self, part: Part) -> Part:
-        """Keep the arrays of a part; what is left of it."""
+        """Store the arrays of a part; returns the rest of it."""
         self._parts[part.first] = part.count, part.arrays
         return replace(part, arrays={})
 
     def joined(self, members: int) -> dict[str, Any]:
-        """One dask array for each quantity, nan where members have none."""
+        """One dask array for each quantity, NaN for missing members."""
         from dask import array
 
         shapes = {name: values.shape[1:] for _, arrays in self._parts.values() for name, values in arrays.items()}
@@ -66,13 +67,13 @@ class PartCollector:
         return {name: array.concatenate(parts) for name, parts in pieces.items()}
 
 
-# --- executors: chunks as tasks of ``concurrent.futures`` or of Dask, which has the same interface --------------------
+# --- backends ---------------------------------------------------------------------------------------------------------
 
-_AHEAD = 3  # chunks under way for each worker
+_AHEAD = 3  # pending chunks per worker
 
 
 class ExecutorBackend:
-    """Tasks of an executor that the user has; threads share a worker, other processes make their own of bytes."""
+    """Tasks of a user's executor; threads share a worker, other processes create their own from bytes."""
 
     def __init__(self, request: EnsembleRequest, workers: int, executor: Executor):
         here = isinstance(executor, ThreadPoolExecutor)
@@ -82,7 +83,7 @@ class ExecutorBackend:
         self.name = type(executor).__name__
 
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
-        """Keep some chunks under way until all are delivered."""
+        """Keep several chunks pending until all are delivered."""
         under_way: dict[Any, Chunk] = {}
         try:
             while self._submit(chunks, under_way):
@@ -108,20 +109,20 @@ class ExecutorBackend:
 
 
 class DaskBackend:
-    """Tasks of a Dask cluster; the chunk of a worker that dies is run again by another.
+    """Tasks of a Dask cluster; if a worker dies, another one repeats its chunk.
 
-    The request travels with every task: data that were scattered are lost with the last worker that holds them.
+    The request is sent with every task: scattered data are lost with the last worker that holds them.
 
-    Without `gather` the arrays of parts stay with the workers, and what is delivered of them are dask arrays.
+    Without `gather` the arrays of parts stay on the workers, and are delivered as dask arrays.
     """
 
     def __init__(self, request: EnsembleRequest, workers: int, client: Any, gather: bool = True):
         self._client, self._request, self._gather = client, packed(request), gather
         self.workers = workers
-        self.name = f"Dask, {workers} threads of workers"
+        self.name = f"Dask, {plural(workers, 'worker thread')}"
 
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
-        """Keep some chunks under way until all are delivered."""
+        """Keep several chunks pending until all are delivered."""
         from distributed import as_completed
 
         client, under_way = self._client, dict[str, Chunk]()
@@ -145,7 +146,7 @@ class DaskBackend:
             finished.clear()
 
     def _split(self, chunk: Chunk, error: Exception, deliver: Callable[[Part], None]) -> None:
-        """A chunk that has ended several workers: its members one by one, of which some may do so again."""
+        """Run the members of a chunk that has ended several workers one by one; some may do so again."""
         if chunk.count == 1:
             deliver(lost(chunk, error))
             return
@@ -175,12 +176,12 @@ def lost(chunk: Chunk, error: Exception) -> Part:
 
 
 def is_dask_client(on: Any) -> bool:
-    """Whether it is a client of Dask, without importing Dask."""
+    """Whether `on` is a Dask client, without importing Dask."""
     return type(on).__module__.split(".")[0] == "distributed" and hasattr(on, "scatter")
 
 
 def dask_client() -> Any:
-    """A client with a local cluster of its own."""
+    """A client with its own local cluster."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -189,5 +190,5 @@ def dask_client() -> Any:
 
 
 def threads_of(client: Any) -> int:
-    """The threads of all workers of a cluster, at least one."""
+    """The number of threads of all workers of a cluster, at least one."""
     return max(1, sum(client.nthreads().values()))

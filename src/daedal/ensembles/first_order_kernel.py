@@ -1,4 +1,4 @@
-"""Members that are problems of first order: stiff ones by Rosenbrock methods, plain ones by explicit methods.
+"""Members that are first-order problems: stiff ones by Rosenbrock methods, others by explicit methods.
 
 See :mod:`daedal.ensembles.batch_kernel`.
 """
@@ -15,7 +15,7 @@ from daedal.kernels.vectors import copy
 from daedal.methods.evaluation import residual_is_roundoff
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
-_LONG = 5  # points below atol, one after the other, behind which a change of sign is looked into by the driver
+_LONG = 5  # consecutive points below atol after which the driver examines a change of sign
 
 FIRST_ORDER = Struct(
     "FIRST_ORDER",
@@ -37,7 +37,7 @@ FIRST_ORDER = Struct(
 
 @entry(boolean(i64, f64[:], f64[:, :], f64[:, :, :, :]))
 def values_at_starts(address, factors, residuals, matrices):
-    """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; False where that cannot be evaluated."""
+    """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; False if not computable."""
     batch = record_at(address, BATCH)
     own, n = record_at(batch.own, FIRST_ORDER), batch.n
     system, block = own.system, floats(own.jacobian.block, 2 * n + 1 + n * n)
@@ -60,7 +60,7 @@ def values_at_starts(address, factors, residuals, matrices):
 
 @entry(MEMBER)
 def begin_implicit(address, k):
-    """y and y' of F(t, y, y') = 0; handed back if they are not consistent to round-off."""
+    """y and y' of F(t, y, y') = 0; left to the driver if not consistent to round-off."""
     batch = record_at(address, BATCH)
     own, run, y, slope = record_at(batch.own, FIRST_ORDER), batch.run, batch.starts[k], batch.slopes[k]
     if not residual_is_roundoff(address_of(own.system), batch.t0, y, slope, own.memory):
@@ -85,7 +85,7 @@ def begin_ordinary(address, k):
 
 @part
 def begin_watch(own):
-    """Before the first step of a member."""
+    """Called before the first step of a member."""
     own.points, own.suspicious = 0, 0
     own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
     own.signs[:] = 0
@@ -93,7 +93,7 @@ def begin_watch(own):
 
 @entry(MEMBER)
 def look_at_slice(address, reason):
-    """What the driver asks of a run in between and at its end."""
+    """The checks of the driver during a run and at its end."""
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), batch.run
     _watch_signs(run, own)
@@ -105,7 +105,7 @@ def look_at_slice(address, reason):
 
 @part
 def is_troubled(run, own):
-    """What the watch of the automatic choice asks, at the steps at which it asks: more attempts failed than steps."""
+    """The check of the automatic choice, at its steps: more attempts failed than steps were accepted."""
     if own.first_look == 0:
         return False
     if run.steps >= own.due:
@@ -120,7 +120,7 @@ def is_troubled(run, own):
 
 @part
 def _watch_signs(run, own):
-    """The signs at the ends of the steps of a slice."""
+    """Track the signs at the ends of the steps of a slice."""
     rows, first = run.coefficients, run.step_start
     for m in range(run.steps_stored):
         watch_sign(own, rows[first[m] - run.rows_before])
@@ -128,7 +128,7 @@ def _watch_signs(run, own):
 
 @part
 def watch_sign(own, y):
-    """Whether a variable has come out of a stretch below its atol with the other sign."""
+    """Whether a variable has emerged from an interval below its atol with the opposite sign."""
     atol, last_large, last_sign = own.atol, own.signs[0], own.signs[1]
     own.points += 1
     for i in range(y.size):

@@ -1,4 +1,4 @@
-"""Ensembles on a GPU: one thread for each run, with its own step size."""
+"""Ensembles on a GPU: one thread per run, with its own step size."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from daedal.ensembles.part import EVENT, FAILED, FINISHED, Part
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import MEANINGS, Ending
 
-# Threads of a warp go through the same instructions. Runs with nearly the same starts and parameters accept and reject
-# their steps together and end together, so that no thread waits: docs/guide/ensembles-gpu.md has the figures.
+# The threads of a warp execute the same instructions. Runs with nearly equal starts and parameters accept and reject
+# their steps and end together, so that no thread waits: docs/guide/ensembles-gpu.md has the figures.
 
 FEWEST_OPERATIONS = 100
-"""Operations of the accelerations from which sorting takes less time than it saves. Linearly implicit methods reject
-few steps; their runs stay as they are."""
+"""Operations of the accelerations above which sorting saves more time than it takes. Linearly implicit methods reject
+few steps; their runs are not sorted."""
 _MOST_COLUMNS = 8
-_BITS = 48  # of the key
+_BITS = 48  # of the sort key
 
 
 def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
-    """The order for a problem in C; None where the given one will do."""
+    """The order for a problem in C; None if the given one suffices."""
     if not code.positions or code.operations < FEWEST_OPERATIONS:
         return None
     return neighbours_together(xp, arrays, max(map(len, arrays)))
@@ -48,16 +48,16 @@ def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
 def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
     """An order of members along which starts and parameters change little; None if nothing varies.
 
-    It goes along the curve of Morton through the ranks of what varies: with one quantity, that is its order.
+    It follows the Morton curve through the ranks of varying quantities: for a single quantity, its order.
 
     Parameters
     ----------
     xp : module
         CuPy or NumPy.
     arrays : list of array
-        With rows for the members, or one for all.
+        With one row per member, or one shared row.
     count : int
-        How many members there are.
+        Number of members.
     """
     varying: list[Any] = []
     for array in arrays:
@@ -80,30 +80,30 @@ def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
     return xp.argsort(key).astype(xp.int32)
 
 
-# --- ensembles on a GPU: one thread for each run, with its own step size ----------------------------------------------
+# --- the backend ------------------------------------------------------------------------------------------------------
 
-_MOST_MEMBERS = 1 << 22  # of a chunk
-_SHARE = 0.4  # of the free memory that a chunk may take
+_MOST_MEMBERS = 1 << 22  # in a chunk
+_SHARE = 0.4  # maximal fraction of the free memory used by a chunk
 _PRECISIONS = ("double", "single")
 MESSAGES = {
     int(Ending.MAX_STEPS): "the limit of steps was reached",
     int(Ending.ZERO_WEIGHT): "an error weight rtol |y| + atol is zero at the start",
     int(Ending.ERROR_TEST_FAILED): MEANINGS[Ending.ERROR_TEST_FAILED],
     int(Ending.NEWTON_FAILED): "Newton's iteration for the constraints did not converge",
-    int(
-        Ending.MATRIX_SINGULAR
-    ): "an elimination met a bad pivot, however short the step: the matrix is singular there, "
-    "or needs pivoting (on='threads')",
+    int(Ending.MATRIX_SINGULAR): (
+        "an elimination met a bad pivot for arbitrarily short steps: the matrix is singular there, or needs pivoting "
+        "(on='threads')"
+    ),
     int(Ending.UNEVALUABLE): MEANINGS[Ending.UNEVALUABLE],
     int(Ending.CALLBACK_RAISED): MEANINGS[Ending.CALLBACK_RAISED],
-    INCONSISTENT: "the initial values do not satisfy the constraints; correct_initial=True moves them there",
+    INCONSISTENT: "the initial values do not satisfy the constraints; correct_initial=True corrects them",
 }
-"""Why a run has failed, by the number that the kernel leaves."""
+"""Reasons of failed runs, by the number set by the kernel."""
 
 
 @dataclass(frozen=True)
 class GPU:
-    """How :func:`daedal.solve_many` uses a GPU: ``on=daedal.ensembles.GPU(precision="single")``.
+    """GPU options of :func:`daedal.solve_many`: ``on=daedal.ensembles.GPU(precision="single")``.
 
     Parameters
     ----------
@@ -130,23 +130,25 @@ class GPU:
 
 
 class Engine:
-    """Where kernels run: a GPU, by CuPy."""
+    """Executes kernels on a GPU, using CuPy."""
 
     def __init__(self, options: GPU):
         self.xp = gpu()
         count = self.xp.cuda.runtime.getDeviceCount()
         if options.device >= count:
-            raise InvalidProblemError(f"on='gpu': device {options.device} of {count}; they are numbered from 0")
+            raise InvalidProblemError(
+                f"on='gpu': device {options.device} of {count} does not exist; they are numbered from 0"
+            )
         self._device = int(options.device)
 
     @property
     def name(self) -> str:
-        """What an ensemble says of it."""
+        """The name in an ensemble's message."""
         properties = self.xp.cuda.runtime.getDeviceProperties(self._device)
         return properties["name"].decode()
 
     def device(self) -> Any:
-        """A context in which arrays live there."""
+        """A context in which arrays are allocated on the device."""
         return self.xp.cuda.Device(self._device)
 
     def kernel(self, source: str) -> Callable[..., None]:
@@ -154,17 +156,17 @@ class Engine:
         return gpu_kernel(source, self._device, BLOCK)
 
     def free_memory(self) -> int:
-        """Bytes."""
+        """In bytes."""
         with self.device():
             return int(self.xp.cuda.runtime.memGetInfo()[0])
 
     def fetched(self, array: Any) -> np.ndarray:
-        """An array of the device as NumPy's."""
+        """An array of the device as a NumPy array."""
         return self.xp.asnumpy(array)
 
 
 class GPUBackend:
-    """Runs the chunks of an ensemble on a GPU, one kernel for each."""
+    """Runs the chunks of an ensemble on a GPU, with one kernel launch for each."""
 
     workers = 1
 
@@ -207,7 +209,7 @@ class GPUBackend:
     # --- inputs -------------------------------------------------------------------------------------------------------
 
     def _starts(self, chunk: Chunk) -> np.ndarray:
-        """Rows (q, v, r) or y of the members; one row where all have the same."""
+        """Rows (q, v, r) or y of the members; one row if all are equal."""
         n = self._model.code.n
         if isinstance(chunk.starts, Vectors):
             columns = chunk.starts.columns[: 3 if self._model.code.positions else 2]
@@ -215,14 +217,14 @@ class GPUBackend:
         else:
             members = [chunk.starts.member(i) for i in range(chunk.count)]
             if not all(isinstance(member, (tuple, np.ndarray, list)) for member in members):
-                raise InvalidProblemError("on='gpu' takes initial values as arrays, not by name: use on='threads'")
+                raise InvalidProblemError("on='gpu' needs initial values as arrays, not by name: use on='threads'")
             arrays = [np.array([np.concatenate([np.ravel(x) for x in _vectors(member)])[:n] for member in members])]
         if not self._model.code.positions and arrays[0] is not None and arrays[0].shape[1] == n:
             arrays = arrays[:1]  # (y, y')
         if any(array is None for array in arrays):
             raise InvalidProblemError(
-                "on='gpu' computes no missing initial values: give all of them (guesses will do for variables that "
-                "only algebraic equations determine, with correct_initial=True), or use on='threads'"
+                "on='gpu' does not compute missing initial values: give all of them (with correct_initial=True, "
+                "guesses suffice for variables determined by algebraic equations only), or use on='threads'"
             )
         count = max(len(array) for array in arrays)
         rows = np.concatenate([np.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1)
@@ -276,17 +278,17 @@ def _vectors(member: Any) -> list[Any]:
 
 def _check_request(request: EnsembleRequest) -> None:
     if request.is_factory:
-        raise InvalidProblemError("on='gpu' needs one problem with params, not a function that makes problems")
+        raise InvalidProblemError("on='gpu' needs one problem with params, not a function that returns problems")
     if request.needs_solutions:
         raise InvalidProblemError(
-            "on='gpu' has no whole solutions: outputs must be names of variables of the state, or use on='threads'"
+            "on='gpu' does not provide whole solutions: outputs must be names of state variables, or use on='threads'"
         )
     if request.t_stop is not None:
         raise InvalidProblemError("on='gpu': t_stop is not available; steps never go beyond t_span")
 
 
 def task_of(model: GPUModel, settings: Any, span: tuple[float, float], times: np.ndarray) -> GPUTask:
-    """What is the same for all runs."""
+    """The data shared by all runs."""
     return GPUTask(
         t_span=span,
         t_eval=times,
@@ -299,7 +301,7 @@ def task_of(model: GPUModel, settings: Any, span: tuple[float, float], times: np
     )
 
 
-# --- ensembles that begin and end on a GPU: arrays of CuPy in, arrays of CuPy out -------------------------------------
+# --- ensembles that stay on a GPU: CuPy arrays as input and output ----------------------------------------------------
 
 
 @with_old_keywords(initials="initial")
@@ -314,10 +316,10 @@ def solve_on_gpu(
     engine: Any = None,
     **options: Any,
 ) -> GPUResults:
-    """Many runs on a GPU, with results that stay there.
+    """Many runs on a GPU, with results that stay on the device.
 
-    For what goes on on the GPU: a loss function, a histogram, training data. :func:`daedal.solve_many` with
-    ``on="gpu"`` fetches results, looks at failures and knows reductions.
+    For subsequent work on the GPU: a loss function, a histogram, training data. :func:`daedal.solve_many` with
+    ``on="gpu"`` fetches results, reports failures and supports reductions.
 
     Parameters
     ----------
@@ -325,16 +327,16 @@ def solve_on_gpu(
         With functions that can be traced.
     t_span : (float, float)
     initial : tuple of array, or array
-        As :func:`daedal.solve` takes them, (q0, v0) of mechanisms and (y0, z0) or y0 of other problems, each with a
-        leading axis where it varies; of NumPy or CuPy.
+        As for :func:`daedal.solve`, (q0, v0) for mechanisms and (y0, z0) or y0 for other problems, each with a leading
+        axis if varying; NumPy or CuPy arrays.
     params : array, optional
-        The numbers of the parameters, one row for each member.
+        The values of the parameters, one row per member.
     t_eval : array, optional
-        Where values are wanted.
+        Times at which values are returned.
     on : GPU, optional
-        Which one, and its precision.
+        The GPU, and its precision.
     engine : object, optional
-        Where kernels run, for tests.
+        Executor of kernels, for tests.
     **options
         Of :func:`daedal.prepare`: method, rtol, atol, terminal events, max_steps and so on.
 
@@ -342,8 +344,8 @@ def solve_on_gpu(
     -------
     Results
         Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape
-        (members, times, n); ``statuses``, positive for runs that came through (2: finished, 4: ended by an event);
-        ``steps``, ``rejections``, ``fired``.
+        (members, times, n); ``statuses``, positive for successful runs (2: finished, 4: ended by an event); ``steps``,
+        ``rejections``, ``fired``.
     """
     on = GPU() if on is None else on
     engine = Engine(on) if engine is None else engine
@@ -356,7 +358,7 @@ def solve_on_gpu(
         rows = [_starts(xp, model, initial), _numbers(xp, model, problem, params)]
         counts = {len(array) for array in rows if len(array) != 1}
         if len(counts) > 1:
-            raise InvalidProblemError(f"initial has {len(rows[0])} rows and params {len(rows[1])}")
+            raise InvalidProblemError(f"initial has {len(rows[0])} rows, but params {len(rows[1])}")
         order = order_of_runs(xp, model.code, rows)
         kernel = engine.kernel(model.source)
         return execute(xp, kernel, model.code, task_of(model, settings, span, times), *rows, single=single, order=order)
@@ -370,7 +372,7 @@ def _starts(xp: Any, model: GPUModel, initial: Any) -> Any:
     count = max(map(len, arrays))
     rows = xp.concatenate([xp.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1)
     if rows.shape[1] != model.code.n:
-        raise InvalidProblemError(f"initial have {rows.shape[1]} values for a state of {model.code.n}")
+        raise InvalidProblemError(f"initial has {rows.shape[1]} values for a state of {model.code.n}")
     return rows
 
 
@@ -381,5 +383,5 @@ def _numbers(xp: Any, model: GPUModel, problem: Any, params: Any) -> Any:
     rows = layout.numbers(problem.params) if params is None else params
     rows = xp.atleast_2d(xp.asarray(rows, dtype=float))
     if rows.shape[1] != layout.count:
-        raise InvalidProblemError(f"params has {rows.shape[1]} columns; the problem has {layout.count} parameters")
+        raise InvalidProblemError(f"params has {rows.shape[1]} columns, but the problem {layout.count} parameters")
     return rows

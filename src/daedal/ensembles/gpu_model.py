@@ -1,4 +1,4 @@
-"""What a GPU integrates: a traced problem with a method and terminal events, as the source of one kernel."""
+"""GPU source of a traced problem with a method and terminal events, as one kernel."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from daedal.symbolic.tracing.in_c import ProblemInC, problem_in_c, switching_fun
 from daedal.symbolic.tracing.problem import traced_problem
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-# The same text is CUDA C and plain C. What differs between two ensembles of one problem (starts, parameters,
+# The same text is CUDA C and plain C. Quantities that differ between ensembles of one problem (starts, parameters,
 # tolerances, times) are arguments, so that a source is compiled once.
 
 MOST_UNROLLED = 250
-"""Operations of the slopes up to which all stages of a step are written out."""
+"""Operations of the slopes up to which all stages of a step are unrolled."""
 BLOCK = 64
-"""Threads of a block."""
+"""Threads per block."""
 INCONSISTENT = -12
-"""How a run ends whose start does not satisfy its constraints, besides the numbers of Ending."""
+"""Status of a run whose start violates its constraints, in addition to the codes of Ending."""
 _MOST_CORRECTIONS = 10  # of Newton's method
 _ENDINGS = (
     *(Ending.FINISHED, Ending.EVENT_STOP, Ending.MAX_STEPS, Ending.ZERO_WEIGHT, Ending.ERROR_TEST_FAILED),
@@ -48,11 +48,11 @@ _ENDINGS = (
 
 @dataclass(frozen=True)
 class EventsInC:
-    """Switching functions that may end a run."""
+    """Switching functions that may terminate a run."""
 
     text: str = ""  # the function ``switching_functions(t, y, p, result)``
     names: tuple[str, ...] = ()
-    # Which crossings count, and the occurrence that ends the run
+    # The crossings that count, and the occurrence that ends the run
     directions: tuple[int, ...] = ()
     occurrences: tuple[int, ...] = ()
 
@@ -67,24 +67,24 @@ def integrator_source(
     driver: Any = None,
     **launch: int,
 ) -> str:
-    """The text of an integrator.
+    """The source of an integrator.
 
     Parameters
     ----------
     problem : ProblemInC
         Its functions, for this method.
     tableau : Tableau or RosenbrockTableau
-        Of the method.
+        Tableau of the method.
     events : EventsInC, optional
-        What ends runs early.
+        Terminal events.
     outputs : bool
-        Whether values are wanted between the start and the end.
+        Whether values between the start and the end are output.
     single : bool
         Single precision.
     driver : str, optional
         The text that calls it, in place of the kernel for all members of an ensemble.
     **launch : int
-        Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
+        For a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are unrolled), APART (functions are not inlined).
     """
     explicit = isinstance(tableau, Tableau)
     events = EventsInC() if events is None else events
@@ -167,7 +167,7 @@ _RULES = (
     (step_size.end_of_step, "h t t_stop", _TIMES),
     (step_size.least_step, "t rest", _TIMES),
 )
-"""Functions of :mod:`daedal.methods.step_size`, their arguments, and whether these are doubles in any case."""
+"""Functions of :mod:`daedal.methods.step_size`, their arguments, and whether these are always doubles."""
 
 
 @cache
@@ -187,10 +187,10 @@ def rules_in_c(order: int) -> str:
 
 
 def _explicit(tableau: Tableau, positions: int) -> tuple[dict[str, Any], str]:
-    """The coefficients of an explicit method, for mechanisms those of positions in terms of accelerations as well.
+    """The coefficients of an explicit method; for mechanisms also those of positions in terms of accelerations.
 
-    Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that
-    accelerations are all that has to be kept of a stage.
+    Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that only
+    the accelerations of a stage must be stored.
     """
     arrays = tableau.arrays
     a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["e"].size
@@ -222,7 +222,7 @@ def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
 
 
 def _loop(size: str, weights: np.ndarray, statement: str) -> str:
-    """A loop over components with a sum of slopes, the first ones first."""
+    """A loop over components with a sum of slopes, in order."""
     terms = " + ".join(f"{c_number(float(w))} * k[{j}][j]" for j, w in enumerate(weights) if w != 0.0)
     return f"UNROLL for (int j = 0; j < {size}; j++) {statement.format(terms or '0')};"
 
@@ -236,19 +236,19 @@ def _polynomials(weights, degree: int) -> np.ndarray:
 
 def _bend(degree: int) -> np.ndarray:
     """The coefficients of theta, theta^2, ... in the polynomial that is 1 at theta = 1 and 0 at the other nodes."""
-    roots = np.poly(np.arange(degree) / degree)[::-1]  # by powers, from theta^0 on, which has a zero
+    roots = np.poly(np.arange(degree) / degree)[::-1]  # coefficients of powers from theta^0, with a zero at theta = 0
     return roots[1:] / roots.sum()
 
 
-# --- what a GPU integrates: a traced problem with a method and terminal events, as the source of one kernel -----------
+# --- the kernel of a problem ------------------------------------------------------------------------------------------
 
-_SHARP = 1e-5  # relative tolerance below which the method of order 5 takes less time
+_SHARP = 1e-5  # relative tolerance below which the method of order 5 is faster
 _OTHERWISE = "use on='threads'"
 
 
 @dataclass(frozen=True)
 class GPUModel:
-    """A kernel in the making."""
+    """A kernel under construction."""
 
     traced: TracedProblem
     code: ProblemInC
@@ -269,7 +269,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     settings : Settings
         Method, tolerances, events.
     outputs : bool
-        Whether values are wanted between start and end.
+        Whether values between start and end are output.
     single : bool
         Single precision.
     **launch : int
@@ -278,12 +278,12 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     Raises
     ------
     InvalidProblemError
-        If a GPU cannot do it, with the reason and what can.
+        If the GPU does not support it, with the reason and an alternative.
     """
     if not isinstance(problem, (MechanicalSystem, ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            f"on='gpu' is for MechanicalSystem, ODE, ImplicitDAE and SemiExplicitDAE, got {type(problem).__name__}: "
-            f"{_OTHERWISE}"
+            "on='gpu' needs a MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE, got "
+            f"{type(problem).__name__}: {_OTHERWISE}"
         )
     _check_settings(settings)
     rtol, atol = check_tolerances(problem.n, settings.rtol, settings.atol)
@@ -303,20 +303,20 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
 
 
 def _check_settings(settings: Any) -> None:
-    """Refuse what exists on the CPU only."""
+    """Reject settings that exist only on the CPU."""
     if settings.fixed_step is not None:
-        raise InvalidProblemError(f"on='gpu' chooses step sizes by itself: leave fixed_step out, or {_OTHERWISE}")
+        raise InvalidProblemError(f"on='gpu' chooses step sizes automatically: omit fixed_step, or {_OTHERWISE}")
     form = settings.formulation
     name = form if isinstance(form, str) else getattr(form, "name", "")
     if name not in ("auto", "projection") or (not isinstance(form, str) and getattr(form, "weight", "M") != "M"):
         raise InvalidProblemError(
-            "on='gpu' integrates accelerations and projects every step in the norm of M: leave formulation out, or "
+            "on='gpu' integrates accelerations and projects every step in the norm of M: omit formulation, or "
             f"{_OTHERWISE}"
         )
 
 
 def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTableau:
-    """The tableau of the method that was asked for; an explicit one or a Rosenbrock method if that is "auto"."""
+    """The tableau of the requested method; for "auto" an explicit or a Rosenbrock method."""
     is_mechanism = isinstance(problem, MechanicalSystem)
     if isinstance(method, str) and method == "auto":
         explicit = is_mechanism or isinstance(problem, ODE)
@@ -328,8 +328,8 @@ def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTabl
         return chosen.tableau
     if not isinstance(chosen, Rosenbrock):
         raise InvalidProblemError(
-            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.methods.Rosenbrock(...), or an explicit "
-            "Runge-Kutta method with one error estimate and dense output without further stages, got "
+            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.methods.Rosenbrock(...), or an "
+            "explicit Runge-Kutta method with one error estimate and dense output without additional stages, got "
             f"{method!r}; or {_OTHERWISE}"
         )
     if is_mechanism:
@@ -341,7 +341,7 @@ def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTabl
 
 
 def _is_short(method: ExplicitRungeKutta) -> bool:
-    """Whether a method has one error estimate, and dense output without further stages."""
+    """Whether a method has one error estimate, and dense output without additional stages."""
     tableau = method.tableau
     return method.controlled and tableau.e3 is None and len(tableau.a) == len(tableau.b)
 
@@ -358,48 +358,50 @@ def _events(traced: TracedProblem, events: Any) -> EventsInC:
     rows = [row for k, (event, size) in enumerate(zip(given, sizes)) for row in functions_of(event, k, size)]
     for name, _, occurrence in rows:
         if occurrence == 0:
-            raise InvalidProblemError(f"on='gpu' looks for terminal events only, and {name} is not one: {_OTHERWISE}")
+            raise InvalidProblemError(
+                f"on='gpu' supports terminal events only, and {name} is not terminal: {_OTHERWISE}"
+            )
     names, directions, occurrences = zip(*rows)
     return EventsInC(text, names, directions, occurrences)
 
 
-# --- runs of an integrator in C: the arguments of its kernel, its compilation, its results ----------------------------
+# --- running an integrator in C: arguments, compilation, results ------------------------------------------------------
 
-# Arrays are made with the module ``xp``, CuPy or NumPy: the same integrator runs on both.
+# Arrays are created with the module ``xp``, CuPy or NumPy: the same integrator runs on both.
 
 MOST_STEPS = 1_000_000
-"""Steps of a run if no limit is given: a thread that never ends would hold the GPU."""
-_OF_TOLERANCE = 1e-3  # share of the tolerance that the constraints may be off inside of a run
-_BLOCKS_PER_PROCESSOR = 32  # more than fit; the rest follow
+"""Limit of steps if none is given: a thread that never ends would block the GPU."""
+_OF_TOLERANCE = 1e-3  # fraction of the tolerance by which the constraints may be violated during a run
+_BLOCKS_PER_PROCESSOR = 32  # more than fit at once; the rest follow
 
 Kernel = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class GPUTask:
-    """What is the same for all runs."""
+    """The data shared by all runs."""
 
     t_span: tuple[float, float]
-    t_eval: np.ndarray  # where values are wanted, in the order of the integration
+    t_eval: np.ndarray  # output times, in the order of integration
     # For each entry of the state
     rtol: np.ndarray
     atol: np.ndarray
-    first_step: float = 0.0  # 0 where each run finds its own
+    first_step: float = 0.0  # 0 if each run chooses its own
     max_step: float = np.inf
     max_steps: int = MOST_STEPS
-    largest_correction: float = 10.0  # how far a start may be moved onto the constraints, in units of the tolerance
+    largest_correction: float = 10.0  # limit for projecting a start onto the constraints, in units of the tolerance
 
 
 @dataclass(frozen=True)
 class GPUResults:
-    """What runs have ended with, one after the other in the first axis of all arrays."""
+    """Final values of runs, with runs along the first axis of all arrays."""
 
     # The state and the time at the end
     y: Any
     t: Any
-    outputs: Any  # at the times that were asked for; NaN behind the end of a run
-    statuses: Any  # numbers of Ending
-    # How many were accepted, and how many were not
+    outputs: Any  # at the output times; NaN after the end of a run
+    statuses: Any  # codes of Ending
+    # Numbers of accepted and rejected steps
     steps: Any
     rejections: Any
     fired: Any  # the switching function that ended the run, or -1
@@ -415,15 +417,15 @@ def execute(
     xp : module
         CuPy or NumPy.
     kernel : callable
-        ``kernel(*arguments)`` with those of the kernel, in order.
+        ``kernel(*arguments)`` with the kernel's arguments in order.
     problem : ProblemInC
     task : Task
     starts, params : array
-        One row for each member, or one for all: shapes (count or 1, n) and (count or 1, n_parameters).
+        One row per member, or one shared row: shapes (count or 1, n) and (count or 1, n_parameters).
     single : bool
         Single precision.
     order : array of int, optional
-        In which order runs begin.
+        The order in which runs are started.
     """
     real = xp.float32 if single else xp.float64
     count, n, n_eval = max(len(starts), len(params)), problem.n, task.t_eval.size
@@ -453,7 +455,7 @@ def execute(
 
 
 def _columns(xp: Any, values: Any, count: int, real: Any) -> Any:
-    """Rows as columns, one for each member; at least one number, whose address may be taken."""
+    """Rows as columns, one per member; at least one number, so that it has an address."""
     array = xp.asarray(values, dtype=real)
     if array.shape[1] == 0:
         return xp.zeros(1, dtype=real)
@@ -464,7 +466,7 @@ def _columns(xp: Any, values: Any, count: int, real: Any) -> Any:
 
 
 def gpu() -> Any:
-    """CuPy, if there is one and it sees a GPU.
+    """CuPy, if installed and a GPU is available.
 
     Raises
     ------
@@ -475,8 +477,8 @@ def gpu() -> Any:
         import cupy
     except ImportError as error:
         raise InvalidProblemError(
-            "on='gpu' needs CuPy, which is not installed: pip install 'daedal[gpu]' (cupy-cuda12x, or the package of "
-            "your version of CUDA), or use on='threads'"
+            "on='gpu' needs CuPy, which is not installed: pip install 'daedal[gpu]' (cupy-cuda12x, or the "
+            "package for your version of CUDA), or use on='threads'"
         ) from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -489,7 +491,7 @@ def gpu() -> Any:
 
 @lru_cache(maxsize=64)
 def gpu_kernel(source: str, device: int, block: int, contract: bool = True) -> Kernel:
-    """The kernel of a source on a device; CuPy keeps compiled sources on disk, by their digests."""
+    """The kernel of a source on a device; CuPy caches compiled sources on disk, by their digests."""
     cupy = gpu()
     options = ("--std=c++17", f"--fmad={'true' if contract else 'false'}")
     with cupy.cuda.Device(device):

@@ -1,4 +1,4 @@
-"""The guards of a mode where a stretch begins, in compiled code: what :class:`daedal.hybrid.guards.Guards` says."""
+"""Guards of a mode at the start of a stretch, in compiled code; compare :class:`daedal.hybrid.guards.Guards`."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from daedal.mechanics.manifold import PROJECTOR
 
 _LOOK = np.array(LOOK)
 IMMEDIATE = 111
-"""A guard fires at once: the mode is left before it has begun."""
+"""A guard fires immediately: the mode is left before it has started."""
 
 MODE = Struct(
     "MODE",
@@ -22,19 +22,19 @@ MODE = Struct(
         ("batch", at(BATCH)),
         ("n", INTEGER),  # length of the state (q, v, r)
         ("n_q", INTEGER),
-        ("m", INTEGER),  # entries of the guards
+        ("m", INTEGER),  # number of entries of the guards
         ("direction", i64["m"]),
         ("immediate", i64["m"]),
-        ("owner", i64["m"]),  # for each entry its transition
-        ("transition_names", i64["m"]),  # and the name of that, as a number
-        ("names", i64["m"]),  # and its own
+        ("owner", i64["m"]),  # the transition of each entry
+        ("transition_names", i64["m"]),  # the name of the transition, as a number
+        ("names", i64["m"]),  # the name of the guard
         ("transitions", i64["n_transitions"]),
         ("n_transitions", INTEGER),
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
         ("projector", at(PROJECTOR)),  # in the norm of M
-        ("start", CALLBACK),  # not negative where a run may begin
-        ("step", FLOAT),  # typical of the last stretch, or 0
+        ("start", CALLBACK),  # nonnegative where a run may start
+        ("step", FLOAT),  # typical step of the last stretch, or 0
         # working memory
         *[(name, f64["m"]) for name in ("values", "band", "noise", "waits", "found")],
         *[(name, i64["m"]) for name in ("zero", "near", "sides")],
@@ -47,30 +47,30 @@ HYBRID = Struct(
     [
         ("modes", i64["n_modes"]),
         ("n_modes", INTEGER),
-        ("member", INTEGER),  # the one that is run, or comes next
-        ("count", INTEGER),  # of members
-        ("under_way", INTEGER),  # whether it has begun
+        ("member", INTEGER),  # the current or next member
+        ("count", INTEGER),  # number of members
+        ("under_way", INTEGER),  # whether it has started
         ("starts", f64["count", "n_first"]),
         ("first_mode", INTEGER),
-        ("n_first", INTEGER),  # length of a state of it
+        ("n_first", INTEGER),  # length of its initial state
         ("first_typical_step", FLOAT),
         ("reasons", i64["count"]),  # how each member ended
-        ("mode", INTEGER),  # where the member is
+        ("mode", INTEGER),  # the current mode of the member
         ("t", FLOAT),
         ("y", f64["longest"]),
-        ("longest", INTEGER),  # of the states
-        ("running", INTEGER),  # within a stretch
-        ("is_first", INTEGER),  # of the stretches
-        ("place", INTEGER),  # how many of its points are stored
+        ("longest", INTEGER),  # longest state
+        ("running", INTEGER),  # whether within a stretch
+        ("is_first", INTEGER),  # whether it is the first stretch
+        ("place", INTEGER),  # number of its stored points
         ("typical_step", FLOAT),
         ("fired", i64["most_guards"]),  # names and values of the guards that ended the last mode
         ("fired_values", f64["most_guards"]),
         ("most_guards", INTEGER),
         ("n_fired", INTEGER),
         ("before", INTEGER),  # the last mode, or -1
-        ("crossed", INTEGER),  # the name of the transition out of it, if its guard changed its sign; else -1
-        ("immediate", INTEGER),  # the entry of the guard that fires at once
-        ("n_immediate", INTEGER),  # how many have, one after the other
+        ("crossed", INTEGER),  # the name of the transition that left it, if its guard changed sign; otherwise -1
+        ("immediate", INTEGER),  # the entry of the guard that fires immediately
+        ("n_immediate", INTEGER),  # number of consecutive immediate ones
         ("t_begin", FLOAT),
         ("t_end", FLOAT),
         ("shortest", FLOAT),
@@ -87,14 +87,14 @@ HYBRID = Struct(
         ("n_events", INTEGER),
         ("max_events", INTEGER),
         ("hopeless", FLOAT),
-        ("event_member", i64["most_rows"]),  # a table of transitions
+        ("event_member", i64["most_rows"]),  # transition table
         ("event_t", f64["most_rows"]),
         ("event_name", i64["most_rows"]),
         ("event_direction", i64["most_rows"]),
         ("event_ends", i64["most_rows"]),  # whether the run ended there
         ("n_rows", INTEGER),
         ("most_rows", INTEGER),
-        ("n_seen", INTEGER),  # transitions that were taken
+        ("n_seen", INTEGER),  # number of transitions taken
         ("recent", f64[WINDOW]),
         ("named_times", f64["n_names", INTERVALS + 1]),
         ("named_counts", i64["n_names"]),
@@ -105,7 +105,7 @@ HYBRID = Struct(
 
 @part
 def guard_values(mode, roots, t, y, values):
-    """The guards at a point, held by nothing; False where they have no value."""
+    """The guards at a point, without held signs; False if undefined."""
     if call_with(roots.functions, t, y, roots.yp, nothing()) != 0:
         return False
     copy(values, floats(roots.functions.block + 16 * mode.n, mode.m))
@@ -117,7 +117,7 @@ def guard_values(mode, roots, t, y, values):
 
 @part
 def memory_of(h, mode, fired, values):
-    """Keep the values of the guards that have fired."""
+    """Store the values of the guards that have fired."""
     names, kept = h.fired, h.fired_values
     h.n_fired = 0
     for i in range(mode.m):
@@ -128,7 +128,7 @@ def memory_of(h, mode, fired, values):
 
 @part
 def judge(h, mode, run, t, y, step):
-    """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
+    """Determine directions of the guards, and initially held signs; 0, or IMMEDIATE if one fires immediately."""
     m, roots = mode.m, run.roots
     values, direction = mode.values, roots.direction
     copy(direction, mode.direction)
@@ -185,7 +185,7 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
 
 @part
 def _hold(roots, i, side, time):
-    """Let a guard have a sign for a while."""
+    """Hold the sign of a guard for a time."""
     held_side, held_for = roots.held_side, roots.held_for
     held_side[i], held_for[i] = side, time
     roots.held += 1
@@ -193,13 +193,13 @@ def _hold(roots, i, side, time):
 
 @part
 def _may_pass(h, mode, i):
-    """Whether it is the guard of the transition just taken, which may mark an instant: the driver looks closer."""
+    """Whether it is the guard of the transition just taken, which may mark an instant: left to the driver."""
     return h.before == h.mode and h.crossed == mode.transition_names[i]
 
 
 @part
 def _fired_before(h, mode, i):
-    """The value of the guard of this name where the last mode ended, if it fired there."""
+    """The value of the guard of this name at the end of the last mode, if it fired there."""
     name = mode.names[i]
     for k in range(h.n_fired):
         if h.fired[k] == name:
@@ -209,7 +209,7 @@ def _fired_before(h, mode, i):
 
 @part
 def _band(mode, roots, t, y, values, band):
-    """How much guards change with errors of the tolerance."""
+    """Changes of guards due to errors within the tolerance."""
     rtol, atol, moved, found = mode.rtol, mode.atol, mode.moved, mode.found
     for j in range(mode.n):
         moved[j] = y[j] + BAND * max(rtol[j] * abs(y[j]) + atol[j], TINY) * np.cos(0.7 + 1.3 * j)
@@ -222,7 +222,7 @@ def _band(mode, roots, t, y, values, band):
 
 @part
 def _noise(mode, roots, t, y, values, noise):
-    """How much guards change with round-off."""
+    """Changes of guards due to round-off."""
     rounded, found = mode.rounded, mode.found
     for j in range(mode.n):
         rounded[j] = y[j] + NOISE * abs(y[j]) * np.cos(0.7 + 1.3 * j)
@@ -235,7 +235,7 @@ def _noise(mode, roots, t, y, values, noise):
 
 @part
 def _leave(mode, run, roots, t, y, step, values, noise, zero, near, sides, waits):
-    """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
+    """For guards that are zero: the side to which they move, and the time at which this exceeds round-off."""
     k, m = mode.n_q, mode.m
     slope, ahead, found = run.yp, mode.moved, mode.found
     if not zero.any() and not near.any():

@@ -1,4 +1,4 @@
-"""What a user may give as starts and parameters of many runs, read into columns."""
+"""Conversion of the starts and parameters given by the user into columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_starts(problem: Any, initial: Any) -> Any:
     if isinstance(initial, Mapping):
         return _by_label(problem, _named(initial, "initial"))
     if isinstance(problem, Quasilinear) and isinstance(initial, list) and not _is_list_of_members(initial):
-        if not any(x is None for x in initial):  # y0 alone is enough, of one run or of each
+        if not any(x is None for x in initial):  # y0 alone suffices, of one run or of each
             initial = check_real(initial, "initial", "hold y0 of one run, or of each member")
     if isinstance(initial, np.ndarray):
         return _stacked(problem, initial)
@@ -53,7 +53,7 @@ def read_starts(problem: Any, initial: Any) -> Any:
 
 
 def _by_label(problem: Any, starts: Any) -> Any:
-    """Starts by name as vectors where every variable of a mechanism has one."""
+    """Starts by name as vectors, if every variable of a mechanism is given."""
     if not isinstance(starts, Named) or not isinstance(problem, MechanicalSystem):
         return starts
     labels = [problem.label(i) for i in range(problem.n)]
@@ -67,7 +67,7 @@ def _by_label(problem: Any, starts: Any) -> Any:
 
 
 def _arranged_starts(problem: Any, entries: list[Any]) -> Any:
-    """Starts of members one by one as columns, where they are vectors of the same form or have the same names."""
+    """Starts given member by member as columns, if they are vectors of the same form or have the same names."""
     if isinstance(problem, HybridProblem) or not all(isinstance(entry, tuple) for entry in entries):
         return _by_label(problem, _listed("initial", entries))
     if len({tuple(value is None for value in entry) for entry in entries}) > 1:
@@ -76,11 +76,11 @@ def _arranged_starts(problem: Any, entries: list[Any]) -> Any:
         columns = [None if part[0] is None else np.stack([np.asarray(x) for x in part]) for part in zip(*entries)]
         return Vectors(_vectors(problem, columns))
     except (ValueError, InvalidProblemError):
-        return Listed("initial", entries)  # what is wrong is said of the member
+        return Listed("initial", entries)  # errors are reported by the member
 
 
 def _arranged_params(before: Any, entries: list[Any]) -> Any:
-    """Parameters of members one by one as columns, where they are numbers of the same form."""
+    """Parameters given member by member as columns, if they are numbers of the same form."""
     if isinstance(before, Mapping) or before is None or np.ndim(before) != 1:
         return _listed("params", entries)
     try:
@@ -95,7 +95,7 @@ def _is_list_of_members(initial: Any) -> bool:
 
 
 def _of_mode(problem: Any, initial: Any) -> Any:
-    """(mode, initial values of the mode)."""
+    """(mode, initial values in the mode)."""
     if len(initial) != 2 or not isinstance(initial[0], str):
         raise InvalidProblemError(
             "initial of a problem with modes must be (mode, initial values of the mode), a list of such pairs or an "
@@ -115,7 +115,7 @@ def _of_mode(problem: Any, initial: Any) -> Any:
 
 
 def _sizes(problem: Any) -> list[tuple[str, int | None]]:
-    """What the entries of the initial values are called, and their lengths where they are known."""
+    """Names of the entries of the initial values, and their lengths if known."""
     if isinstance(problem, MechanicalSystem):
         return [("q0", problem.n_q), ("v0", problem.n_q), ("r0", problem.n_r), ("w0", problem.n_w), ("lam0", None)]
     if isinstance(problem, SemiExplicitDAE):
@@ -131,7 +131,7 @@ def _sizes(problem: Any) -> list[tuple[str, int | None]]:
 def _vectors(problem: Any, initial: Sequence[Any]) -> list[MemberColumn | None]:
     sizes = _sizes(problem)
     if len(initial) > len(sizes):
-        raise InvalidProblemError(f"initial has {len(initial)} entries; there are {', '.join(n for n, _ in sizes)}")
+        raise InvalidProblemError(f"initial has length {len(initial)}; expected {', '.join(n for n, _ in sizes)}")
     columns: list[MemberColumn | None] = []
     for values, (name, size) in zip(initial, sizes):
         columns.append(
@@ -148,7 +148,7 @@ def _rows(values: Any, name: str, size: int | None) -> np.ndarray:
     if array.ndim not in (1, 2):
         raise InvalidProblemError(f"{name} must have shape (n,) or (members, n), got {array.shape}")
     if size is not None and array.shape[-1] != size:
-        hint = f"; for {array.size} members give shape ({array.size}, 1)" if size == 1 and array.ndim == 1 else ""
+        hint = f"; for {array.size} members use shape ({array.size}, 1)" if size == 1 and array.ndim == 1 else ""
         raise InvalidProblemError(f"{name} has shape {array.shape}; the last axis must have length {size}{hint}")
     return np.ascontiguousarray(array if array.ndim == 2 else array[None])
 
@@ -169,7 +169,7 @@ def _brief(values: Any) -> str:
 
 
 def _stacked(problem: Any, array: np.ndarray) -> Vectors:
-    """Whole states in rows: (q, v, r) of a mechanism, y of others."""
+    """Complete states in rows: (q, v, r) of a mechanism, y of others."""
     if isinstance(problem, HybridProblem):
         raise InvalidProblemError("initial of a problem with modes must be (mode, initial values of the mode)")
     rows = _rows(array, "initial", None)
@@ -203,8 +203,8 @@ def read_params(problem: Any, params: Any) -> Any:
     before: Any = None if is_factory else given_params(getattr(problem, "params", None))
     if before is None and not is_factory:
         raise InvalidProblemError(
-            "params is given, but the problem was stated without parameters: state it with params=..., as the last "
-            "argument of its functions, or give a function of the parameters that returns the problem"
+            "params is given, but the problem was defined without parameters: define it with params=..., as the "
+            "last argument of its functions, or pass a function of the parameters that returns the problem"
         )
     if hasattr(params, "columns") and hasattr(params, "to_dict"):
         params = _frame(params)
@@ -224,9 +224,9 @@ def read_params(problem: Any, params: Any) -> Any:
 
 
 def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any, Any]:
-    """The problem with `inputs` of :func:`daedal.solve_many` that all members share, and its parameters as read.
+    """The problem with the `inputs` of :func:`daedal.solve_many` shared by all members, and its converted parameters.
 
-    Where inputs vary from member to member, each has parameters of its own that hold them.
+    If inputs vary from member to member, each has its own parameters that contain them.
     """
     known = require_inputs(problem)
     if isinstance(inputs, list) and inputs and all(isinstance(entry, Mapping) for entry in inputs):
@@ -235,7 +235,7 @@ def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any,
         if not isinstance(inputs, Mapping):
             inputs = {known.names[0]: inputs} if len(known) == 1 else known.signals(inputs, hold)
         for name in inputs:
-            _ = known[name]  # refuses names that there are not
+            _ = known[name]  # raises an error for unknown names
         varying = {name: split for name, value in inputs.items() if (split := _of_each(value, known.shapes[name]))}
         problem = problem.with_inputs({name: x for name, x in inputs.items() if name not in varying}, hold=hold)
         if not varying:
@@ -248,7 +248,9 @@ def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any,
         members = zip(*varying.values(), strict=True)
         entries = [known.signals(dict(zip(varying, values, strict=True)), hold) for values in members]
     if isinstance(params, Streamed):
-        raise InvalidProblemError("params is an iterator, which cannot go together with inputs of each member: list it")
+        raise InvalidProblemError(
+            "params is an iterator, which cannot be combined with inputs of each member: convert it to a list"
+        )
     count = _common_length(len(entries), params)
     before, found = problem.params, []
     for i in range(count):
@@ -258,19 +260,19 @@ def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any,
 
 
 def _common_length(count: int, params: Any) -> int:
-    """How many members there are, by inputs and parameters."""
+    """The number of members, from inputs and parameters."""
     for name, size in ({} if params is None else params.sizes).items():
         if size != SHARED and count not in (SHARED, size):
             raise InvalidProblemError(
-                f"{name} has {size} members and inputs {count}: their lengths must be equal, or 1 where one value is "
-                "for all members"
+                f"{name} has {size} members and inputs {count}: their lengths must be equal, or 1 for a value "
+                "shared by all members"
             )
         count = max(count, size)
     return count
 
 
 def _of_each(value: Any, shape: tuple[int, ...]) -> list[Any] | None:
-    """What each member has as an input; None where all have the same."""
+    """The input of each member; None if all have the same."""
     if callable(value) or hasattr(type(value), "polynomial_pieces"):
         return None
     if isinstance(value, (tuple, list)) and len(value) == 2 and np.ndim(value[0]) == 1:
@@ -287,7 +289,7 @@ def _parameter_rows(params: Any, width: int | None) -> np.ndarray:
 
 
 def _mapped(params: Mapping, before: Any, is_factory: bool) -> Any:
-    """Parameters by name; by number where those of the problem are a vector."""
+    """Parameters by name; by number if those of the problem are a vector."""
     if is_factory or isinstance(before, Mapping):
         known = before if isinstance(before, Mapping) else None
         return _named(params, "params", known)
@@ -313,7 +315,7 @@ def _frame(frame: Any) -> dict[Any, np.ndarray]:
 
 
 def _listed(name: str, entries: list[Any]) -> Any:
-    """A list of mappings as columns where they have the same names and hold numbers; else as it is."""
+    """A list of mappings as columns if they have the same names and contain numbers; otherwise unchanged."""
     first = entries[0]
     if isinstance(first, dict) and all(isinstance(e, dict) and e.keys() == first.keys() for e in entries):
         columns = {key: [entry[key] for entry in entries] for key in first}
@@ -340,7 +342,7 @@ def _named(values: Mapping, what: str, known: Mapping | None = None) -> Named:
 
 
 def _of_name(entry: Any, label: str, before: Any) -> np.ndarray:
-    """Values of one name: numbers for all members, or with a leading axis; other objects are for all."""
+    """Values of one name: numbers shared by all members, or with a leading axis; other objects are shared."""
     array = np.asarray(entry)
     if array.dtype.kind not in "fiub":
         if array.dtype.kind in "OUS" and array.ndim:
@@ -359,23 +361,23 @@ def _of_name(entry: Any, label: str, before: Any) -> np.ndarray:
     return array
 
 
-# --- what is asked of an ensemble: the arguments of :func:`daedal.solve_many`, checked once ---------------------------
+# --- the checked arguments of :func:`daedal.solve_many` ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleRequest:
-    """What all members have in common; starts and parameters come in chunks."""
+    """The data shared by all members; starts and parameters are passed in chunks."""
 
     problem: Any  # the problem, or a function of the parameters that returns it
     settings: Settings  # method, formulation, tolerances, events: those of prepare
     span: tuple[float, float]
-    t_eval: np.ndarray | None = None  # the output times that the user asked for
+    t_eval: np.ndarray | None = None  # the output times requested by the user
     t_stop: float | None = None
-    # What is kept of each run, by name or as a function of its solution; None for the states
+    # Stored quantities of each run, by name or as a function of its solution; None for the states
     outputs: tuple[str, ...] | Callable[[Any], Any] | None = None
-    keeps_states: bool = True  # whether the states at `t_eval` are kept
-    keeps_events: bool = False  # whether the events of all members are kept
-    member_timeout: float | None = None  # seconds that one run may take
+    keeps_states: bool = True  # whether the states at `t_eval` are stored
+    keeps_events: bool = False  # whether the events of all members are stored
+    member_timeout: float | None = None  # allowed seconds for one run
     layout: StateLayout | None = field(default=None)
 
     @property
@@ -385,14 +387,14 @@ class EnsembleRequest:
 
     @property
     def needs_solutions(self) -> bool:
-        """Whether an output is computed of the whole solution, so that arrays of states are not enough."""
+        """Whether an output is computed from the whole solution, so that arrays of states do not suffice."""
         if self.outputs is None:
             return False
         return callable(self.outputs) or self.layout is None or any(n not in self.layout.names for n in self.outputs)
 
     @cached_property
     def times(self) -> np.ndarray:
-        """The times at which states are computed: `t_eval`, and the end where it is not among them."""
+        """The times at which states are computed: `t_eval`, and the end if not among them."""
         end = np.array([self.span[1]])
         if self.t_eval is None or self.t_eval.size == 0:
             return end
@@ -400,5 +402,5 @@ class EnsembleRequest:
 
     @property
     def n_times(self) -> int:
-        """How many times the user asked for."""
+        """The number of times requested by the user."""
         return 0 if self.t_eval is None else self.t_eval.size

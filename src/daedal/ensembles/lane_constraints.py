@@ -1,4 +1,4 @@
-"""Projections of eight members at once, and the watch over their constraints, with the bits of single members.
+"""Projection of eight members at once, and monitoring of their constraints, bit-identical to single members.
 
 See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.mechanics.formulations.monitor`.
 """
@@ -12,7 +12,7 @@ from daedal.kernels.signatures import f64
 from daedal.mechanics.formulations.monitor import SUSPICIOUS, VANISHING, harmless_distance, watching
 from daedal.mechanics.straight_line import position_projection
 
-_CLEARLY = 1.001  # times what is suspicious: above, a determinant without pivoting needs no second look
+_CLEARLY = 1.001  # factor of the suspicious value: above, a determinant computed without pivoting is conclusive
 _SMALL_PIVOT = 0.01
 
 CONSTRAINTS = Struct(
@@ -22,22 +22,22 @@ CONSTRAINTS = Struct(
         ("n_g", INTEGER),
         ("n_c", INTEGER),
         ("length", FLOAT),  # that of a single system
-        ("smallest", FLOAT),  # independence of the rows that is not near a singular position
+        ("smallest", FLOAT),  # smallest independence of the rows that is far from a singular configuration
         ("position", CODE),  # the correction of q
         ("velocity", CODE),  # that of v, then K by rows
         # rows of lanes
-        ("change", f64["2 * nx", LANES]),  # what the projection took from y
+        ("change", f64["2 * nx", LANES]),  # change of y by the projection
         ("changed", f64[LANES]),  # its size
         ("basis", f64["n_c", "nx", LANES]),
         ("rows", f64["n_c", "nx", LANES]),
-        ("again", f64["nx", LANES]),  # a row that is made orthogonal again
+        ("again", f64["nx", LANES]),  # a row that is reorthogonalised
         ("gram", f64["n_c", "n_c", LANES]),
         ("norms", f64["n_c", LANES]),
         ("v_before", f64["nx", LANES]),
         ("speeds", f64["nx", LANES]),
         ("independence", f64[LANES]),
-        ("distance", f64[LANES]),  # of the basis from the one before, squared
-        ("turn", f64[LANES]),  # the largest change of a velocity beside its usual size
+        ("distance", f64[LANES]),  # squared distance of the basis from the previous one
+        ("turn", f64[LANES]),  # the largest change of a velocity relative to its usual size
     ],
 )
 
@@ -54,7 +54,7 @@ _project_positions = position_projection(EIGHT, _correct)
 
 @part
 def project(own, steps):
-    """Project y of the accepted lanes; what fails is bad."""
+    """Project y of the accepted lanes; lanes that fail are marked bad."""
     nx, n, y, accepted, half = own.nx, steps.n, steps.y, at(steps.accepted), spread(0.5)
     q, v, correction, change = own.velocity.block, own.velocity.block[nx:], own.velocity.result, own.change
     copy_rows(q, y, n)
@@ -74,7 +74,7 @@ def project(own, steps):
 
 @part
 def watch(own, steps):
-    """Independence of the rows of K, how far they have turned, and how much velocities changed; bad where too much."""
+    """Independence and rotation of the rows of K, and changes of velocities; large values mark a lane as bad."""
     accepted, half, one, zero = at(steps.accepted), spread(0.5), spread(1.0), spread(0.0)
     gradients = float_blocks(data_of(own.velocity.result[own.nx :]), own.n_c, own.nx, LANES)
     vanishing = _scale_rows(own, gradients, accepted)
@@ -90,7 +90,7 @@ def watch(own, steps):
 
 @part
 def is_near(own, steps):
-    """Whether the bases of all accepted lanes are so close to those before that nothing was passed."""
+    """Whether the bases of all accepted lanes are close to the previous ones: no singular configuration passed."""
     beyond = where_less(spread(harmless_distance(own.n_c)), at(own.distance), at(steps.accepted), spread(0.0))
     if all_less(beyond, spread(0.5)):
         return True
@@ -100,7 +100,7 @@ def is_near(own, steps):
 
 @part
 def _cosine(own):
-    """det(Q_n Q_{n-1}^T) by elimination without pivoting; 0 where a pivot is small, and nothing can be said."""
+    """det(Q_n Q_{n-1}^T) by elimination without pivoting; 0 if a pivot is small, which is inconclusive."""
     nx, n_c, product, one = own.nx, own.n_c, spread(1.0), spread(1.0)
     for i in range(n_c):
         for k in range(n_c):
@@ -121,7 +121,7 @@ def _cosine(own):
 
 @part
 def keep_basis(own, steps):
-    """The basis of this step is that before the next one."""
+    """Store the basis of this step for the next one."""
     half, accepted = spread(0.5), at(steps.accepted)
     for i in range(own.n_c):
         for j in range(own.nx):

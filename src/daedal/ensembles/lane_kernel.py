@@ -1,10 +1,9 @@
-"""Eight members at once in one compiled loop, each with the bits that it has alone.
+"""Eight members at once in one compiled loop, each bit-identical to a single run.
 
-Members stand side by side in the lanes of registers (:mod:`daedal.kernels.lanes`), each with its own time and step
-size; where one is done the next takes its lane. Starts, the first step size, results inside of steps and the end are
-those of single members, by the same code. A member that meets anything but plain sailing (what cannot be evaluated, a
-bad pivot, a position that may be singular, many steps that look stiff) is left to the loop over single members, which
-runs it from its start.
+Members occupy the lanes of registers (:mod:`daedal.kernels.lanes`), each with its own time and step size; when one is
+done the next takes its lane. Starts, the first step size, results inside of steps and the end use the code of single
+members. Members that need special handling (functions that cannot be evaluated, a bad pivot, a possibly singular
+configuration, many steps that appear stiff) are left to the loop over single members, which runs them from their start.
 """
 
 import numpy as np
@@ -40,7 +39,7 @@ from daedal.methods.run_record import differences
 from daedal.methods.step_size import shortest_step, step_to_try
 
 _FINISHED = int(Ending.FINISHED)
-_MOST_STEPS = 100_000  # after which the loop over single members looks whether a run still advances
+_MOST_STEPS = 100_000  # after which the loop over single members checks whether a run still advances
 IDLE = -1
 
 LANE = Struct(
@@ -62,7 +61,7 @@ LANE = Struct(
         ("corner", FLOAT),
     ],
 )
-"""A member that is under way: what single runs keep in their records."""
+"""A member in progress: the data that single runs keep in their records."""
 _LANE_SIZE, _WATCH_SIZE = LANE.itemsize, FIRST_ORDER.itemsize
 
 LANE_BATCH = Struct(
@@ -72,12 +71,12 @@ LANE_BATCH = Struct(
         ("lanes", ADDRESS),  # LANE records
         ("steps", at(STEPS)),
         ("constraints", at(CONSTRAINTS)),  # or 0
-        ("linear", at(LINEAR_STEPS)),  # what Rosenbrock methods have of their own, or 0
-        ("monitor", at(MONITOR)),  # that of single members, or 0
+        ("linear", at(LINEAR_STEPS)),  # specific to Rosenbrock methods, or 0
+        ("monitor", at(MONITOR)),  # the one of single members, or 0
         ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
-        ("parameters", i64["n_parameters"]),  # where they stand in the blocks of machine code
+        ("parameters", i64["n_parameters"]),  # their positions in the blocks of machine code
         ("n_parameters", INTEGER),
-        ("turns", INTEGER),  # of the loop before it returns
+        ("turns", INTEGER),  # iterations of the loop before it returns
     ],
 )
 
@@ -89,7 +88,7 @@ def _lane(own, l):
 
 @entry(i64(i64))
 def run_lanes(address):
-    """Go on with the members from ``batch.next`` on; returns how many are under way."""
+    """Run the members from ``batch.next`` on; returns the number in progress."""
     own = record_at(address, LANE_BATCH)
     batch, steps, run, count = own.batch, own.steps, own.batch.run, 0
     for _ in range(own.turns):
@@ -106,14 +105,14 @@ def run_lanes(address):
 
 @part
 def _scatter(rows, l, vector):
-    """A vector into a lane."""
+    """Copy a vector into a lane."""
     for i in range(vector.size):
         rows[i, l] = vector[i]
 
 
 @part
 def _gather(vector, rows, l):
-    """A vector out of a lane."""
+    """Copy a vector out of a lane."""
     for i in range(vector.size):
         vector[i] = rows[i, l]
 
@@ -126,7 +125,7 @@ def _flat(blocks, count):
 
 @part
 def _take_next(own, batch, run, steps, l):
-    """The next member that can begin, in this lane."""
+    """Start the next possible member in this lane."""
     system, roots = run.system, run.roots
     reasons = batch.reasons
     while batch.next < batch.count:
@@ -142,7 +141,7 @@ def _take_next(own, batch, run, steps, l):
 
 @part
 def _load(own, batch, run, steps, l, k):
-    """All that a member has before its first step."""
+    """Load the initial data of a member."""
     lane, numbers = _lane(own, l), batch.numbers[k]
     lane.member, lane.t, lane.h, lane.place = k, run.t, run.h, batch.place
     lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
@@ -176,7 +175,7 @@ def _load_watch(constraints, monitor, lane, l):
 
 @part
 def _turn(own, batch, run, steps):
-    """One attempt of all lanes; those that are accepted go on."""
+    """One attempt of all lanes; accepted ones advance."""
     accepted, size, bad, h = steps.accepted, steps.size, steps.bad, steps.h
     for l in range(LANES):
         _try_step(run, steps, _lane(own, l), l)
@@ -217,7 +216,7 @@ def _turn(own, batch, run, steps):
 
 @part
 def _count_failure(own, run, lane, l):
-    """Of a Rosenbrock step, which gives up after so many."""
+    """Count a failure of a Rosenbrock step, which is limited in number."""
     failures = own.linear.failures
     failures[l] += 1.0
     if failures[l] >= 2 * run.most_failures:
@@ -241,7 +240,7 @@ def _try_step(run, steps, lane, l):
 
 @part
 def _look_back(own, constraints, steps):
-    """Lanes whose constraints have turned far are looked at one by one; those with corners are left."""
+    """Check lanes with strongly rotated constraints individually; leave those with corners to single runs."""
     nx, n_c, accepted = constraints.nx, constraints.n_c, steps.accepted
     if not is_near(constraints, steps):
         monitor = own.monitor
@@ -261,7 +260,7 @@ def _look_back(own, constraints, steps):
 
 @part
 def _accept(own, batch, run, steps, l):
-    """What a step gives: output, the next step size, perhaps the end."""
+    """Process an accepted step: output, the next step size, possibly the end."""
     lane, h, t = _lane(own, l), steps.h[l], steps.t_end[l]
     if steps.bad[l] != 0.0:
         lane.member = IDLE
@@ -294,7 +293,7 @@ def _accept(own, batch, run, steps, l):
 
 @part
 def _is_suspicious(own, run, steps, lane, l, is_done):
-    """What the loop over single members asks of problems of first order, at the end of a step."""
+    """The checks of the loop over single members for first-order problems, at the end of a step."""
     watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
     y = run.scratch
     _gather(y, steps.y, l)
@@ -330,7 +329,7 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
 
 @part
 def _polynomial_of(batch, run, steps, lane, l, h):
-    """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
+    """The polynomial of the step of a lane, in the record of single members; False if impossible."""
     tableau = record_at(run.method, TABLEAU)
     n, s = run.n, tableau.stages
     k, y = tableau.k, run.y

@@ -1,4 +1,4 @@
-"""Eight members of a batch side by side, where there is machine code in lanes for them."""
+"""Eight members of a batch in parallel, if there is machine code in lanes for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.tracing.parameters import NAME
 
-_TURNS = 2000  # of a step of all lanes, between two looks for an interrupt
+_TURNS = 2000  # of a step of all lanes, between two checks for an interrupt
 
 
 class Lanes:
@@ -30,15 +30,15 @@ class Lanes:
     code : MachineFunction
         Accelerations, y', or a whole Rosenbrock step, in lanes.
     nx : int
-        Positions of a mechanism, or 0.
+        Number of positions of a mechanism, or 0.
     constraints : ConstraintsInLanes, optional
-        What projects and watches mechanisms.
+        Projection and monitoring of mechanisms.
     monitor : Record, optional
-        That of a single mechanism.
+        The one of a single mechanism.
     watches : numpy.ndarray, optional
-        What watches problems of first order, one record for each lane.
+        Monitors of first-order problems, one record for each lane.
     keep : object, optional
-        What has to live as long as these.
+        Objects that must live as long as these.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Lanes:
         self._alive = codes, constraints, watches, keep, ready
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Run the members of the batch; what is left for the loop over single members has no reason yet."""
+        """Run the members of the batch; those left for the loop over single members have no reason yet."""
         from daedal.ensembles.lane_kernel import run_lanes
 
         self._lanes["member"] = self._idle
@@ -89,13 +89,13 @@ class Lanes:
         self._batch["next"], self._batch["resumed"] = 0, 0
 
     def reasons(self) -> np.ndarray:
-        """How the members of the batch have ended so far; 0 for those that are left."""
+        """Reasons of the members that have ended so far; 0 for the others."""
         count = int(self._batch["count"])
         return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(int(self._batch["reasons"]))).copy()
 
 
 class ConstraintsInLanes:
-    """Projection and watch of eight mechanisms: their code and their record."""
+    """Projection and monitoring of eight mechanisms: code and record."""
 
     def __init__(self, assembly: Any, monitor: Any, code: dict[str, MachineFunction]):
         from daedal.ensembles.lane_constraints import CONSTRAINTS
@@ -135,7 +135,7 @@ def _steps(ready: Any, code: CodeInLanes, nx: int) -> Any:
 
 
 def _linear_steps(ready: Any) -> Any:
-    """What a Rosenbrock method has of its own."""
+    """Data specific to a Rosenbrock method."""
     from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS
     from daedal.kernels.records import Record
 
@@ -144,7 +144,7 @@ def _linear_steps(ready: Any) -> Any:
 
 
 class CodeInLanes:
-    """A function in lanes with a block of its own: its CODE record, and where its parameters stand, or 0."""
+    """A function in lanes with its own block: its CODE record, and the address of its parameters, or 0."""
 
     def __init__(self, code: MachineFunction):
         from daedal.ensembles.lane_steps import CODE
@@ -162,7 +162,7 @@ class CodeInLanes:
 
 
 def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> Lanes | None:
-    """Lanes for a batch of mechanisms; None where their runs need more than lanes have."""
+    """Lanes for a batch of mechanisms; None if their runs need unsupported features."""
     assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
     plain = isinstance(form, CoordinateProjection) and (not assembly.n_c or form == CoordinateProjection())
     if not plain or not _is_plain(ready) or ready.record["dense"]:
@@ -183,7 +183,7 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
 
 
 def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes | None:
-    """Lanes for a batch of problems of first order; None where their runs need more than lanes have."""
+    """Lanes for a batch of first-order problems; None if their runs need unsupported features."""
     from daedal.kernels.lanes import LANES
 
     if not _is_plain(ready):
@@ -201,7 +201,7 @@ def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes |
 
 
 def _rosenbrock_code(ready: Any) -> MachineFunction | None:
-    """Whole steps in lanes, where single members have such code and every step is dense."""
+    """Whole steps in lanes, if single members have such code and every step is dense."""
     formulas, system, own = ready.equations.problem.linearly_implicit, ready.system, ready.own
     if formulas is None or not own["step"]["kind"] or own["watched"] or system["hook"] or not ready.record["dense"]:
         return None
@@ -209,7 +209,7 @@ def _rosenbrock_code(ready: Any) -> MachineFunction | None:
 
 
 def _is_plain(ready: Any) -> bool:
-    """Whether a run is one of an explicit or a Rosenbrock method with error control, without events."""
+    """Whether a run uses an explicit or a Rosenbrock method with error control, without events."""
     run, tableau = ready.record, getattr(ready.method, "tableau", None)
     known = isinstance(tableau, Tableau) or isinstance(ready.method, Rosenbrock)
     own_norm = bool(ready.system["norm"]["kind"]) and not (known and tableau and ready.own["maximum_norm"])

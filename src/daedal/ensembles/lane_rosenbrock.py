@@ -1,6 +1,6 @@
-"""Rosenbrock steps of eight members at once, with the bits of :mod:`daedal.methods.rosenbrock.rosenbrock_step`.
+"""Rosenbrock steps of eight members at once, bit-identical to :mod:`daedal.methods.rosenbrock.rosenbrock_step`.
 
-Machine code takes the whole step: (y, y', h) -> y, increments, defect [, z].
+Machine code computes the whole step: (y, y', h) -> y, increments, defect [, z].
 """
 
 from math import inf
@@ -17,14 +17,14 @@ LINEAR_STEPS = Struct(
     [
         ("stages", INTEGER),
         ("n", INTEGER),
-        ("quasilinear", INTEGER),  # whether z is among the results
+        ("quasilinear", INTEGER),  # whether z is one of the results
         ("slope", f64["stages"]),  # weights of increments in h y' at the end
         # rows of lanes
         ("yp", f64["n", LANES]),
         ("failures", f64[LANES]),  # of this step so far
     ],
 )
-"""What Rosenbrock methods have beside STEPS."""
+"""Data of Rosenbrock methods in addition to STEPS."""
 
 
 @part
@@ -51,7 +51,7 @@ def attempt_linear(linear, steps):
 
 @part
 def take_over_linear(linear, steps):
-    """In lanes that were accepted, the end of the step is the start of the next one."""
+    """In accepted lanes, the end of the step becomes the start of the next one."""
     n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
     slope, u = linear.slope, steps.slopes.result[n:]
     for j in range(n):

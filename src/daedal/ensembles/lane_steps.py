@@ -1,6 +1,6 @@
-"""Explicit Runge-Kutta steps of eight members at once, as :mod:`daedal.methods.explicit.runge_kutta_step` states them.
+"""Explicit Runge-Kutta steps of eight members at once, as in :mod:`daedal.methods.explicit.runge_kutta_step`.
 
-Rows of arrays have one number for each lane. What one lane needs is computed in all of them, and taken over where it is
+Rows of arrays have one number for each lane. Values needed by one lane are computed in all of them, and used where
 needed.
 """
 
@@ -26,19 +26,19 @@ CODE = Struct(
         ("status", f64[LANES]),
     ],
 )
-"""Machine code in lanes: the function, its block, and where its n results and its statuses stand there."""
+"""Machine code in lanes: the function, its block, and the positions of its n results and statuses."""
 
 STEPS = Struct(
     "STEPS",
     [
         ("n", INTEGER),
-        ("positions", INTEGER),  # of a mechanism, whose slopes are (v, a); or 0
+        ("positions", INTEGER),  # of a mechanism, with slopes (v, a); or 0
         ("stages", INTEGER),
         ("more_stages", INTEGER),  # for dense output
-        ("is_dense", INTEGER),  # whether these must be evaluated, since runs with dense output have them
+        ("is_dense", INTEGER),  # whether these must be evaluated, as in runs with dense output
         ("watches_stiffness", INTEGER),
         ("slopes", CODE),
-        ("tableau", reference(TABLEAU)),  # of an explicit method, that of a single run
+        ("tableau", reference(TABLEAU)),  # of an explicit method, as in a single run
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
         ("included", f64["n"]),
@@ -47,9 +47,9 @@ STEPS = Struct(
         ("h", f64[LANES]),
         ("t_end", f64[LANES]),  # of the step
         ("t_stage", f64[LANES]),
-        ("known", f64[LANES]),  # 1 where the slope at the start of the step is known, else 0
+        ("known", f64[LANES]),  # 1 if the slope at the start of the step is known, otherwise 0
         ("accepted", f64[LANES]),  # 1 or 0
-        ("bad", f64[LANES]),  # not 0 where something could not be evaluated
+        ("bad", f64[LANES]),  # nonzero if something could not be evaluated
         ("size", f64[LANES]),  # of the error
         ("stiffness", f64[LANES]),  # |lambda|, or -1
         ("phi", f64[1, "n", LANES]),  # y at the start of the step
@@ -58,14 +58,14 @@ STEPS = Struct(
         *[(name, f64["n", LANES]) for name in ("inverse_weights", "scale", "error", "scratch")],
     ],
 )
-"""What is kept of eight steps, under the names that RUN has for one."""
+"""The data of eight steps, with the names that RUN uses for one."""
 
 _call = caller(i32(i64, i64))
 
 
 @part
 def copy_rows(target, source, n):
-    """n rows."""
+    """Copy n rows."""
     for i in range(n):
         put(target[i], at(source[i]))
 
@@ -84,7 +84,7 @@ def run_code(code, t):
 
 @part
 def evaluate(code, t, bad):
-    """Run code on its block; returns `bad`, with 1 where it did not succeed or a result is not finite."""
+    """Run code on its block; returns `bad`, with 1 where it failed or a result is not finite."""
     run_code(code, t)
     one = spread(1.0)
     bad = where_less(spread(0.0), at(code.status), one, bad)
@@ -167,7 +167,7 @@ def attempt(steps):
 
 @part
 def set_weights(steps):
-    """1 / (rtol |y| + atol) at the start of the step; returns 1 in lanes where that is infinite, else 0."""
+    """1 / (rtol |y| + atol) at the start of the step; returns 1 in lanes where this is infinite, otherwise 0."""
     rtol, atol, bad = steps.rtol, steps.atol, spread(0.0)
     for i in range(steps.n):
         weight = rtol[i] * absolute(at(steps.phi[0, i])) + atol[i]
@@ -178,7 +178,7 @@ def set_weights(steps):
 
 @part
 def take_over(steps):
-    """In lanes that were accepted, the end of the step is the start of the next one."""
+    """In accepted lanes, the end of the step becomes the start of the next one."""
     n, half, accepted = steps.n, spread(0.5), at(steps.accepted)
     last = steps.k[steps.stages - 1]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Members that are mechanisms: starts that are consistent to round-off, results on the constraints.
+"""Members that are mechanisms: starts that are consistent to round-off, results projected onto the constraints.
 
 See :mod:`daedal.ensembles.batch_kernel`.
 """
@@ -19,14 +19,14 @@ MECHANISMS = Struct(
         ("system", at(CONSTRAINED)),
         ("monitor", at(MONITOR)),  # or 0
         ("projector", at(PROJECTOR)),
-        ("expected", INTEGER),  # what `is_ready` must say
+        ("expected", INTEGER),  # the expected result of `is_ready`
     ],
 )
 
 
 @entry(MEMBER)
 def begin_mechanism(address, k):
-    """y = (q, v, r) and its derivative; a start that is not what it should be is handed back."""
+    """y = (q, v, r) and its derivative; unsuitable starts are left to the driver."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
     c, y = own.system, batch.starts[k]
@@ -55,7 +55,7 @@ def _write(run, c, start):
 
 @entry(MEMBER)
 def finish_mechanism(address, k):
-    """Project all that is kept of a member."""
+    """Project all stored results of a member."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
     c = own.system

@@ -1,9 +1,9 @@
-"""Members that run through modes, in one compiled loop: as :mod:`daedal.hybrid.hybrid_run` does, in the usual cases.
+"""Members that pass through modes, in one compiled loop: the common cases of :mod:`daedal.hybrid.hybrid_run`.
 
-A stretch in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) whose terminal events are the guards.
-Then the transition, its reset and the state on the constraints of the next mode. Whatever else may happen (guards that
-fire at once, several at the same time, accumulation, a mode without a loop) is handed back by a code, and the driver
-runs that member.
+A stretch in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) with the guards as terminal events. It
+is followed by the transition, its reset and the projection onto the constraints of the next mode. In other cases
+(guards that fire immediately, several at the same time, accumulation, a mode without a loop) the member is returned
+with a code, and the driver runs it.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from daedal.methods.advance import advance
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 ENDS = -2
-"""In place of a mode: the run ends."""
+"""Used instead of a mode: the run ends."""
 
 TRANSITION = Struct(
     "TRANSITION",
@@ -34,7 +34,7 @@ TRANSITION = Struct(
         ("decision", CALLBACK),  # a number
         ("targets", i64["n_targets"]),  # the mode for each of its numbers, -1 for one without a loop, ENDS
         ("n_targets", INTEGER),
-        ("reset", CALLBACK),  # (q, v[, r]); without one the state goes on as it is
+        ("reset", CALLBACK),  # (q, v[, r]); without one the state is unchanged
         ("n_reset", INTEGER),
         ("projects", INTEGER),
     ],
@@ -45,7 +45,7 @@ _call = caller(MEMBER)
 
 @entry(void(i64))
 def run_through_modes(address):
-    """Run the members from ``h.member`` on, until all are done, the table is full, or it is time to return."""
+    """Run the members from ``h.member`` on, until all are done, the table is full, or the loop must return."""
     h = record_at(address, HYBRID)
     for _ in range(h.slices):
         if h.member >= h.count or h.n_rows == h.most_rows:
@@ -61,7 +61,7 @@ def run_through_modes(address):
 
 @part
 def _begin_member(h):
-    """The member at its start, with no memory of another one."""
+    """The member at its start, with all memory of others cleared."""
     h.mode, h.t, h.typical_step = h.first_mode, h.t_begin, h.first_typical_step
     h.under_way, h.is_first, h.running = 1, 1, 0
     h.place, h.n_fired, h.n_events, h.n_seen, h.n_immediate, h.before = 0, 0, 0, 0, 0, -1
@@ -73,7 +73,7 @@ def _begin_member(h):
 
 @part
 def _stretch(h):
-    """One slice of a stretch, and the transition at its end; 0 if the member goes on, else how it ended."""
+    """One slice of a stretch, and the transition at its end; 0 if the member continues, otherwise how it ended."""
     mode = _mode(h, h.mode)
     batch, run = mode.batch, mode.batch.run
     if not h.running:
@@ -102,7 +102,7 @@ def _mode(h, index):
 
 @part
 def _begin(h, mode, batch, run):
-    """Make the next stretch ready; 0, or why the member is handed back."""
+    """Prepare the next stretch; 0, or why the member is left to the driver."""
     t, left = h.t, abs(h.t_end - h.t)
     if left < h.shortest:
         return NOT_PLAIN
@@ -126,7 +126,7 @@ def _begin(h, mode, batch, run):
 
 @part
 def _may_begin(mode, t, y):
-    """Whether the model lets a run begin here."""
+    """Whether the model allows a run to start here."""
     if not is_given(mode.start):
         return True
     status = call_with(mode.start, t, y, nothing(), nothing())
@@ -135,7 +135,7 @@ def _may_begin(mode, t, y):
 
 @part
 def _first_step(h, mode, left):
-    """What the user says, or what the mode took last; 0 if it is to be chosen."""
+    """The user's value, or the last step in the mode; 0 if chosen automatically."""
     if h.is_first:
         return min(h.first_step, left)
     if mode.step == 0.0:
@@ -145,7 +145,7 @@ def _first_step(h, mode, left):
 
 @part
 def _begin_output(h, run, y):
-    """The times that are left; one at a transition gets the state after it."""
+    """The remaining times; one at a transition gets the state after it."""
     times = h.times
     if h.place > 0 and times[h.place - 1] == h.t:
         h.place -= 1
@@ -158,7 +158,7 @@ def _begin_output(h, run, y):
 
 @part
 def _keep_points(h, batch, run):
-    """Copy the points that a slice has stored, on the constraints."""
+    """Copy the points stored by a slice, projected onto the constraints."""
     rows = run.out_y
     for m in range(run.stored):
         if not _project(batch, h.times[h.place], rows[m]):
@@ -170,14 +170,14 @@ def _keep_points(h, batch, run):
 
 @part
 def _project(batch, t, y):
-    """Project as output is."""
+    """Project as for output."""
     own = record_at(batch.own, MECHANISMS)
     return own.system.n_c == 0 or project_point(own.projector, own.system, t, y) == 0
 
 
 @part
 def _keep_end(h, t, y):
-    """The state at the end; an output time there has its own."""
+    """The state at the end; also used for an output time there."""
     times = h.times
     h.ends[h.member] = t
     there = h.place > 0 and times[h.place - 1] == t
@@ -189,7 +189,7 @@ def _keep_end(h, t, y):
 
 @part
 def _transition(h, mode, batch, run):
-    """Go over to the next mode; 0, or why the member is handed back."""
+    """Switch to the next mode; 0, or why the member is left to the driver."""
     fired = run.event_fired[0]
     entry = _only_one(mode, fired)
     if run.events_stored != 1 or entry < 0:
@@ -216,7 +216,7 @@ def _transition(h, mode, batch, run):
 
 @part
 def _immediate(h, mode):
-    """Leave a mode by the guard that fires at once; 0, or how the member ended."""
+    """Leave a mode by the guard that fires immediately; 0, or how the member ended."""
     transition, source, y = _transition_of(mode, h.immediate), h.mode, mode.y
     copy(y, h.y[: mode.n])
     h.n_immediate += 1
@@ -235,7 +235,7 @@ def _transition_of(mode, entry):
 
 @part
 def _take(h, mode, transition, t, y, direction):
-    """Change the mode; 0, EVENT_STOP if the run ends, or why the member is handed back."""
+    """Change the mode; 0, EVENT_STOP if the run ends, or why the member is left to the driver."""
     index, before = _target(transition, t, y), h.mode
     if index == ENDS:
         _note(h, transition.name, direction, True)
@@ -258,7 +258,7 @@ def _take(h, mode, transition, t, y, direction):
 
 @part
 def _note(h, name, direction, ends):
-    """One more row of the table, in which there is room."""
+    """Add a row to the table, which has space for it."""
     row = h.n_rows
     h.event_member[row] = h.member
     h.event_t[row] = h.t
@@ -270,7 +270,7 @@ def _note(h, name, direction, ends):
 
 @part
 def _only_one(mode, fired):
-    """The first entry that fired, if all that did belong to one transition; else -1."""
+    """The first entry that fired, if all that fired belong to one transition; otherwise -1."""
     owner, first = mode.owner, -1
     for i in range(mode.m):
         if fired[i] != 0:
@@ -283,7 +283,7 @@ def _only_one(mode, fired):
 
 @part
 def _target(transition, t, y):
-    """The mode that follows, or ENDS; -1 if it has no loop."""
+    """The next mode, or ENDS; -1 if it has no loop."""
     choice = 0
     if is_given(transition.decision):
         if call_with(transition.decision, t, y, nothing(), nothing()) != 0:
@@ -297,7 +297,7 @@ def _target(transition, t, y):
 
 @part
 def _carried_over(h, transition, mode, target, t, y):
-    """The state of the next mode, on its constraints if the transition projects; False where that is not plain."""
+    """The state of the next mode, on its constraints if the transition projects; False in special cases."""
     after = h.y[: target.n]
     after[:] = 0.0
     if is_given(transition.reset):
@@ -306,7 +306,7 @@ def _carried_over(h, transition, mode, target, t, y):
         n = transition.n_reset
         copy(after, floats(transition.reset.block + 8 * mode.n, n))
         if target.n == mode.n:
-            copy(after[n:], y[n:])  # r, if the reset leaves it out
+            copy(after[n:], y[n:])  # r, if the reset omits it
     else:
         copy(after, y)
     for value in after:
@@ -329,7 +329,7 @@ def _difference(a, b):
 
 @part
 def _accumulates(h, name, t):
-    """Whether transitions accumulate or chatter, as :class:`daedal.events.accumulation.AccumulationWatch` sees it."""
+    """Whether transitions accumulate or chatter, as in :class:`daedal.events.accumulation.AccumulationWatch`."""
     recent, seen = h.recent, h.n_seen
     recent[seen % WINDOW] = t
     h.n_seen += 1
@@ -351,7 +351,7 @@ def _accumulates(h, name, t):
 
 @part
 def _shrink(h, times, t):
-    """Whether the last intervals shrink evenly, and their sum is all but reached."""
+    """Whether the last intervals shrink evenly, and their sum has nearly been reached."""
     first, last = abs(times[1] - times[0]), abs(times[INTERVALS] - times[INTERVALS - 1])
     if last >= first:
         return False

@@ -1,4 +1,4 @@
-"""What comes back of a chunk: arrays with a row for each member, and how each run ended."""
+"""Results of a chunk: arrays with a row for each member, and how each run ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StateLayout:
     """Names of the entries of a state."""
 
     names: tuple[str, ...]
-    n_q: int | None = None  # of a mechanism: q stands first, then v
+    n_q: int | None = None  # for mechanisms: q comes first, then v
 
     @property
     def n(self) -> int:
@@ -24,7 +24,7 @@ class StateLayout:
         return len(self.names)
 
     def without(self, hidden: tuple[str, ...]) -> StateLayout:
-        """The same without names that no output shows."""
+        """The same without hidden names."""
         return StateLayout(tuple(name for name in self.names if name not in hidden), self.n_q)
 
     def parts(self, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -35,7 +35,7 @@ class StateLayout:
         return found
 
     def rows(self, solution: Any) -> np.ndarray:
-        """The values of a solution, shape (n, nt), in this order; nan for variables that a run did not have."""
+        """The values of a solution, shape (n, nt), in this order; NaN for variables that a run did not have."""
         if tuple(solution.names) == self.names:
             return solution.y
         result = np.full((self.n, solution.t.size), np.nan)
@@ -45,7 +45,7 @@ class StateLayout:
         return result
 
     def state(self, solution: Any, record: Any) -> np.ndarray:
-        """The state with which an event ended a run."""
+        """The state at which an event ended a run."""
         if not hasattr(record, "source"):
             return np.asarray(record.y)[: self.n]
         names, values = solution.names, np.asarray(record.y if record.y_after is None else record.y_after)
@@ -64,7 +64,7 @@ def _mode_names(solution: Any, record: Any) -> tuple[str, ...]:
 
 
 def layout_of(problem: Any) -> StateLayout | None:
-    """The layout, where it is known before the first run."""
+    """The layout, if known before the first run."""
     if isinstance(problem, HybridProblem):
         inner = {name: layout_of(mode.problem) for name, mode in problem.modes.items()}
         if any(part is None for part in inner.values()):
@@ -80,20 +80,20 @@ def layout_of(problem: Any) -> StateLayout | None:
 
 
 def layout_of_solution(problem: Any, solution: Any) -> StateLayout:
-    """The layout that a solution shows."""
+    """The layout of a solution."""
     known = layout_of(problem)
     return StateLayout(tuple(solution.names), _coordinates(solution)) if known is None else known
 
 
 def _coordinates(solution: Any) -> int | None:
-    """How many entries of a state are positions, where the solution is one of a mechanism throughout."""
+    """The number of positions in a state, if the whole solution is that of a mechanism."""
     parts = [segment.solution for segment in getattr(solution, "segments", ())] or [solution]
     found = {getattr(part, "n_q", None) for part in parts if part is not None}
     same = all(tuple(solution.names)[: len(part.names)] == tuple(part.names) for part in parts if part is not None)
     return found.pop() if len(found) == 1 and same else None
 
 
-# --- what comes back of a chunk: arrays with a row for each member, and how each run ended ----------------------------
+# --- results of a chunk -----------------------------------------------------------------------------------------------
 
 FINISHED, EVENT, FAILED, TIMED_OUT, NOT_RUN = 0, 1, 2, 3, 4
 STATUS = ("finished", "event", "failed", "timed out", "not run")
@@ -109,22 +109,22 @@ class Part:
     Attributes
     ----------
     number, first, count : int
-        Of the chunk, its first member, how many it has.
+        Number of the chunk, its first member, its number of members.
     status : numpy.ndarray of int8, shape (count,)
         How each run ended, see `STATUS`.
     t_final : numpy.ndarray, shape (count,)
-        Where it ended.
+        The final times.
     arrays : dict of numpy.ndarray
-        ``"final"`` with shape (count, n), nan for runs that failed; ``"y"`` with shape (count, n, nt) where states are
-        kept; outputs by ``"output:NAME"``. What no member has is not there.
+        ``"final"`` with shape (count, n), NaN for failed runs; ``"y"`` with shape (count, n, nt) if states are stored;
+        outputs by ``"output:NAME"``. Quantities that no member has are omitted.
     messages : dict of int to str
-        By member, of those that did not come through.
+        By member, for unsuccessful ones.
     events : list of tuple
         (member, t, name, direction, terminal), in order.
     layout : StateLayout, optional
         Of the states.
     fell_back : int
-        How many members a batch kernel handed back.
+        Number of members that a batch kernel left to the driver.
     """
 
     number: int
@@ -145,23 +145,25 @@ class Part:
         return cls(chunk.number, chunk.first, count, np.full(count, status, np.int8), np.full(count, np.nan))
 
     def write(self, name: str, row: int, values: Any) -> None:
-        """Store the values of one member; what others do not have is nan."""
+        """Store the values of one member; missing values of others are NaN."""
         values = np.asarray(values, dtype=float)
         array = self.arrays.get(name)
         if array is None:
             array = self.arrays[name] = np.full((self.count, *values.shape), np.nan)
         if array.shape[1:] != values.shape:
             what = name.removeprefix("output:")
-            raise ValueError(f"the output '{what}' has shape {values.shape}, that of other members {array.shape[1:]}")
+            raise ValueError(
+                f"the output '{what}' has shape {values.shape}, but that of other members {array.shape[1:]}"
+            )
         array[row] = values
 
     def fail(self, row: int, message: str, status: int = FAILED) -> None:
-        """Note that a member did not come through."""
+        """Record that a member was not successful."""
         self.status[row] = status
         self.messages[self.first + row] = message
 
     def take_from(self, other: Part) -> None:
-        """Put the results of single members of this part in their places."""
+        """Insert the results of single members of this part."""
         begin = other.first - self.first
         rows = slice(begin, begin + other.count)
         self.status[rows], self.t_final[rows] = other.status, other.t_final

@@ -1,8 +1,8 @@
-"""Processes: for problems whose functions are Python, one interpreter for each worker.
+"""Processes: for problems with Python functions, one interpreter per worker.
 
-Workers are fresh interpreters that import nothing of the user's script, so that no ``if __name__ == "__main__"`` is
-needed. One that dies, or hangs for longer than a member may, is replaced; its members are run again one by one, and
-those that end a process twice have failed.
+Workers are fresh interpreters that do not import the user's script, so that no ``if __name__ == "__main__"`` is needed.
+A worker that dies, or exceeds the time limit of a member, is replaced; its members are run again one by one, and those
+that end a process twice count as failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from daedal.errors import DaedalError, InvalidProblemError
 
 
 def main() -> None:
-    """Connect to the address that stands on the standard input, and serve."""
+    """Connect to the address read from standard input, and serve."""
     address, key = pickle.load(sys.stdin.buffer)
     connection = Client(address, authkey=key)
     data, limit = connection.recv_bytes(), connection.recv()
@@ -65,7 +65,7 @@ def _send(connection: Connection, message: Any) -> None:
         connection.send(message)
 
 
-# --- requests as bytes for other processes, and their workers there: made once in each process ------------------------
+# --- requests as bytes for other processes, and their workers there: created once in each process ---------------------
 
 _MOST_WORKERS = 4
 _workers: OrderedDict[str, Worker] = OrderedDict()
@@ -73,7 +73,7 @@ _guard = Lock()
 
 
 def packed(request: EnsembleRequest) -> bytes:
-    """The request as bytes; functions that are not part of a module travel by value, by cloudpickle."""
+    """The request as bytes; functions that are not part of a module are serialised by value, by cloudpickle."""
     try:
         import cloudpickle
 
@@ -91,7 +91,8 @@ def packed(request: EnsembleRequest) -> bytes:
         reason = str(error)
     raise InvalidProblemError(
         f"the problem cannot be sent to other processes with pickle alone ({reason}). Remedy: pip install "
-        "'daedal[ensembles]', which brings cloudpickle; move its functions to a module; or solve_many(..., workers=1)"
+        "'daedal[ensembles]', which includes cloudpickle; move its functions to a module; or solve_many(..., "
+        "workers=1)"
     )
 
 
@@ -113,25 +114,25 @@ def run_chunk(data: Any, chunk: Chunk) -> Part:
     return worker_for(data)(chunk)
 
 
-# --- processes: for problems whose functions are Python, one interpreter for each worker ------------------------------
+# --- the backend ------------------------------------------------------------------------------------------------------
 
-_GRACE = 2.0  # seconds beyond its limit after which a member is taken to hang where no exception reaches it
-_START = 120.0  # seconds that a process may take to answer at first
+_GRACE = 2.0  # seconds after the limit at which a member counts as hanging, if no exception reaches it
+_START = 120.0  # seconds that a process may take for its first answer
 
 
 @dataclass
 class _WorkerProcess:
-    """A worker and what it is doing."""
+    """A worker and its current task."""
 
     handle: subprocess.Popen
     connection: Connection
     chunk: Chunk | None = None
-    row: int = -1  # of the member that is under way; -1 until the first of them begins
+    row: int = -1  # of the current member; -1 before the first one starts
     began: float = field(default_factory=time.monotonic)
 
 
 class ProcessesBackend:
-    """Interpreters of their own that take the next chunk whenever they have finished one."""
+    """Separate interpreters that take the next chunk when they have finished one."""
 
     def __init__(self, request: EnsembleRequest, workers: int, worker: Any = None):
         self.workers = workers
@@ -168,7 +169,7 @@ class ProcessesBackend:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def _fill(self, processes: list[_WorkerProcess], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
-        """As many processes as there is work for."""
+        """Start as many processes as there is work for."""
         while len(processes) < self.workers:
             chunk = again.popleft() if again else next(chunks, None)
             if chunk is None:
@@ -181,7 +182,7 @@ class ProcessesBackend:
         chunk = again.popleft() if again else next(chunks, None)
         if chunk is None:
             processes.remove(process)
-            process.connection.close()  # upon which it ends
+            process.connection.close()  # which ends it
             process.handle.wait()
         else:
             self._send(process, chunk)
@@ -190,11 +191,11 @@ class ProcessesBackend:
         process.chunk, process.row, process.began = chunk, -1, time.monotonic()
         try:
             process.connection.send(chunk)
-        except OSError:  # it has died, which shows when its answer is waited for
+        except OSError:  # it has died, which is noticed when waiting for its answer
             return
 
     def _receive(self, process: _WorkerProcess, deliver: Callable[[Part], None]) -> bool:
-        """Take what a process has sent; whether it is free for the next chunk."""
+        """Process a message from a worker; returns whether it is free for the next chunk."""
         try:
             message = process.connection.recv()
         except (EOFError, OSError):
@@ -217,7 +218,7 @@ class ProcessesBackend:
         return max(0.05, min(self._end(p) - time.monotonic() for p in processes))
 
     def _end(self, process: _WorkerProcess) -> float:
-        """When a process is taken to hang."""
+        """The time at which a process counts as hanging."""
         assert self._limit is not None
         return process.began + (_START if process.row < 0 else self._limit + _GRACE)
 
@@ -225,18 +226,20 @@ class ProcessesBackend:
         return self._limit is not None and process.chunk is not None and time.monotonic() > self._end(process)
 
     def _timed_out(self, process: _WorkerProcess, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
-        """The member that hangs has failed; the others of its chunk are run again."""
+        """Mark the hanging member as failed; run the others of its chunk again."""
         chunk = process.chunk
         assert chunk is not None
         row = max(process.row, 0)
         [own] = chunk.only([row])
         part = Part.empty(own)
-        part.fail(0, f"the run took longer than member_timeout = {self._limit:g} s; its process was ended", TIMED_OUT)
+        part.fail(
+            0, (f"the run took longer than member_timeout = {self._limit:g} s; its process was terminated"), TIMED_OUT
+        )
         deliver(part)
         again += chunk.only([k for k in range(chunk.count) if k != row])
 
     def _buried(self, process: _WorkerProcess, again, broken: dict[int, int], deliver, how: str) -> None:
-        """Run the members of a process that died once more, each by itself; those that end it again have failed."""
+        """Run the members of a process that died once more, one by one; those that end it again count as failed."""
         chunk = process.chunk
         if chunk is None:
             return
@@ -273,7 +276,7 @@ class ProcessesBackend:
 
 
 def _accepted(listener: Listener, handle: subprocess.Popen) -> Connection:
-    """The connection that a process makes; an error if it ends before, or does not answer."""
+    """The connection from a process; an error if it exits before connecting or does not answer."""
     listening: Any = listener._listener  # type: ignore[attr-defined]
     sock = getattr(listening, "_socket", None)
     end = time.monotonic() + _START
@@ -288,4 +291,4 @@ def _accepted(listener: Listener, handle: subprocess.Popen) -> Connection:
         except TimeoutError:
             if handle.poll() is not None or time.monotonic() > end:
                 handle.kill()
-                raise DaedalError("a worker process could not be started; its errors stand above") from None
+                raise DaedalError("a worker process could not be started; see its errors above") from None

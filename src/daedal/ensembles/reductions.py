@@ -1,14 +1,13 @@
-r"""Reductions: what is kept of many runs when the runs themselves are not.
+r"""Reductions: statistics of many runs without storing the runs.
 
-Members are reduced in blocks of :data:`BLOCK`, whatever the chunks and workers are, and the summaries of blocks are
-merged in the order of the blocks, so that results have the same bits whoever has computed them. Members that failed
-are left out, and so are entries that are nan.
+Members are reduced in blocks of :data:`BLOCK`, independent of chunks and workers, and the summaries of blocks are
+merged in order, so that results are bit-identical on every backend. Failed members and NaN entries are ignored.
 
 Means and variances are merged by the formulas of Chan, Golub and LeVeque (The American Statistician 37, 1983).
-Quantiles of up to `exact` members are those of NumPy; of more they come from counts in geometric bins
+Quantiles of up to `exact` members are those of NumPy; beyond, they are computed from counts in geometric bins
 :math:`(\gamma^{i-1}, \gamma^i]`, :math:`\gamma = (1 + \alpha)/(1 - \alpha)` (Masson, Rim, Lee: DDSketch, VLDB 2019):
-each is off by at most :math:`\alpha` times its own size from a value of the right rank. Counts are whole numbers, so
-that no order of merging matters.
+each has a relative error of at most :math:`\alpha` from a value of the correct rank. Counts are integers, so that the
+order of merging is irrelevant.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 
 BLOCK = 1024
-"""Members of a block, fixed so that sums are taken in the same order always."""
+"""Members per block, fixed so that sums are always evaluated in the same order."""
 
-_OFFSET = 1 << 21  # of the bins of a quantity, beyond all that floats can reach with the finest alpha
+_OFFSET = 1 << 21  # of the bins of a quantity, larger than any bin number of a float at the finest alpha
 _WIDTH = 1 << 23
 
 
 class Aggregator(ABC):
     """A summary of many members, computed while they run.
 
-    A reduction of your own derives from it and has a `name` and the three functions below; summaries may be anything
-    that pickles.
+    Custom reductions derive from it and define a `name` and the three functions below; summaries may be any picklable
+    objects.
 
     Examples
     --------
@@ -51,19 +50,19 @@ class Aggregator(ABC):
 
     @abstractmethod
     def summary(self, values: np.ndarray) -> Any:
-        """What is kept of a block of members, shape (members, ...)."""
+        """Summary of a block of members, shape (members, ...)."""
 
     @abstractmethod
     def merge(self, first: Any, second: Any) -> Any:
         """The summary of two blocks, the first before the second."""
 
     def result(self, summary: Any) -> Any:
-        """What the user gets; the summary by default."""
+        """The final result; the summary by default."""
         return summary
 
 
 class Moments(Aggregator):
-    """Count, mean and sum of squared deviations, of which one is the result."""
+    """Count, mean and sum of squared deviations, one of which is the result."""
 
     def __init__(self, name: str):
         self.name = name
@@ -85,7 +84,7 @@ class Moments(Aggregator):
         return n + m, mean + change * (m / total), squares + more + change**2 * (n * m / total)
 
     def result(self, summary: Any) -> np.ndarray:
-        """Nan where there are too few members."""
+        """NaN if there are too few members."""
         count, mean, squares = summary
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = np.where(count > 1, squares / np.maximum(count - 1, 1), np.nan)
@@ -101,25 +100,25 @@ class Extreme(Aggregator):
         self._of: Any = np.fmin if name == "min" else np.fmax
 
     def summary(self, values: np.ndarray) -> np.ndarray:
-        """Of one block."""
+        """Extremes of one block."""
         return self._of.reduce(values, axis=0)
 
     def merge(self, first: Any, second: Any) -> np.ndarray:
-        """Of both."""
+        """Extremes of both."""
         return self._of(first, second)
 
 
 class Quantiles(Aggregator):
-    r"""Quantiles, exact for few members and to a relative error for many.
+    r"""Quantiles, exact for few members and with a bounded relative error for many.
 
     Parameters
     ----------
     levels : sequence of float
         Between 0 and 1.
     alpha : float
-        Relative error of the values where there are more than `exact` members.
+        Relative error of the values if there are more than `exact` members.
     exact : int
-        Up to so many members the values are kept, and the quantiles those of :func:`numpy.quantile`.
+        Up to this number of members the values are stored, and the quantiles are those of :func:`numpy.quantile`.
 
     Examples
     --------
@@ -149,7 +148,7 @@ class Quantiles(Aggregator):
         return values.copy() if values.shape[0] <= self.exact else self._binned(values)
 
     def merge(self, first: Any, second: Any) -> Any:
-        """Values next to each other while they are few, else sums of counts."""
+        """Concatenated values while they are few, otherwise sums of counts."""
         if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
             both = np.concatenate([first, second])
             return both if both.shape[0] <= self.exact else self._binned(both)
@@ -161,7 +160,7 @@ class Quantiles(Aggregator):
         return shape, keys, counts
 
     def _binned(self, values: np.ndarray) -> tuple:
-        """(shape, keys, counts): a key holds the entry and its signed bin."""
+        """(shape, keys, counts): a key encodes the entry and its signed bin."""
         flat = values.reshape(values.shape[0], -1)
         entry = np.broadcast_to(np.arange(flat.shape[1]), flat.shape)
         known = np.isfinite(flat)
@@ -191,7 +190,7 @@ class Quantiles(Aggregator):
         return result.reshape(self.levels.size, *shape)
 
     def _value(self, signed: np.ndarray) -> np.ndarray:
-        """The value that is nearest to all of a bin, in relative terms: 2 gamma^i / (gamma + 1)."""
+        """The value that minimises the relative error over a bin: 2 gamma^i / (gamma + 1)."""
         bins = np.abs(signed) - _OFFSET
         middle = np.exp((bins - 1) * self._rate) * (1.0 + self.alpha)
         return np.where(signed == 0, 0.0, np.sign(signed) * middle)
@@ -201,12 +200,12 @@ def _nan_quantile(values: np.ndarray, level: float) -> np.ndarray:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of entries that no member has
+        warnings.simplefilter("ignore", RuntimeWarning)  # for entries that no member has
         return np.nanquantile(values, level, axis=0)
 
 
 class Histogram(Aggregator):
-    """Counts in given bins; what lies outside is counted in ``below`` and ``above``.
+    """Counts in given bins; values outside are counted in ``below`` and ``above``.
 
     Parameters
     ----------
@@ -227,7 +226,7 @@ class Histogram(Aggregator):
         """Counts, shape (bins + 2, ...): below, the bins, above."""
         flat = values.reshape(values.shape[0], -1)
         places = np.searchsorted(self.edges, flat, side="right")
-        places[flat == self.edges[-1]] -= 1  # the last bin is closed, as NumPy's
+        places[flat == self.edges[-1]] -= 1  # the last bin is closed, as in NumPy
         counts = np.zeros((self.edges.size + 1, flat.shape[1]), dtype=np.int64)
         known = np.isfinite(flat)
         np.add.at(counts, (places[known], np.broadcast_to(np.arange(flat.shape[1]), flat.shape)[known]), 1)
@@ -252,11 +251,11 @@ class Merged(Aggregator):
         self._function, self._merge = function, merge
 
     def summary(self, values: np.ndarray) -> Any:
-        """Of one block."""
+        """Summary of one block."""
         return self._function(values)
 
     def merge(self, first: Any, second: Any) -> Any:
-        """Of two."""
+        """Merge two summaries."""
         return self._merge(first, second)
 
 

@@ -1,4 +1,4 @@
-"""Designs: points of parameters to run, random, stratified or of low discrepancy."""
+"""Sampling designs: random, stratified or low-discrepancy points of parameters."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def sample(
     Parameters
     ----------
     distributions : mapping
-        For each name an interval (low, high), or a distribution of ``scipy.stats``, such as
-        ``scipy.stats.norm(1, 0.1)``.
+        For each name an interval (low, high), or a distribution of ``scipy.stats``, such as ``scipy.stats.norm(1,
+        0.1)``.
     n : int
-        How many; Sobol's sequence is balanced for powers of 2.
+        Number of points; Sobol's sequence is balanced for powers of 2.
     method : {"latin_hypercube", "sobol", "halton", "random"}
         From ``scipy.stats.qmc``; "random" draws independent points.
     seed : int or numpy.random.Generator
         The same seed gives the same points.
     frame : bool
-        Return a pandas frame in place of a mapping of arrays.
+        Return a pandas frame instead of a mapping of arrays.
     **options
         Of the class in ``scipy.stats.qmc``, e.g. ``optimization="random-cd"``, ``scramble=False``.
 
@@ -101,6 +101,6 @@ def _unit_points(method: str, dimension: int, n: int, seed: Any, options: dict[s
 
 
 def _inside(points: np.ndarray) -> np.ndarray:
-    """Away from 0 and 1, where quantiles of distributions are infinite."""
+    """Keep points away from 0 and 1, where quantiles of distributions are infinite."""
     tiny = np.finfo(float).eps
     return np.clip(points, tiny, 1.0 - tiny)

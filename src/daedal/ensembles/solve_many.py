@@ -1,4 +1,4 @@
-"""The public function that solves many: checked arguments, a backend that runs the members, their results together."""
+"""The public function that solves many: checked arguments, a backend that runs the members, their combined results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from daedal.common.public_names import with_old_keywords
+from daedal.common.tabular import plural
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
@@ -50,77 +51,76 @@ def solve_many(
     gather: bool = True,
     **options: Unpack[SolverOptions],
 ) -> Ensemble:
-    r"""Solve one problem many times, from many starts and with many parameters, on all cores.
+    r"""Solve one problem many times, with varying initial values and parameters, on all cores.
 
     Parameters
     ----------
     problem : object
-        What is to be solved, of any class that :func:`daedal.solve` takes; or a function of the parameters that returns
-        one, or (problem, initial values), for what can only be varied by building the problem anew.
+        A problem of any class accepted by :func:`daedal.solve`; or a function of the parameters that returns one, or
+        (problem, initial values), for variations that require rebuilding the problem.
     t_span : (float, float)
-        Start and end, the same for all.
+        Start and end, the same for all members.
     initial : tuple, array, mapping, frame, list or iterator
-        The initial values of :func:`daedal.solve`, where what varies has a leading axis of length N: ``(q0, v0)`` with
-        `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds whole states, such as
-        ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry for each
-        member, tuples or mappings.
+        The initial values of :func:`daedal.solve`, where varying ones have a leading axis of length N: ``(q0, v0)``
+        with `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds complete states,
+        such as ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry
+        for each member, tuples or mappings.
     params : array, mapping, frame, list or iterator, optional
-        In place of the problem's parameters: an array of shape (N, number of parameters), a mapping of names to arrays
-        of length N (of numbers to arrays where the parameters are a vector), a frame, a list of mappings, an iterator.
-        Starts and parameters are broadcast: either may be one for all.
+        Replaces the problem's parameters: an array of shape (N, number of parameters), a mapping of names to arrays of
+        length N (of numbers to arrays if the parameters are a vector), a frame, a list of mappings, an iterator. Starts
+        and parameters are broadcast: either may be shared by all members.
     inputs : mapping or list of mappings, optional
         Inputs by name, as for :func:`daedal.solve`; numbers, vectors and the values of samples (times, values) may have
         a leading axis of length N. Or one mapping for each member.
     hold : {"zero", "first"}
-        How samples are held between their times.
+        Interpolation of samples between their times.
     t_eval : array, optional
-        Output times. Without them the states at the end of each run are kept.
+        Output times. Without them the states at the end of each run are stored.
     outputs : str, sequence of str, or callable, optional
-        What is kept in place of the states at `t_eval`: variables and multipliers by name, or what a function of the
-        :class:`Solution` returns, numbers, an array or a mapping of them.
+        Stored instead of the states at `t_eval`: variables and multipliers by name, or the result of a function of the
+        :class:`Solution`: numbers, an array or a mapping of them.
     reduce : str, Aggregator, (function, merge), or several, optional
-        Keep nothing of the members but "mean", "var", "std", "min", "max", "median", "count", "quantiles", a
-        :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or what a function of a block of
-        members returns, merged by another: see :mod:`daedal.ensembles.reductions`. Of the outputs, or of the states at
-        `t_eval`, or at the end.
+        Store only statistics of the members: "mean", "var", "std", "min", "max", "median", "count", "quantiles", a
+        :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or the result of a function of a
+        block of members, merged by another: see :mod:`daedal.ensembles.reductions`. They apply to the outputs, or to
+        the states at `t_eval`, or at the end.
     on : {"threads", "processes", "dask", "gpu"}, executor or Dask client
-        Where. Threads are for functions that are machine code; where they are called in Python, processes take their
-        place, and the message says so. Any ``concurrent.futures.Executor`` and ``dask.distributed.Client`` will do.
+        The backend. Threads suit compiled functions; for Python functions, processes are used instead, and the message
+        states it. Any ``concurrent.futures.Executor`` and ``dask.distributed.Client`` is accepted.
     workers : int, optional
-        How many threads or processes; the number of cores by default.
+        Number of threads or processes; by default the number of cores.
     chunk_size : int, optional
-        Members that are handed to a worker at once; by default as many as take a tenth of a second. Results do not
-        depend on it.
+        Members passed to a worker at once; by default a tenth of a second's work. Results do not depend on it.
     member_timeout : float, optional
-        Seconds after which a run is given up.
+        Time limit of a run in seconds.
     checkpoint : path, optional
-        A folder in which results are kept; the same call goes on where it was when it was stopped or killed.
+        A folder for intermediate results; the same call resumes a run that was stopped or killed.
     keep_events : bool, optional
-        Whether the events of all members are kept; by default if there are some to be looked for, and no reductions.
+        Whether to store the events of all members; by default if there are events and no reductions.
     progress : bool
-        Show a bar with the rate and the time that is left.
+        Show a progress bar with the rate and the remaining time.
     t_stop : float, optional
         See :func:`daedal.solve`.
     gather : bool
-        With a Dask client, whether results are fetched. If not, ``ensemble.arrays``, and with it ``final.y``, ``y`` and
-        the rest, are dask arrays in the memory of the workers, one piece for each chunk.
+        With a Dask client, whether to fetch the results. If not, ``ensemble.arrays``, and with it ``final.y``, ``y``
+        and the rest, are dask arrays in the memory of the workers, one piece for each chunk.
     **options
         Of :func:`daedal.prepare`: method, formulation, rtol, atol, events, and so on.
 
     Returns
     -------
     Ensemble
-        Members that fail are marked and keep their message; they never stop the others. After an interrupt (Ctrl-C) it
-        holds what was done until then.
+        Failed members are marked and keep their message; they never stop the others. After an interrupt (Ctrl-C) it
+        holds the results so far.
 
     Notes
     -----
-    Results have the same bits whatever `on`, `workers` and `chunk_size` are, and those of :func:`daedal.solve` with
+    Results are bit-identical for all `on`, `workers` and `chunk_size`, and equal those of :func:`daedal.solve` with
     ``t_eval=[..., t_end]``.
 
     Examples
     --------
-    Where a pendulum of length 1 is after one second, for 1000 values of gravity:
+    The position of a pendulum of length 1 after one second, for 1000 values of gravity:
 
     >>> import numpy as np
     >>> import daedal
@@ -173,7 +173,7 @@ def solve_many(
 
 
 class _ManyPlan:
-    """How the members are run."""
+    """Execution plan of the members."""
 
     def __init__(
         self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool, gather: bool
@@ -184,7 +184,7 @@ class _ManyPlan:
 
 
 class _Again:
-    """Solves some of the members once more."""
+    """Solves some of the members again."""
 
     def __init__(self, problem, t_span, t_eval, outputs, options: dict[str, Any], members: Members | None):
         self._arguments = problem, t_span, t_eval, outputs
@@ -193,7 +193,7 @@ class _Again:
     def __call__(self, rows: np.ndarray, options: dict[str, Any]) -> Ensemble:
         problem, t_span, t_eval, outputs = self._arguments
         if self._members is None:
-            raise InvalidProblemError("retry: the members that failed are not known any more")
+            raise InvalidProblemError("retry: the failed members are no longer known")
         chosen = self._members.chosen(rows) if not isinstance(self._members, _Kept) else self._members.of(rows)
         return solve_many(
             problem,
@@ -207,14 +207,14 @@ class _Again:
 
 
 class _Given:
-    """Starts or parameters that have been read before."""
+    """Starts or parameters that have already been read."""
 
     def __init__(self, values: Any):
         self.read_before = values
 
 
 class _Kept(Members):
-    """Of streams, the starts and parameters of members that failed."""
+    """For streams, the starts and parameters of failed members."""
 
     def __init__(self):
         self.starts = self.params = None
@@ -222,7 +222,7 @@ class _Kept(Members):
         self.inputs: dict[int, tuple[Any, Any]] = {}
 
     def keep(self, chunk: Chunk, part: Part) -> None:
-        """Keep what is needed to run a member again."""
+        """Store the data needed to run a member again."""
         for member in part.messages:
             self.inputs[member] = chunk.member(member - chunk.first)
 
@@ -321,15 +321,16 @@ def _ensemble(request, members, collector: Collector, chosen: Chosen, store, kep
 
 
 def _in_words(collector: Collector, count: int, chosen: Chosen) -> str:
-    """How many runs came through, where they were made, and why there."""
+    """A message: number of successful runs, backend, and reason for its choice."""
     good = int(np.sum(collector.status != NOT_RUN)) - len(collector.failed_members)
     where = f" on {chosen.name}" if chosen.name else ""
-    text = f"{good} of {count} runs came through{where}."
+    verb = "was" if good == 1 else "were"
+    text = f"{good} of {plural(count, 'run')} {verb} successful{where}."
     return f"{text} {chosen.reason}".rstrip()
 
 
 def _with_states(request: EnsembleRequest, collector: Collector, values: dict[str, Any]) -> dict[str, Any]:
-    """Reduced states under the names y, q and v."""
+    """Reduced states with the names y, q and v."""
     for name in ("y", "final"):
         if name in values and request.outputs is None:
             values = {"y": values[name]}
@@ -354,14 +355,14 @@ def _count(value: Any, name: str) -> int | None:
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """The cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
 
 
 class _RunsBar:
-    """A progress bar with the rate, the time that is left and the number of failures, or nothing."""
+    """A progress bar with the rate, the remaining time and the number of failures, or nothing."""
 
     def __init__(self, show: bool, count: int | None):
         self._bar = None
@@ -371,13 +372,13 @@ class _RunsBar:
             self._bar = tqdm(total=count, unit=" runs", smoothing=0.1)
 
     def update(self, done: int, failed: int) -> None:
-        """Show how many are done."""
+        """Show the number of finished runs."""
         if self._bar is not None:
             if failed:
                 self._bar.set_postfix_str(f"{failed} failed", refresh=False)
             self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Leave the bar in its current state."""
         if self._bar is not None:
             self._bar.close()

@@ -25,11 +25,11 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 
 
 class MemberTimeout(DaedalError):
-    """A run has taken longer than it may."""
+    """A run has exceeded its time limit."""
 
 
 class Deadline:
-    """Looks at the clock whenever a run reports its progress."""
+    """Checks the clock whenever a run reports its progress."""
 
     def __init__(self, seconds: float):
         self._seconds, self._end = seconds, time.monotonic() + seconds
@@ -37,11 +37,11 @@ class Deadline:
     def __call__(self, t: float) -> None:
         if time.monotonic() > self._end:
             raise MemberTimeout(
-                f"the run took longer than member_timeout = {self._seconds:g} s; it had come to t = {t:g}"
+                f"the run took longer than member_timeout = {self._seconds:g} s; it had reached t = {t:g}"
             )
 
 
-_WARM = 1e-3  # part of the interval
+_WARM = 1e-3  # fraction of the interval
 
 
 class Runner:
@@ -64,7 +64,7 @@ class Runner:
         return solver.solve(request.span, start, params, t_eval=times, t_stop=request.t_stop, progress=progress)
 
     def warm_up(self, start: Any, params: Any) -> None:
-        """Load what a run needs, by a short one, so that members with a limit of time do not wait for it."""
+        """Load the code for a run by a short one, so that members with a time limit do not wait for it."""
         request, (t0, t1) = self.request, self.request.span
         short = replace(
             request,
@@ -75,7 +75,7 @@ class Runner:
             member_timeout=None,
             settings=replace(request.settings, first_step=None, fixed_step=None),
         )
-        with suppress(Exception):  # the member itself will say what is wrong
+        with suppress(Exception):  # the member itself reports the error
             self.request = short
             try:
                 self.solution(start, params)
@@ -83,7 +83,7 @@ class Runner:
                 self.request = request
 
     def run(self, part: Part, row: int, start: Any, params: Any) -> Any:
-        """Solve one member and store what is kept of it; its solution, or None."""
+        """Solve one member and store its results; returns its solution, or None."""
         solution = None
         try:
             with warnings.catch_warnings():
@@ -93,20 +93,20 @@ class Runner:
             return solution
         except MemberTimeout as error:
             part.fail(row, str(error), TIMED_OUT)
-        except Exception as error:  # anything may be raised by the user's functions
+        except Exception as error:  # the user's functions may raise anything
             part.fail(row, in_words(error))
             _salvage(self.request, part, row, getattr(error, "solution", None))
         return solution
 
 
 def in_words(error: BaseException) -> str:
-    """The message of a member; of exceptions that are not Daedal's with their type."""
+    """The message of a member; exceptions from outside Daedal include their type."""
     text = str(error)
     return text if isinstance(error, DaedalError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def store(request: EnsembleRequest, part: Part, row: int, solution: Any) -> None:
-    """Keep what was asked for of a solution that came through."""
+    """Store the requested quantities of a successful solution."""
     if not solution.success:
         raise DaedalError(solution.message)
     layout = request.layout or part.layout or layout_of_solution(request.problem, solution)
@@ -136,7 +136,7 @@ def _final(layout: Any, solution: Any, ended_by_event: bool) -> tuple[float, np.
 
 
 def _at_times(request: EnsembleRequest, layout: Any, solution: Any) -> np.ndarray:
-    """States at t_eval; nan behind the end of the run."""
+    """States at t_eval; NaN after the end of the run."""
     result = np.full((layout.n, request.n_times), np.nan)
     count = min(solution.t.size, request.n_times)
     if callable(request.outputs) or np.array_equal(solution.t[:count], request.t_eval[:count]):  # type: ignore[index]
@@ -159,7 +159,7 @@ def _outputs(request: EnsembleRequest, layout: Any, solution: Any, final: np.nda
 
 
 def _named_output(request: EnsembleRequest, solution: Any, name: str) -> Any:
-    """A variable at t_eval, or at the end where there is none."""
+    """A variable at t_eval, or at the end if no times were given."""
     try:
         values = np.asarray(solution[name])
     except KeyError as error:
@@ -187,7 +187,7 @@ def events_of(member: int, solution: Any) -> list[tuple[Any, ...]]:
 
 
 def _salvage(request: EnsembleRequest, part: Part, row: int, solution: Any) -> None:
-    """Keep what a run that failed had computed."""
+    """Store the results of a failed run as far as computed."""
     if solution is None or not solution.t.size:
         return
     part.t_final[row] = float(solution.t[-1])
@@ -196,21 +196,21 @@ def _salvage(request: EnsembleRequest, part: Part, row: int, solution: Any) -> N
         if request.keeps_states and request.n_times:
             part.write("y", row, _at_times(request, layout, solution))
             part.layout = layout
-    except Exception:  # what was computed may be of any shape; the message stands
+    except Exception:  # the computed results may have any shape; the message is kept
         return
 
 
-# --- a limit of time that reaches into a user's function, in the main thread of a process -----------------------------
+# --- a time limit that interrupts user functions, in the main thread of a process -------------------------------------
 
-_AGAIN = 0.05  # seconds to the next look, where something else than the user's function is running
+_AGAIN = 0.05  # seconds to the next check, if other code than the user's function is running
 _ENTRY = ("callbacks.py", "entry")  # the frame through which kernels call a user's function
 
 
 class Alarm:
-    """Raises :class:`MemberTimeout` in a user's function that runs longer than so many seconds.
+    """Raises :class:`MemberTimeout` in a user's function that exceeds a time limit in seconds.
 
-    Only there: an exception in the midst of an import would leave half a module behind. Compiled loops look at the
-    clock themselves. Outside the main thread, and where there are no signals, nothing happens.
+    Only there: an exception during an import would leave a partial module. Compiled loops check the clock themselves.
+    Outside the main thread, and where there are no signals, it has no effect.
     """
 
     def __init__(self, seconds: float):
@@ -235,24 +235,24 @@ class Alarm:
             frame = frame.f_back
 
 
-# --- the work on a chunk, the same for threads, processes and executors -----------------------------------------------
+# --- workers ----------------------------------------------------------------------------------------------------------
 
-_TRIAL = 8  # runs that are timed
+_TRIAL = 8  # number of timed runs
 
 
 class Worker:
-    """Runs chunks; made once in each process, and used by all of its threads."""
+    """Runs chunks; created once in each process, and shared by its threads."""
 
     def __init__(self, request: EnsembleRequest):
         self.request = request
         self.runner = Runner(request)
-        self._first: tuple[Any, Any] | None = None  # start and parameters of a member that a batch kernel can run
+        self._first: tuple[Any, Any] | None = None  # start and parameters of a member that a batch kernel supports
         self._asked = False
         self.is_warm = False
         self._own = threading.local()
 
     def __call__(self, chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> Part:
-        """The results of a chunk; members behind a stop are not run."""
+        """The results of a chunk; members after a stop are not run."""
         part = Part.empty(chunk)
         if not self._asked:
             self.try_batch(chunk)
@@ -264,7 +264,7 @@ class Worker:
             if stopped():
                 break
             self.member(part, row, chunk)
-        part.events.sort(key=itemgetter(0))  # those of one member stay in their order
+        part.events.sort(key=itemgetter(0))  # stable: events of one member keep their order
         return part
 
     def member(self, part: Part, row: int, chunk: Chunk) -> Any:
@@ -272,20 +272,20 @@ class Worker:
         return self.runner.run(part, row, *chunk.member(row))
 
     def warm_up(self, chunk: Chunk) -> None:
-        """Load what runs need before the first of them that has a limit of time."""
+        """Load the code for runs before the first member with a time limit."""
         self.is_warm = True
         self.runner.warm_up(*chunk.member(0))
 
     def adopt(self, request: EnsembleRequest) -> None:
-        """Go on with what the first member has shown."""
+        """Use what was learnt from the first member."""
         self.request = self.runner.request = request
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def try_batch(self, chunk: Chunk, known: Part | None = None) -> float | None:
-        """Whether a batch kernel runs the first member of a chunk as the driver does, bit for bit; then its seconds.
+        """Whether a batch kernel runs the first member of a chunk bit-identically to the driver; if so, its time.
 
-        It is used for all others then, with whatever it cannot do left to the driver.
+        The batch kernel is then used for all others; unsupported members are left to the driver.
         """
         self._asked = True
         [first] = chunk.only([0])
@@ -293,7 +293,7 @@ class Worker:
             known = Part.empty(first)
             self.member(known, 0, first)
         if known.status[0] not in (FINISHED, EVENT):
-            self._asked = False  # another one may show what this one cannot
+            self._asked = False  # another member may show what this one cannot
             return None
         member = first.member(0)
         batch = self._made(*member)
@@ -303,14 +303,14 @@ class Worker:
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
             return None
         self._first, self._own.batch = member, batch
-        several = replace(first, count=_TRIAL)  # the same member again and again
+        several = replace(first, count=_TRIAL)  # the same member repeatedly
         began = time.perf_counter()
         batch.run(Part.empty(several), several, lambda: False)
         return (time.perf_counter() - began) / _TRIAL
 
     @property
     def was_asked(self) -> bool:
-        """Whether a member that came through has shown if there is a batch kernel."""
+        """Whether a successful member has shown if there is a batch kernel."""
         return self._asked
 
     def _batch(self) -> Any:
@@ -340,7 +340,7 @@ class Worker:
 
 
 def _same(one: Part, other: Part) -> bool:
-    """Whether two parts hold the same bits."""
+    """Whether two parts are bit-identical."""
     if one.events != other.events or not np.array_equal(one.t_final, other.t_final):
         return False
     return one.arrays.keys() == other.arrays.keys() and all(

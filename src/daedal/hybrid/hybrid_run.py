@@ -67,7 +67,7 @@ def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolut
         progress.close()
 
 
-class _Stop(Exception):
+class RunStopped(Exception):
     """End of the run, with this status and message."""
 
     def __init__(self, success: bool, status: str, message: str):
@@ -142,7 +142,7 @@ class HybridRun:
         try:
             while True:
                 self._stretch()
-        except _Stop as stop:
+        except RunStopped as stop:
             success, status, message, cause = stop.success, stop.status, str(stop), stop.__cause__
         except KeyboardInterrupt:
             if self.store.is_empty:
@@ -188,7 +188,7 @@ class HybridRun:
         self.progress.update(t)
         stopping = next((event.name for event in fired if event.index >= len(guards)), None)
         if stopping is not None:
-            raise _Stop(True, "event", messages.event_stopped(stopping, t))
+            raise RunStopped(True, "event", messages.event_stopped(stopping, t))
         first = min(fired, key=lambda event: event.index)
         crossed = [(event.index, event.direction) for event in fired]
         self._take_first(crossed, *form.at_event(solution, first), first.located)
@@ -221,7 +221,7 @@ class HybridRun:
                 return start
             seen = any(mode == self.mode and np.array_equal(y, state) for mode, _, state in passed)
             if seen or len(passed) >= MOST_IMMEDIATE:
-                raise _Stop(False, "failed", messages.loop(passed, self.mode, self.forms[self.mode], y, self.t))
+                raise RunStopped(False, "failed", messages.loop(passed, self.mode, self.forms[self.mode], y, self.t))
             transition = guards.transitions[guards.owner[start.immediate]]
             passed.append((self.mode, transition.name, y))
             self._take(transition, "immediate", y, yp, int(guards.direction[start.immediate]), {})
@@ -256,7 +256,7 @@ class HybridRun:
         target = transition.target(t, y, yp)
         if target is None:
             self._note(t if at is None else at, transition.name, kind, None, y, None, direction, located)
-            raise _Stop(True, "event", messages.transition_ended(transition.name, t))
+            raise RunStopped(True, "event", messages.transition_ended(transition.name, t))
         begin = transition.carry_over(target, t, y, yp)
         try:
             begin = self._consistent(target, begin)
@@ -273,7 +273,7 @@ class HybridRun:
         if idle:
             self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
         if self.store.n_events >= self.max_events:
-            raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))
+            raise RunStopped(False, "failed", messages.too_many(self.store.n_events, t))
 
     def _note(self, t: float, name: str, kind: str, target, before, after, direction: int, located="known"):
         self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction, located=located))
@@ -288,13 +288,13 @@ class HybridRun:
                 return
             if leaving is None:
                 message = messages.zeno(transition.name, point, self.mode, self.store.n_events)
-                raise _Stop(False, "zeno", message)
+                raise RunStopped(False, "zeno", message)
             self.watch.forget()
             bound = BoundTransition(leaving, self.mode, self.forms)
             self._take(bound, "zeno", self.begin.y, self.begin.yp, 0, {}, at=point)
         elif self.watch.is_chattering(self.t):
             names = list(dict.fromkeys(event.name for event in self.store.events[-20:])) or [transition.name]
-            raise _Stop(False, "chattering", messages.chattering(names, self.t, self.store.n_events))
+            raise RunStopped(False, "chattering", messages.chattering(names, self.t, self.store.n_events))
 
     # --- break points -----------------------------------------------------------------------------------------------
 
@@ -328,7 +328,7 @@ class HybridRun:
     def _end_piece(self, end: Instant | None):
         """End the run, or continue after the break point; functions with another sign after it have fired there."""
         if end is None or self._is_last():
-            raise _Stop(True, "finished", messages.end_reached(self.request.span[1]))
+            raise RunStopped(True, "finished", messages.end_reached(self.request.span[1]))
         form, guards = self.forms[self.mode], self.guards[self.mode]
         self.piece += 1
         self._take_inputs()
@@ -345,7 +345,7 @@ class HybridRun:
             times = self.request.times
             if times is None or (self.next_time < times.size and times[self.next_time] == self.t):
                 self.store.add_point(self.mode, self.t, self.begin.y)
-            raise _Stop(True, "event", messages.event_stopped(stopping, self.t))
+            raise RunStopped(True, "event", messages.event_stopped(stopping, self.t))
 
     # --- one stretch ------------------------------------------------------------------------------------------------
 
@@ -396,10 +396,11 @@ class HybridRun:
                 raise refusal from None
             raise self._refused(came.name, came.source, self.mode, refusal) from refusal
 
-    def _refused(self, name: str | None, source: str, target: str, refusal: InconsistentInitialError) -> _Stop:
+    def _refused(self, name: str | None, source: str, target: str, refusal: InconsistentInitialError) -> RunStopped:
         """End of a run whose transition leads to a state that violates the next mode's equations."""
         at_start = self.t == self.request.span[0]
-        return _Stop(False, "failed", messages.refused(name, source, target, self.t, str(refusal), at_start=at_start))
+        message = messages.refused(name, source, target, self.t, str(refusal), at_start=at_start)
+        return RunStopped(False, "failed", message)
 
     def _times(self) -> np.ndarray | None:
         """Times of t_eval in the rest of the piece, and its end, where the next one starts."""

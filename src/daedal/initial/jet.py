@@ -226,7 +226,7 @@ def checked_values(
     """The given values in rows, with masks of known and fixed ones."""
     given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
     if given.ndim != 2 or given.shape[1] != equations.n:
-        raise InvalidProblemError(f"{name} must have {equations.n} entries in each row, got shape {np.shape(x0)}")
+        raise InvalidProblemError(f"the rows of {name} must have length {equations.n}, got shape {np.shape(x0)}")
     held = np.zeros(given.shape, dtype=bool)
     if fixed is not None:
         mask = np.atleast_2d(np.asarray(fixed, dtype=bool))

@@ -118,9 +118,8 @@ def consistent_state(
     Raises
     ------
     InconsistentInitialError
-        InconsistentInitialError If there is no consistent state nearby: constraints are contradictory, the
-        configuration is singular, a direction has no mass, or the multipliers are not determined (Wunderlich, lemma
-        4.1.1).
+        If there is no consistent state nearby: constraints are contradictory, the configuration is singular, a
+        direction has no mass, or the multipliers are not determined (Wunderlich, lemma 4.1.1).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The compiled loops that methods share, the records they work on, and how both become machine code.
+"""Compiled loops shared by methods, the records they work on, and their compilation to machine code.
 
-Begin with `records.py` and `newton.py`; `compilation.py`, `building.py` and `units.py` build and load them.
+Start with `records.py` and `newton.py`; `compilation.py`, `building.py` and `units.py` build and load them.
 """

@@ -1,8 +1,8 @@
-"""What algorithms are stated in that run with one number and with eight side by side.
+"""Operations for algorithms that run with one number or with eight in parallel.
 
 A function ``make(number)`` states an algorithm once, as parts of kernels in the operations of `number`; ``make(ONE)``
-has them for single runs, ``make(EIGHT)`` for the lanes of :mod:`daedal.kernels.lanes`. The operations and their order
-are the same, and so are the bits. A vector has one row for each component: a number, or one of `LANES` numbers.
+gives them for single runs, ``make(EIGHT)`` for the lanes of :mod:`daedal.kernels.lanes`. Operations and their order are
+the same, and so are the resulting bits. A vector has one row for each component: a number, or `LANES` numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class NumberOperations(NamedTuple):
     """The operations on a number."""
 
     width: int
-    """How many bytes a row has."""
+    """Size of a row in bytes."""
     vector: Callable[[Any, Any], Any]
     """``vector(address, n)``: the n rows at an address."""
     get: Callable[[Any, Any], Any]
@@ -29,13 +29,13 @@ class NumberOperations(NamedTuple):
     put: Callable[[Any, Any, Any], None]
     """Write a number to a row of a vector."""
     spread: Callable[[Any], Any]
-    """A float as such a number."""
+    """Convert a float to such a number."""
     absolute: Callable[[Any], Any]
     root: Callable[[Any], Any]
     larger: Callable[[Any, Any], Any]
-    """The second of two numbers if the first is less than that, else the first."""
+    """The second of two numbers if the first is smaller, otherwise the first."""
     where_less: Callable[[Any, Any, Any, Any], Any]
-    """``where_less(a, b, x, y)``: x if a < b, else y."""
+    """``where_less(a, b, x, y)``: x if a < b, otherwise y."""
     all_less: Callable[[Any, Any], Any]
     """Whether a < b, in all lanes."""
 

@@ -1,4 +1,4 @@
-"""Building the records that kernels work on: systems, matrices, linear solvers."""
+"""Construction of the records for kernels: systems, matrices, linear solvers."""
 
 from math import prod
 
@@ -18,7 +18,7 @@ from daedal.kernels.records import Record
 from daedal.kernels.system import SYSTEM
 
 LARGEST_WITH_SLOPE = 1000
-"""Unknowns up to which there is memory for dF/dy' beside the iteration matrix."""
+"""Number of unknowns up to which dF/dy' is stored in addition to the iteration matrix."""
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -53,7 +53,7 @@ def build_system(
 
 
 def _vector_function(bridge: Bridge, name: str, function, arguments: tuple[int, ...], n: int, params) -> Record:
-    """A callback for a function of vectors, the user's or one of Daedal's own."""
+    """A callback for a function of vectors, defined by the user or by Daedal."""
     if function is None:
         return bridge.absent()
     if isinstance(function, NativeFunction):
@@ -62,14 +62,14 @@ def _vector_function(bridge: Bridge, name: str, function, arguments: tuple[int, 
 
 
 def _jacobian(bridge: Bridge, n: int, jacobian, shape: tuple[int, ...], store, params) -> Record:
-    """A callback for the matrix of Newton's method, the user's or one of Daedal's own; n unknowns are its arguments."""
+    """A callback for the matrix of Newton's method, defined by the user or by Daedal, as a function of n unknowns."""
     if isinstance(jacobian, NativeFunction):
         return bridge.native(jacobian.kernel, jacobian.record, 2 * n + 1 + prod(shape))
     return bridge.function(jacobian, (n, n), shape, store, params, scalars=1)
 
 
 def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None, copies: int = 1) -> Record:
-    """Dense storage and LAPACK; the unknowns are so many copies of n."""
+    """Dense storage and LAPACK; the unknowns are this many copies of n."""
     callback = None
     if jacobian is not None:
         callback = _jacobian(bridge, copies * n, jacobian, (n, n), store_matrix("jacobian", n, n), params)
@@ -79,7 +79,7 @@ def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None, copies: int
 def banded_matrix(
     bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None, copies: int = 1
 ) -> Record:
-    """Band storage and LAPACK; ml + mu + 1 residuals make a difference Jacobian."""
+    """Band storage and LAPACK; a difference Jacobian takes ml + mu + 1 residuals."""
     column_start, rows = band_pattern(n, ml, mu)
     width = min(ml + mu + 1, n)
     callback = None
@@ -102,7 +102,7 @@ def banded_matrix(
 
 
 def block_diagonal_matrix(n: int, size: int, own_system=None) -> Record:
-    """The diagonal blocks only, as a band with the pattern of the blocks; `size` residuals make it."""
+    """Only the diagonal blocks, as a band with the pattern of the blocks; takes `size` residuals."""
     column_start, rows = block_pattern(n, size)
     bandwidth = min(size, n) - 1
     return _matrix(
@@ -177,7 +177,7 @@ def _sparse_callbacks(bridge, block, data, pattern, factorise, number=float) -> 
     def factor(t):
         try:
             factors[0] = factorise(entries, pattern.indices, pattern.indptr)
-        except RuntimeError as error:  # SuperLU's word for a singular matrix
+        except RuntimeError as error:  # SuperLU's error for a singular matrix
             if "singular" not in str(error):
                 raise
             return SINGULAR
@@ -235,7 +235,7 @@ def direct(matrix: Record) -> Record:
 
 
 def native_linear(prepare, solve) -> Record:
-    """The linear solver that comes with a native residual."""
+    """The linear solver of a native residual."""
     return Record(LINEAR, prepare=prepare.address, solve=solve.address)
 
 

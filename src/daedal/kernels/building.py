@@ -1,7 +1,7 @@
-"""Building of kernels: processes with Numba compile units side by side, and the results are kept.
+"""Compilation of kernels: processes with Numba compile units in parallel, and the results are cached.
 
-Processes that need the same unit at the same time agree by files beside the cache's entries: one of them compiles, the
-others wait for its result, and take over where it does not come.
+Processes that need the same unit simultaneously coordinate by lock files in the cache: one of them compiles, the others
+wait for its result, and take over if it fails.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from daedal.kernels.worker import ANSWER
 __all__ = ["KernelBuildError", "SourceMismatch", "build", "missing"]
 
 _STALE = 20.0  # seconds without a heartbeat after which a lock is taken over
-_SECONDS = 1.0, 0.03  # about what a unit takes, and each function in the files that it is made from
-_TRIALS = 3  # of compiling a unit whose sources are saved meanwhile
+_SECONDS = 1.0, 0.03  # approximate compilation time of a unit, and of each function in its source files
+_TRIALS = 3  # of compiling a unit whose sources change meanwhile
 
 
 def build(
@@ -52,22 +52,22 @@ def build(
     again: bool = False,
     tell: Callable[[str, float], None] | None = None,
 ) -> dict[str, Compiled]:
-    """Compile units, each in one of `jobs` processes, and keep them in the user's cache.
+    """Compile units, each in one of `jobs` processes, and store them in the user's cache.
 
     Parameters
     ----------
     units : sequence of str
         Names of modules.
     levels : callable, optional
-        ``levels(unit)`` names the levels of the processor; by default that of this machine.
+        ``levels(unit)`` returns the processor levels; by default that of this machine.
     into : str, optional
-        A folder that takes the code, under the names that a wheel has, in place of the user's cache.
+        A folder for the code, with the file names of a wheel, instead of the user's cache.
     jobs : int, optional
-        As many as there are cores by default.
+        Number of processes; by default the number of cores.
     again : bool
-        Compile also what the user's cache has, and replace it.
+        Recompile and replace units in the user's cache.
     tell : callable, optional
-        ``tell(unit, seconds)`` is called after each unit; by default a line on stderr announces what is compiled.
+        ``tell(unit, seconds)`` is called after each unit; by default a line on stderr announces the compilation.
 
     Returns
     -------
@@ -90,8 +90,8 @@ def build(
         return made
     if importlib.util.find_spec("numba") is None:
         raise KernelBuildError(
-            f"this installation has no machine code for {wanted[0]} on this processor, and Numba, which makes it, is "
-            "not installed; `pip install numba` brings it, or install a wheel of Daedal, which has the code"
+            f"this installation has no machine code for {wanted[0]} on this processor, and Numba, which compiles "
+            "it, is not installed; run `pip install numba`, or install a wheel of Daedal, which includes the code"
         )
     announce = _announce if tell is None else None
     jobs = _jobs(jobs, len(wanted))
@@ -106,14 +106,14 @@ def build(
 
 
 def _announce(unit: str):
-    """Print what is compiled and about how long it takes, so that nobody takes it for a hang."""
+    """Announce the compilation and its approximate duration, so that it is not mistaken for a hang."""
     functions = sum(file.read_text(encoding="utf-8").count("\ndef ") for file in sources(source_of(unit)))
     seconds, name = _SECONDS[0] + _SECONDS[1] * functions, unit.removeprefix("daedal.")
     store.say(f"compiling {name} (once, about {seconds:.0f} s) ...")
 
 
 def _kept(unit: str, levels: Callable[[str], list[str]] | None) -> Compiled | None:
-    """What the user's cache has of a unit, if that is all that is asked for."""
+    """The code of a unit from the user's cache, unless more is requested."""
     here = level_of_unit(unit)
     if levels is not None and levels(unit) != [here]:
         return None
@@ -140,9 +140,9 @@ def _jobs(jobs: int | None, units: int) -> int:
 
 @contextlib.contextmanager
 def _lock_of(unit: str, is_done: Callable[[], bool], stop: threading.Event) -> Iterator[None]:
-    """Hold the lock of a unit, unless it is done, or all is to stop, before the lock is free.
+    """Hold the lock of a unit, unless it is done or the build stops before the lock is free.
 
-    Where no lock can be written, every process compiles for itself.
+    If no lock can be written, every process compiles for itself.
     """
     try:
         lock = store.folder() / f"{key(unit, level_of_unit(unit))}.lock"
@@ -164,7 +164,7 @@ def _lock_of(unit: str, is_done: Callable[[], bool], stop: threading.Event) -> I
 
 
 def _acquire(lock: Path, unit: str, is_done: Callable[[], bool], stop: threading.Event) -> bool:
-    """Wait for the lock; False if the unit was done before that."""
+    """Wait for the lock; False if the unit is finished before."""
     seen, since, waits = None, time.monotonic(), False
     while True:
         try:
@@ -201,10 +201,10 @@ def _beat(lock: Path, ended: threading.Event):
 
 
 class _Workers:
-    """Threads that each hand units to one process with Numba; iterates over (unit, code, seconds).
+    """Threads that each pass units to one process with Numba; iterates over (unit, code, seconds).
 
-    With several levels a unit comes several times, with seconds the last time only. What was compiled is kept in the
-    user's cache, under a lock, if it `shares`.
+    With several levels a unit is returned several times, with seconds only the last time. Results are stored in the
+    user's cache, under a lock, if `shares`.
     """
 
     def __init__(self, units, levels, jobs: int, *, shares: bool, again: bool, announce: Callable[[str], None] | None):
@@ -224,7 +224,7 @@ class _Workers:
         return self
 
     def __exit__(self, *_):
-        """Leave no process behind, whatever ended the build."""
+        """Terminate all processes, however the build ended."""
         if self._left:
             self._stop.set()
             for process in self._processes:
@@ -264,7 +264,7 @@ class _Workers:
                             if found is None:
                                 process.end()
                                 process = None
-                    self._done.put((unit, found or SourceMismatch(f"{source_of(unit)} is changed all the time")))
+                    self._done.put((unit, found or SourceMismatch(f"{source_of(unit)} keeps changing")))
                 except KernelBuildError as error:
                     self._done.put((unit, error))
                 except Exception as error:
@@ -286,12 +286,12 @@ class _Workers:
         return _lock_of(unit, lambda: self._found(unit) is not None, self._stop)
 
     def _found(self, unit: str) -> tuple[list[Compiled], float] | None:
-        """What need not be compiled, because another process has done it."""
+        """The code of a unit compiled meanwhile by another process."""
         found = find(unit) if self._shares and not self._again else None
         return None if found is None else ([found], 0.0)
 
     def _compiled(self, process: _Process, unit: str) -> tuple[list[Compiled], float] | None:
-        """The code of a unit with the seconds that it took; None if the process has imported what was changed since."""
+        """The code of a unit with its compilation times; None if sources changed after the process imported them."""
         levels = None if self._levels is None else self._levels(unit)
         told, contents = process.ask({"unit": unit, "levels": levels, "source": str(source_of(unit))})
         if "changed" in told:
@@ -305,16 +305,16 @@ class _Workers:
             for compiled in made:
                 store.save(compiled.key, compiled.packed())
         if any(compiled.key != key(unit, compiled.level) for compiled in made):
-            raise SourceMismatch(f"{source_of(unit)} or what it imports was changed after it was imported")
+            raise SourceMismatch(f"{source_of(unit)} or one of its imports was changed after it was imported")
         return made, told["seconds"]
 
 
 class _Process:
-    """A process that compiles; it has the path of this one, and no settings of Numba but our own."""
+    """A compiling process; it has the path of this one, and only our own settings of Numba."""
 
     def __init__(self):
         package = str(Path(__file__).resolve().parent.parent.parent)
-        path = [entry for entry in sys.path if isinstance(entry, str)]  # Python, too, ignores all others
+        path = [entry for entry in sys.path if isinstance(entry, str)]  # Python ignores all others too
         path += [] if package in path else [package]
         code = f"import sys; sys.path[:] = {path!r}; from daedal.kernels.worker import main; main()"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
@@ -329,13 +329,13 @@ class _Process:
             stderr=self._printed,
             env={**environment, "DAEDAL_KERNELS": "build"},
         )
-        # without a buffer, which a fork of this process would have, too
+        # unbuffered, since a fork of this process would share the buffer
         self._requests, self._answers = self._process.stdin.detach(), self._process.stdout
         self._process.stdin = None
         _running.add(self)
 
     def ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Send a request, and wait for what is told and the contents that follow."""
+        """Send a request, and wait for the answer and its contents."""
         with contextlib.suppress(BrokenPipeError):
             self._requests.write(json.dumps(request).encode() + b"\n")
         for line in self._answers:
@@ -350,11 +350,11 @@ class _Process:
         return {"error": f"{printed}the process that compiles ended with status {status}"}, []
 
     def terminate(self):
-        """End the process, whatever it does."""
+        """Terminate the process."""
         self._process.terminate()
 
     def end(self) -> None:
-        """End the process when it has answered."""
+        """Let the process finish its answer and exit."""
         with contextlib.suppress(OSError):
             self._requests.write(b"null\n")
         self._process.wait()
@@ -372,7 +372,7 @@ _running: set[_Process] = set()
 
 
 def _after_fork():
-    """Leave the pipes to the process that was forked: a worker ends when their last end is closed."""
+    """Close the pipes in a forked process: a worker ends when their last end is closed."""
     for process in _running:
         process.close_requests()
     _running.clear()

@@ -1,17 +1,17 @@
 """User functions as pointers that compiled kernels can call.
 
-Every function reaches a kernel in the same shape. Its arguments and its result live in one block of floats, and the
-kernel calls it with the time only::
+Every function reaches a kernel in the same form. Its arguments and its result are stored in one block of floats, and
+the kernel calls it with the time only::
 
     residual    block = [ y (n) | y' (n) | F (n) ]
     jacobian    block = [ y (n) | y' (n) | cj (1) | matrix ]
 
 * A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called
-  without Python in the loop; one that brings its machine code along (a traced one) is called at its address.
+  without Python in the loop; one with its own machine code (a traced one) is called at its address.
 * A plain Python function is called through the C API of the interpreter, with its arguments taken from the block.
 
-The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step
-will be repeated with a smaller step size), -2 that it raised an exception, which is kept and later raised unchanged.
+The return value follows DASSL's IRES: 0 for success, -1 if the function cannot be evaluated at this point (the step is
+repeated with a smaller step size), -2 if it raised an exception, which is stored and re-raised unchanged after the run.
 """
 
 import ctypes
@@ -56,8 +56,8 @@ CALLBACK = Struct(
         ("block", ADDRESS),
     ],
 )
-"""What a kernel sees of a function: its kind, C address, Python object, keeper of exceptions, the functions of Python
-by which it is called, and argument block."""
+"""A function as seen by a kernel: kind, C address, Python object, exception recorder, the Python functions used to call
+it, and argument block."""
 
 NATIVE = i32(f64, i64)
 """The C signature of a native callback ``status = f(t, block)``, with the address of its block."""
@@ -87,7 +87,7 @@ def _call_python(callback, t):
 
 @part
 def _hand_over_exception(api, recorder):
-    """Give an exception that was raised outside the guard of a function (by a signal handler) to the bridge."""
+    """Pass an exception raised outside the guard of a function (by a signal handler) to the bridge."""
     room = _room_for_exception()
     slots = integers(room, 3)
     for i in range(3):
@@ -106,7 +106,7 @@ def _hand_over_exception(api, recorder):
             change_count(api.Py_DecRef, slots[i])
 
 
-if MODE != "build":  # in interpreted kernels, where the lock is held
+if MODE != "build":  # in interpreted kernels, which hold the lock
 
     def _call_python(callback, t):
         return ctypes.cast(int(callback.python), ctypes.py_object).value(float(t))
@@ -114,7 +114,7 @@ if MODE != "build":  # in interpreted kernels, where the lock is held
 
 @part
 def call(callback, t):
-    """Call a function whose arguments have been written to ``callback.block``, and which does not change them."""
+    """Call a function whose arguments are in ``callback.block``, and which does not change them."""
     if callback.kind == _PYTHON:
         return _call_python(callback, t)
     return _call_address(callback.address, t, callback.block)
@@ -163,7 +163,8 @@ def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, resu
         for i in range(n_result):
             value = source[i]
             target[i] = value
-            strange += 0 if abs(value) < np.inf else 1  # whole numbers: a sum of floats would make each wait
+            # integers: a floating-point sum would be a sequential dependency
+            strange += 0 if abs(value) < np.inf else 1
         if strange != 0:
             status = UNEVALUABLE
     return status
@@ -171,23 +172,23 @@ def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, resu
 
 @inlined
 def repeat_in_python(callback, t, first, second, third):
-    """The same call from Python, which keeps the exception (or finds that the function only is unevaluable here)."""
+    """The same call from Python, which stores the exception (or finds that the function is just unevaluable here)."""
     return _repeat_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
 
 
 @inlined
 def call_with(callback, t, first, second, third):
-    """Call a function with up to three vectors as its arguments (of size 0 where it has fewer); returns the status.
+    """Call a function with up to three vectors as its arguments (of size 0 if unused); returns the status.
 
-    Compiled code cannot say which exception it raised: the call is then repeated in Python, with the arguments written
-    again in case the function changed them.
+    Compiled code cannot identify its exception: the call is then repeated in Python, with the arguments rewritten in
+    case the function changed them.
     """
     return _call_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
 
 
 @inlined
 def fetch(callback, t, first, second, third, result):
-    """`result` of a function of up to three vectors; a NaN or an infinity counts as 'cannot be evaluated here'."""
+    """Store `result` of a function of up to three vectors; NaN and infinity count as 'cannot be evaluated here'."""
     return fetch_at(
         callback,
         t,
@@ -204,13 +205,13 @@ def fetch(callback, t, first, second, third, result):
 
 @inlined
 def nothing():
-    """In place of an argument that a function does not have."""
+    """Placeholder for an argument that a function does not have."""
     return floats(0, 0)
 
 
 @part
 def owner(block):
-    """The address of the record to which a native callback belongs, from the address of its block."""
+    """The address of the record of a native callback, from the address of its block."""
     return integers(block - 8, 1)[0]
 
 
@@ -220,34 +221,34 @@ def is_given(callback):
 
 
 class Bridge:
-    """A set of callbacks with the first exception that one of them raised.
+    """A set of callbacks with the first exception raised by one of them.
 
-    The bridge owns the blocks and keeps everything alive that a kernel reaches by address.
+    The bridge owns the blocks and keeps alive all objects that a kernel accesses by address.
     """
 
     def __init__(self) -> None:
         self.exception: BaseException | None = None
-        self.refuses = False  # calls in Python, where they would see other parameters than machine code does
+        self.refuses = False  # calls in Python, which would use different parameters than machine code
         self._alive: list = []
-        self._cells: dict[int, list] = {}  # parameters, by the object with which callbacks were made
+        self._cells: dict[int, list] = {}  # parameters, by the object passed when callbacks were created
         self._made_with: list = []  # these objects
         self._parameters: list[tuple[np.ndarray, list, Callable[..., np.ndarray]]] = []
         self._forgetting: list[Callable[[], None]] = []
         self._keys: list[tuple] = []  # equal for functions that read the same numbers
-        self._seen: dict[tuple, bytes] = {}  # parameters as they were read last, by these keys
+        self._seen: dict[tuple, bytes] = {}  # latest parameter values, by these keys
         self._recorder = self._record
 
     @property
     def parameters(self) -> list[tuple[np.ndarray, list, Callable[..., np.ndarray]]]:
-        """Of each function that has parameters: where their numbers are, what they are, and how these are read."""
+        """For each function with parameters: address of their values, the values, and how to read them."""
         return self._parameters
 
     def forget_with(self, action: Callable[[], None]):
-        """Let :meth:`refresh` call `action`, which forgets what a callback has learnt during a run."""
+        """Register `action` with :meth:`refresh`; it clears what a callback has stored during a run."""
         self._forgetting.append(action)
 
     def refresh(self):
-        """Before a run: read the parameters again, which the user may have changed, and forget the run before."""
+        """Before a run: read the parameters again, in case the user has changed them, and clear the previous run."""
         self.exception = None
         found: dict[tuple, tuple[np.ndarray, bytes, bool]] = {}  # most functions have the same parameters
         for key, (target, cell, read) in zip(self._keys, self._parameters):
@@ -262,20 +263,24 @@ class Bridge:
         for action in self._forgetting:
             action()
 
+    def forget_parameters(self):
+        """Let the next :meth:`refresh` write all parameters: their numbers were changed in place."""
+        self._seen = {}
+
     def replace(self, made_with, params):
-        """From the next :meth:`refresh` on, other parameters in place of those with which callbacks were made."""
+        """From the next :meth:`refresh` on, use other parameters instead of those passed at creation of callbacks."""
         if id(made_with) in self._cells:
             self._cells[id(made_with)][0] = params
 
     def _cell(self, params) -> list:
-        """Where functions that were made with these parameters find those of the run."""
+        """Where functions created with these parameters find the current ones."""
         if id(params) not in self._cells:
             self._cells[id(params)] = [params]
             self._made_with.append(params)
         return self._cells[id(params)]
 
     def numbers(self, read: Callable[..., np.ndarray], params) -> np.ndarray:
-        """The numbers of parameters, which :meth:`refresh` reads again."""
+        """The values of parameters, updated by :meth:`refresh`."""
         cell = self._cell(params)
         target = np.array(read(cell[0]), dtype=float)
         self._add_parameters(target, cell, read, read)
@@ -290,7 +295,7 @@ class Bridge:
             self.exception = exception
 
     def absent(self) -> Record:
-        """The callback that is not there."""
+        """A callback for an absent function."""
         return Record(CALLBACK)
 
     def python(self, body, block: np.ndarray) -> Record:
@@ -300,7 +305,7 @@ class Bridge:
         return Record(CALLBACK, kind=_PYTHON, block=block, **self._by_python(entry))
 
     def native(self, kernel, record: Record, size: int) -> Record:
-        """A callback that Daedal itself provides: `kernel` finds the address of `record` in front of its block."""
+        """A callback provided by Daedal: `kernel` finds the address of `record` in front of its block."""
         memory = np.zeros(size + 1)
         memory[:1].view(np.int64)[0] = record.data.ctypes.data
         block = memory[1:]
@@ -315,15 +320,15 @@ class Bridge:
         function : callable
             Plain, compiled with ``numba.njit``, or a :class:`CodedFunction`.
         shapes : sequence of int
-            Lengths of the array arguments, in order, as they stand in the block.
+            Lengths of the array arguments, in the order of the block.
         result_shape : tuple of int
-            Shape of the result, which stands behind the arguments; a matrix column by column.
+            Shape of the result, which follows the arguments; matrices are stored column by column.
         store : callable
             ``store(result, target)`` checks a Python result and writes it to the float array `target`.
         params : object, optional
             Passed on as the last argument.
         scalars : int
-            How many float arguments follow the arrays.
+            Number of float arguments after the arrays.
         """
         ends = np.cumsum(shapes)
         first_result = int(ends[-1]) + scalars
@@ -335,8 +340,9 @@ class Bridge:
         block = np.concatenate([np.zeros(first_result + result_size), numbers, workspace])
         if coded and block.size != function.size:
             raise InvalidProblemError(
-                f"the machine code of {getattr(function, '__name__', 'a function')} was made for a problem of another "
-                f"size ({function.size} numbers in place of {block.size}); state the problem with plain functions"
+                f"the machine code of {getattr(function, '__name__', 'a function')} was compiled for a problem of "
+                f"another size ({function.size} numbers instead of {block.size}); define the problem with plain "
+                "functions"
             )
         arrays = [block[end - size : end] for end, size in zip(ends, shapes, strict=True)]
         target = block[first_result : first_result + result_size]
@@ -373,11 +379,11 @@ class Bridge:
         return Record(CALLBACK, kind=_COMPILED, address=pointer.address, block=block, **self._by_python(entry))
 
     def _by_python(self, entry) -> dict[str, Any]:
-        """The fields of a callback by which kernels call it in Python."""
+        """The fields of a callback used by kernels to call it in Python."""
         return {"python": id(entry), "recorder": id(self._recorder), "api": python_api()}
 
     def raise_pending(self):
-        """Raise the exception kept from a user's function, if there is one."""
+        """Raise the stored exception of a user's function, if any."""
         if self.exception is not None:
             exception, self.exception = self.exception, None
             raise exception
@@ -399,7 +405,7 @@ class Bridge:
 
 
 def _wrapped(function, layout):
-    """A C function for one that Numba compiled, and which therefore is there."""
+    """A C function for one compiled by Numba, which is therefore installed."""
     from daedal.kernels.numba_functions import c_pointer
 
     return c_pointer(function, layout)

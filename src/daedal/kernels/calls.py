@@ -1,11 +1,11 @@
 """Calls of entries from Python with numbers and arrays, in half a microsecond.
 
-Arguments are read by Python's C API: numbers by conversion, arrays by the buffer protocol, which NumPy and others
-implement; nothing is known here of the layout of NumPy's objects. The words that hold them are handed to the compiled
-function while Python's lock is released, so that other threads go on.
+Arguments are read by Python's C API: numbers by conversion, arrays by the buffer protocol of NumPy and others; the
+layout of NumPy's objects is not used. The words that hold the arguments are passed to the compiled function with the
+GIL released, so that other threads continue.
 
-Arrays have to be C-contiguous, with entries of the declared type; anything else is refused with a TypeError. Of arrays
-that are read-only the function sees copies; if it has changed one, that is a ValueError.
+Arrays must be C-contiguous, with entries of the declared type; otherwise a TypeError is raised. Read-only arrays are
+copied; changing one in the function raises a ValueError.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BUFFER = 10  # words of a Py_buffer: buf, obj, len, itemsize, (readonly, ndim),
 _WRITABLE_C_CONTIGUOUS_WITH_FORMAT = 0x3D
 _INTEGER, _FLOAT, _BOOLEAN, _NOTHING = 0, 1, 2, 3
 _CODES = {"i64": _INTEGER, "f64": _FLOAT, "boolean": _BOOLEAN, "void": _NOTHING}
-_NUMBER = -1  # the number of axes of what is no array
+_NUMBER = -1  # the number of axes of scalars
 
 CALLED = Struct(
     "CALLED",
@@ -61,12 +61,12 @@ CALLED = Struct(
         ("api", at(PYTHON)),
         ("function", ADDRESS),
         ("count", INTEGER),
-        ("arguments", i64["2 * count"]),  # of each, the type of its numbers, and its axes
+        ("arguments", i64["2 * count"]),  # for each, its number type and axes
         ("result", INTEGER),
-        ("refusals", i64["count + 1"]),  # messages, Python strings: for each argument, and for their number
+        ("refusals", i64["count + 1"]),  # messages, Python strings: one for each argument, and for their number
     ],
 )
-"""What has to be known to call an entry from Python."""
+"""The data needed to call an entry from Python."""
 
 _call = caller(void(i64))
 _room_for_words = local_words(MOST_WORDS)
@@ -101,7 +101,7 @@ def _refuse(api, called, which):
 
 @part
 def _read(api, called, arguments, words, buffers):
-    """Write the words of all arguments; whether that was possible, and how many buffers are held."""
+    """Write the words of all arguments; returns whether this succeeded, and the number of buffers held."""
     kinds, at, held = called.arguments, 0, 0
     for i in range(called.count):
         given, code, axes = tuple_item(api.PyTuple_GetItem, arguments, i), kinds[2 * i], kinds[2 * i + 1]
@@ -137,7 +137,7 @@ def _read(api, called, arguments, words, buffers):
 
 @part
 def _fits(form, size, code):
-    """Whether the format of a buffer, one letter, is that of the entries: 'd'; 'l' or 'q' of eight bytes; '?'."""
+    """Whether the format of a buffer, one letter, matches the entries: 'd'; 'l' or 'q' of eight bytes; '?'."""
     text = letters_at(form)
     if code == _FLOAT:
         return text == 0x64
@@ -162,12 +162,12 @@ def _result(api, code, words):
 
 
 def callable_from_python(compiled: Entry) -> Callable[..., Any]:
-    """The function that calls an entry with numbers and arrays; fields of a group come one after the other."""
+    """A Python function that calls an entry with numbers and arrays; fields of a group are separate arguments."""
     described = list(_flat(compiled.signature, compiled.py_func))
     words = sum(1 + kind.axes for _, kind in described)
     arrays = sum(kind.axes > 0 for _, kind in described)
     if words > MOST_WORDS or arrays > MOST_ARRAYS:
-        raise TypeError(f"{compiled.symbol} has more arguments than calls from Python can have")
+        raise TypeError(f"{compiled.symbol} has more arguments than calls from Python support")
     kinds = np.array([(_CODES[kind.name], kind.axes or _NUMBER) for _, kind in described], dtype=np.int64).ravel()
     messages = [f"{compiled.__name__}: {name} must be a contiguous array {kind}" for name, kind in described]
     messages.append(f"{compiled.__name__} takes {len(described)} arguments")
@@ -206,7 +206,7 @@ def _is_read_only(argument: Any) -> bool:
 
 
 def _flat(signature: Signature, function: Callable[..., Any]) -> Iterator[tuple[str, Kind]]:
-    """Names and kinds of all arguments, with the fields of groups in their place."""
+    """Names and kinds of all arguments, with groups expanded into their fields."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     for name, kind in zip(names, signature.arguments, strict=True):
         if isinstance(kind, type):

@@ -1,15 +1,15 @@
-"""How inner loops become machine code: functions in Numba's subset of Python, compiled when Daedal is built.
+"""Compilation of inner loops: functions in Numba's subset of Python, compiled when Daedal is built.
 
-Three decorators mark them. :func:`entry` is a function that is entered from outside, by address from other kernels or
-from Python, and has a declared signature; :func:`part` is called from compiled functions only; :func:`inlined` is a
-part that is copied into its callers before compilation. The entries of a file are a *unit*: one piece of object code,
-which :mod:`daedal.kernels.units` loads when an address is first needed.
+Three decorators mark them. :func:`entry` is a function called from outside, by address from other kernels or from
+Python, with a declared signature; :func:`part` is called only from compiled functions; :func:`inlined` is a part that
+is copied into its callers before compilation. The entries of a file are a *unit*: one piece of object code, which
+:mod:`daedal.kernels.units` loads when an address is first needed.
 
-In which way they run is decided when the module is imported, by the environment variable ``DAEDAL_KERNELS``:
+The execution mode is set at import by the environment variable ``DAEDAL_KERNELS``:
 
 * unset: object code is loaded, and Numba is never imported. Parts are plain functions.
 * ``python``: everything is interpreted, with bounds checked by NumPy; slow, for debugging and for tests of kernels.
-* ``build``: the decorators are Numba's; only processes that compile (:mod:`daedal.kernels.compiler`) have this.
+``build``: the decorators are Numba's; only compiling processes (:mod:`daedal.kernels.compiler`) use this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from daedal.kernels.signatures import Signature
 
 MODE = os.environ.get("DAEDAL_KERNELS") or "objects"
 if MODE not in ("objects", "python", "build"):
-    raise ImportError(f"DAEDAL_KERNELS={MODE!r} is not known; it is 'python' or not set")
+    raise ImportError(f"DAEDAL_KERNELS={MODE!r} is unknown; it must be 'python' or unset")
 
 _CTYPES: dict[str, Any] = {
     "f64": ctypes.c_double,
@@ -41,7 +41,7 @@ _CONVERT = {"f64": float, "i64": int, "i32": int, "boolean": bool}
 
 
 def c_function_type(signature: Signature) -> Any:
-    """The type by which ctypes calls a C function with this signature."""
+    """The ctypes type of a C function with this signature."""
     return ctypes.CFUNCTYPE(_CTYPES[signature.result.name], *[_CTYPES[kind.name] for kind in signature.arguments])
 
 
@@ -49,9 +49,9 @@ _T = TypeVar("_T")
 
 
 class _computed_once(Generic[_T]):
-    """`functools.cached_property` without its lock of Python 3.11, which a process forked meanwhile could not release.
+    """`functools.cached_property` without the lock of Python 3.11, which a process forked meanwhile could not release.
 
-    Threads that ask at the same time may compute the value more than once.
+    Threads that access it simultaneously may compute the value more than once.
     """
 
     def __init__(self, function: Callable[[Any], _T]):
@@ -64,14 +64,14 @@ class _computed_once(Generic[_T]):
 
 
 class Execution:
-    """One execution of a module with entries; when the module is reloaded, another one begins."""
+    """One execution of a module with entries; reloading the module starts another one."""
 
     def __init__(self, number: int, file: str):
         self.number, self.names, self._file = number, set[str](), file
         self._saved = self._state_of_file()
 
     def is_outdated(self) -> bool:
-        """Whether the file of the module was changed since."""
+        """Whether the file of the module has changed since."""
         return self._state_of_file() != self._saved
 
     def _state_of_file(self) -> tuple[int, ...]:
@@ -86,7 +86,7 @@ _executions: dict[str, Execution] = {}
 
 
 def _execution(function: Callable[..., Any]) -> Execution:
-    """The execution to which a new entry belongs: one that defines a name again is the next one."""
+    """The execution of a new entry: the next one if the entry's name is already defined."""
     unit, name, current = function.__module__, function.__name__, _executions.get(function.__module__)
     if current is None or name in current.names:
         number = 0 if current is None else current.number + 1
@@ -96,16 +96,16 @@ def _execution(function: Callable[..., Any]) -> Execution:
 
 
 class Entry:
-    """A compiled function that is entered from outside.
+    """A compiled function that can be called from outside.
 
     Attributes
     ----------
     py_func : callable
-        The function as it is written, under the name that Numba gives it.
+        The function as written, under the name that Numba uses.
     unit : str
-        The module that holds it.
+        The module that contains it.
     execution : Execution
-        The execution of the module that has defined it.
+        The execution of the module that defined it.
     """
 
     def __init__(self, function: Callable[..., Any], signature: Signature):
@@ -122,12 +122,12 @@ class Entry:
 
     @_computed_once
     def address(self) -> int:
-        """Where the C function is; its code is loaded when this is first asked for."""
+        """The address of the C function; its code is loaded on first access."""
         return self._compiled or ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     @_computed_once
     def call(self) -> Callable[..., Any]:
-        """The function as Python calls it, without a look-up."""
+        """The function as called from Python, without a look-up."""
         if self._compiled is None:
             return self.py_func
         if self.signature.is_plain:
@@ -141,8 +141,8 @@ class Entry:
     def _compiled(self) -> int | None:
         """The address of the compiled function.
 
-        None if all kernels are interpreted, or if a process that compiles does not see the module of this one, which is
-        not one of Daedal's.
+        None if all kernels are interpreted, or if a compiling process cannot import the module of this one, which is
+        not part of Daedal.
         """
         if MODE == "python":
             return None
@@ -158,14 +158,14 @@ class Entry:
         from daedal.common.object_store import say_once
 
         say_once(
-            f"{self.__name__} runs interpreted; to be compiled, it has to stand in a module, a file of its own, that "
-            f"other processes can import: {reason}"
+            f"{self.__name__} runs interpreted; to be compiled, it must be in a module file that other processes "
+            f"can import: {reason}"
         )
         return None
 
     @_computed_once
     def _callback(self) -> Any:
-        """The interpreted function as a C function, which lives as long as the entry."""
+        """The interpreted function as a C function that lives as long as the entry."""
         return c_function_type(self.signature)(_recorded(self.py_func))
 
     def __call__(self, *arguments):
@@ -183,7 +183,7 @@ class Entry:
         return f"<compiled {self.symbol}: {self.signature}>"
 
 
-_raised = threading.local()  # the first exception of interpreted entries that were called by address
+_raised = threading.local()  # the first exception of interpreted entries called by address
 
 
 def _recorded(function):
@@ -192,7 +192,7 @@ def _recorded(function):
     def interpreted_entry(*arguments):
         try:
             if getattr(_raised, "error", None) is not None:
-                return -1  # an exception that ctypes has reported did not reach the caller
+                return -1  # an exception reported by ctypes did not reach the caller
             return function(*arguments)
         except BaseException as error:
             _record(error)
@@ -206,9 +206,9 @@ def _record(error: BaseException | None):
 
 
 def _watch_callbacks():
-    """Record also what is raised by an interrupt just before or after the block that records exceptions.
+    """Also record exceptions raised by an interrupt just before or after the block that records exceptions.
 
-    ctypes prints such an exception by `sys.unraisablehook`, and goes on.
+    ctypes prints such an exception by `sys.unraisablehook` and continues.
     """
     others = sys.unraisablehook
     if getattr(others, "records_entries", False):
@@ -229,7 +229,7 @@ if not TYPE_CHECKING and MODE == "build":
 else:
 
     def part(function):
-        """A part of kernels: called from compiled functions only."""
+        """A part of kernels: called only from compiled functions."""
         return function
 
     def inlined(function):
@@ -237,11 +237,11 @@ else:
         return function
 
     def entry(signature: Signature):
-        """Decorator: a compiled function with this signature, entered by address or from Python."""
+        """Decorator: a compiled function with this signature, called by address or from Python."""
         return lambda function: Entry(function, signature)
 
     def caller(signature: Signature):
-        """A function for kernels that calls the C function with this signature: ``call(address, ...)``."""
+        """A function for kernels that calls a C function with this signature: ``call(address, ...)``."""
         kind, convert = c_function_type(signature), [_CONVERT[kind.name] for kind in signature.arguments]
 
         def call(address, *arguments):

@@ -1,13 +1,12 @@
-"""Compilation of kernels by Numba; imported only by processes that build (``DAEDAL_KERNELS=build``).
+"""Compilation of kernels by Numba; imported only by compiling processes (``DAEDAL_KERNELS=build``).
 
-A unit is compiled as a whole: Numba translates each function once, without optimising it by itself; the unoptimised
-modules of all entries and of the parts that they reach are linked into one, which LLVM optimises and turns into object
-code, for each level of the processor. Numba's own way would optimise the library of every part with all that it calls
-linked in, twice, and emit machine code for it, though nobody enters a part from outside.
+A unit is compiled as a whole: Numba translates each function once, without optimising it separately; the unoptimised
+modules of all entries and of the parts they use are linked into one, which LLVM optimises and compiles for each
+processor level. Numba's default would optimise the library of every part twice, with all its callees linked in, and
+emit machine code for it, although parts are never called from outside.
 
 Kernels neither allocate nor raise. Views of memory at an address have no owner, so that references to arrays are not
-counted; an allocation is an error of compilation; and :func:`check_symbols` refuses object code that mentions anything
-but known symbols.
+counted; an allocation is a compilation error; and :func:`check_symbols` rejects object code with unknown symbols.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-os.environ["NUMBA_DISABLE_INTEL_SVML"] = "1"  # whose functions users do not have
+os.environ["NUMBA_DISABLE_INTEL_SVML"] = "1"  # its functions are not available to users
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -55,7 +54,7 @@ _LLVM = {
     "void": ir.VoidType(),
 }
 
-# What object code may mention besides entries of other units: the C library, and LAPACK by the names of `externals`.
+# Symbols allowed in object code besides entries of other units: the C library, and LAPACK by the names of `externals`.
 _KNOWN = frozenset(
     """sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p pow sqrt
     cbrt hypot fmod floor ceil trunc rint round nextafter ldexp frexp erf erfc tgamma lgamma fabs copysign fma sincos
@@ -64,11 +63,11 @@ _KNOWN = frozenset(
 _PREFIXES = ("daedal.", "daedal_")
 
 
-# --- what the decorators mean -----------------------------------------------------------------------------------------
+# --- the decorators ---------------------------------------------------------------------------------------------------
 
 
 class _Declared:
-    """An entry while a unit is built: the function, and its signature."""
+    """An entry while a unit is compiled: the function, and its signature."""
 
     def __init__(self, function: Callable[..., Any], signature: Signature, dispatcher):
         self.function, self.signature, self.dispatcher = function, signature, dispatcher
@@ -82,19 +81,19 @@ _declared: dict[str, list[_Declared]] = {}
 
 
 def part(function):
-    """A part of kernels: called from compiled functions only."""
+    """A part of kernels: called only from compiled functions."""
     return numba.njit(**_OPTIONS)(function)
 
 
 def inlined(function):
-    """A part that is copied into its callers before compilation: for one-liners, which would cost more to compile."""
+    """A part that is copied into its callers before compilation: for one-liners, which compile faster this way."""
     return numba.njit(inline="always")(function)
 
 
 def entry(signature: Signature):
-    """Decorator: a function that is entered from outside.
+    """Decorator: a function called from outside.
 
-    Others call it by its symbol if its arguments are numbers, and else as a part.
+    Others call it by its symbol if its arguments are numbers, and otherwise as a part.
     """
 
     def declare(function):
@@ -131,16 +130,16 @@ def caller(signature: Signature):
 
     made = wanted.return_type(types.int64, *wanted.args), generate
     arguments = ", ".join(f"argument_{i}" for i in range(len(wanted.args)))
-    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # the arity spelt out
+    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # with explicit arity
 
 
-# --- functions of arrays, entered from Python with one address --------------------------------------------------------
+# --- functions of arrays, called from Python with one address ---------------------------------------------------------
 
 
 def _unpacking(declared: _Declared):
-    """A function of the address of words, which hold numbers, and the address and lengths of each array.
+    """A function of the address of words that hold numbers, and the address and lengths of each array.
 
-    The result, if there is one, is left in the first word.
+    The result, if any, is stored in the first word.
     """
     from daedal.kernels import records
 
@@ -166,7 +165,7 @@ def _unpacking(declared: _Declared):
 
 
 def _one_argument(kind: Kind, at: int, names: dict[str, Any]) -> str:
-    """The expression for an argument whose words begin at a place."""
+    """The expression for an argument whose words start at a position."""
     if not kind.axes:
         return f"numbers[{at}]" if kind.name == "f64" else f"words[{at}]"
     from daedal.kernels.compiler_memory import array_at
@@ -177,11 +176,11 @@ def _one_argument(kind: Kind, at: int, names: dict[str, Any]) -> str:
     return f"{name}(words[{at}], ({lengths}))"
 
 
-# --- Numba's pipeline, without what parts do not need -----------------------------------------------------------------
+# --- Numba's pipeline, without steps that parts do not need -----------------------------------------------------------
 
 
 def _finish_unlinked(self):
-    """Leave a library as it was translated: :func:`_link` puts a unit together."""
+    """Skip the linking of a library: :func:`_link` links whole units."""
     self._codegen._check_llvm_bugs()
     self._raise_if_finalized()
     self._finalize_dynamic_globals()
@@ -195,7 +194,7 @@ codegen.CPUCodeLibrary._optimize_functions = lambda self, module: setattr(  # ty
 
 
 def _refuse_allocation(self, *arguments, **options):
-    raise LoweringError("kernels do not allocate: take working memory from a record")
+    raise LoweringError("kernels do not allocate: use working memory from a record")
 
 
 for _name in ("incref", "decref", "free"):
@@ -250,7 +249,7 @@ def _c_modules(unit: str) -> Iterator[tuple[str, Any, Any]]:
 
 @global_compiler_lock
 def _linked(unit: str) -> tuple[list[str], bytes]:
-    """The symbols of the entries of a unit, and the bitcode of all that they need, in one module."""
+    """The symbols of the entries of a unit, and the bitcode of everything they need, in one module."""
     importlib.import_module(unit)
     symbols, whole = [], llvm.parse_assembly("")
     libraries: dict[int, Any] = {}
@@ -277,7 +276,7 @@ def _optimised(bitcode: bytes, machine) -> Any:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     if any(function.name == RAISED for function in module.functions):
-        # Callees may have turned out to raise nothing after their callers were looked at.
+        # Callees may turn out not to raise after their callers were processed.
         once_more = llvm.create_new_module_pass_manager()
         once_more.add_ipsccp_pass()
         once_more.add_simplify_cfg_pass()
@@ -288,7 +287,7 @@ def _optimised(bitcode: bytes, machine) -> Any:
 
 
 def compile_unit(unit: str, levels: Iterable[str] | None = None) -> dict[str, Compiled]:
-    """The object code of a unit by the level of the processor; for that of this machine if none is named."""
+    """The object code of a unit by processor level; by default for that of this machine."""
     begun = time.perf_counter()
     symbols, bitcode = _linked(unit)
     translated = time.perf_counter()
@@ -299,7 +298,7 @@ def compile_unit(unit: str, levels: Iterable[str] | None = None) -> dict[str, Co
         declared = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
         if RAISED in declared:
             raise ImportError(
-                f"{unit} may raise an exception, which machine code cannot hand on: {'; '.join(_raised(module))}"
+                f"{unit} may raise an exception, which machine code cannot pass on: {'; '.join(_raised(module))}"
             )
         code = machine.emit_object(module)
         mentioned = sorted(declared | undefined_symbols(code))
@@ -319,7 +318,7 @@ def compile_unit(unit: str, levels: Iterable[str] | None = None) -> dict[str, Co
 
 
 def undefined_symbols(code: bytes) -> set[str]:
-    """The symbols of others in ELF object code, those included that code generation adds; none for other formats."""
+    """The external symbols in ELF object code, including those added by code generation; none for other formats."""
     if code[:4] != b"\x7fELF":
         return set()
     (table,), (size, count) = struct.unpack_from("<Q", code, 0x28), struct.unpack_from("<HH", code, 0x3A)
@@ -337,7 +336,7 @@ def undefined_symbols(code: bytes) -> set[str]:
 
 
 def _raised(module) -> Iterator[str]:
-    """The exceptions that are left in optimised code, with their places, from what Numba pickles of them."""
+    """The exceptions left in optimised code, with their positions, from Numba's pickles of them."""
     for variable in module.global_variables:
         if variable.name.startswith(".const.pickledata"):
             text = re.search(r'c"(.*?)"(?:, align|$)', str(variable).strip())
@@ -349,7 +348,7 @@ def _raised(module) -> Iterator[str]:
 
 
 def check_symbols(unit: str, mentioned: Iterable[str]):
-    """Refuse object code that would need Python, Numba's runtime, or anything else that users may not have."""
+    """Reject object code that would need Python, Numba's runtime, or anything else that users may not have."""
     unknown = [name for name in mentioned if name not in _KNOWN and not name.startswith(_PREFIXES)]
     if unknown:
-        raise ImportError(f"{unit} mentions {', '.join(unknown)}: kernels may not use what only some machines have")
+        raise ImportError(f"{unit} refers to {', '.join(unknown)}: kernels may only use what all machines have")

@@ -1,4 +1,4 @@
-"""Eight numbers at a time in compiled kernels; :mod:`daedal.kernels.lanes` says what that is."""
+"""Eight numbers at a time in compiled kernels; see :mod:`daedal.kernels.lanes`."""
 
 import operator
 
@@ -116,7 +116,7 @@ root = _function("llvm.sqrt")
 
 @intrinsic
 def where_less(typingctx, a, b, if_less, otherwise):
-    """In each lane the first value if a < b there, else the second, also where a or b is NaN."""
+    """In each lane the first value if a < b there, otherwise the second, also if a or b is NaN."""
 
     def codegen(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])

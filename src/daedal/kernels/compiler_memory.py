@@ -1,4 +1,4 @@
-"""Memory at addresses in compiled kernels; :mod:`daedal.kernels.memory` has the same for interpreted ones."""
+"""Memory at addresses in compiled kernels; :mod:`daedal.kernels.memory` is the version for interpreted ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def record_type(structure: Struct) -> RecordType:
 
 
 def _stored(kind):
-    """What stands in a record for a field of this kind."""
+    """The stored type of a field of this kind."""
     if isinstance(kind, Struct):
         return record_type(kind)
     if isinstance(kind, Inline):

@@ -1,8 +1,8 @@
-"""Complex matrices a + i b, dense, banded or sparse: factored and solved with, as those of `kernels.matrix`.
+"""Complex matrices a + i b, dense, banded or sparse: factorisation and solution, as in `kernels.matrix`.
 
-A pair of conjugate complex eigenvalues of an implicit Runge-Kutta method leads to one complex system of n unknowns. Its
-factors take half of the operations of those of a real system of 2n unknowns. `data` holds the entries as real matrices
-do, real and imaginary part side by side; so do vectors.
+A pair of complex conjugate eigenvalues of an implicit Runge-Kutta method leads to one complex system of n unknowns. Its
+factorisation takes half the operations of a real system of 2n unknowns. `data` has the layout of real matrices, with
+real and imaginary parts interleaved; so do vectors.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from daedal.kernels.records import INTEGER, Struct, data_of, float_rows, floats
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
-SMALL = 12  # where the loops below and LAPACK take equally long for a factorisation and a few solves
+SMALL = 12  # size at which the loops below and LAPACK take equally long for a factorisation and a few solves
 
 COMPLEX_MATRIX = Struct(
     "COMPLEX_MATRIX",
     [
         ("kind", INTEGER),
         ("n", INTEGER),
-        ("total", INTEGER),  # unknowns of the system: n, or a multiple of it
+        ("total", INTEGER),  # number of unknowns of the system: n, or a multiple of it
         ("ml", INTEGER),
         ("mu", INTEGER),
-        ("size", INTEGER),  # complex numbers
+        ("size", INTEGER),  # in complex numbers
         ("data", f64["2 * size"]),
         ("pivots", i64["n"]),
         ("lapack", i64[ARGUMENTS]),
@@ -99,7 +99,7 @@ def _factor_small(matrix):
 
 @part
 def solve_complex(matrix, t, b):
-    """b := G^{-1} b with the factors at hand, copy by copy; returns 0 or a callback status."""
+    """b := G^{-1} b with the current factors, copy by copy; returns 0 or a callback status."""
     n = matrix.n
     for k in range(matrix.total // n):
         status = _solve_once(matrix, t, b[2 * n * k : 2 * n * (k + 1)])

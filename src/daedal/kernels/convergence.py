@@ -1,9 +1,9 @@
-"""When Newton's method has converged and when it never will, stated once for all methods.
+"""Convergence and divergence tests of Newton's method, shared by all methods.
 
-A method computes corrections, of all unknowns of a step or of its stages, and hands the size of each, in units of the
-tolerance, to :func:`judge`. With the observed rate of convergence the error that is left is about rate / (1 - rate)
-times the last correction (BCP 5.2.2; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.8). Where no
-tolerance says when to stop, with constant steps, the iteration ends at round-off.
+A method computes corrections, of all unknowns of a step or of its stages, and passes the size of each, in units of the
+tolerance, to :func:`judge`. With the observed rate of convergence the remaining error is about rate / (1 - rate) times
+the last correction (BCP 5.2.2; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.8). If no tolerance
+defines convergence, with constant steps, the iteration ends at round-off.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct
 from daedal.kernels.vectors import power
 
 CONVERGED, DIVERGED = 0, 3
-CONTINUE, ROUND_OFF = 4, 5  # verdicts: another correction is needed; this one is noise, and need not be made
+CONTINUE, ROUND_OFF = 4, 5  # verdicts: another correction is needed; this one is round-off and can be skipped
 SIMPLIFIED, MEAN_RATE, TO_ROUNDOFF = 0, 1, 2
-"""How an iteration is judged: by its last two ratios, with a forecast of failure (Hairer and Wanner); by the mean of
-all ratios (DASSL); or until corrections fall no longer."""
+"""Convergence test: the last two ratios, with a forecast of failure (Hairer and Wanner); the mean of all ratios
+(DASSL); or until corrections no longer decrease."""
 
 NEWTON = Struct(
     "NEWTON",
     [
-        # what ends the iteration
+        # stopping criteria
         ("kind", INTEGER),
         ("most", INTEGER),  # iterations
-        ("tolerance", FLOAT),  # of the error that is left
-        ("noise", FLOAT),  # size of corrections that the round-off of the unknowns explains
-        ("rounding", FLOAT),  # of corrections that may be round-off if they fall no longer
-        ("slowest", FLOAT),  # rate, or ratio, from which an iteration stalls
-        ("stalls_to_stop", INTEGER),  # ratios of that size in turn that show round-off, with TO_ROUNDOFF
+        ("tolerance", FLOAT),  # of the remaining error
+        ("noise", FLOAT),  # size of corrections attributable to round-off of the unknowns
+        ("rounding", FLOAT),  # bound of corrections that count as round-off if they no longer decrease
+        ("slowest", FLOAT),  # rate, or ratio, above which an iteration stalls
+        ("stalls_to_stop", INTEGER),  # number of consecutive such ratios that indicate round-off, with TO_ROUNDOFF
         ("stalls_to_fail", INTEGER),
-        ("wildest", FLOAT),  # ratio that is failure, whatever follows
-        # further unknowns that have to follow, in a measure of their own
+        ("wildest", FLOAT),  # ratio that always indicates failure
+        # additional unknowns (followers) that must converge as well, measured separately
         ("followers", INTEGER),
-        ("follow_tolerance", FLOAT),  # of their error that is left
+        ("follow_tolerance", FLOAT),  # of their remaining error
         ("follow_last", FLOAT),  # of their last correction
         ("follow_below", FLOAT),  # of the last correction of the others
-        # what was seen
+        # observations
         ("iterations", INTEGER),
         ("first", FLOAT),
         ("before", FLOAT),
@@ -48,18 +48,18 @@ NEWTON = Struct(
         ("rate", FLOAT),
         ("worst", FLOAT),  # largest ratio
         ("factor", FLOAT),  # rate / (1 - rate)
-        ("shorter", FLOAT),  # ratio of the step to try after a failure, and this one
+        ("shorter", FLOAT),  # ratio of the step to try after a failure to the current one
     ],
 )
 
-_LOOK = 2  # the first ratios need not be those of the others: corrections may grow at first
-_PLATEAU = 300.0  # corrections of followers that no longer fall are round-off below so many times `noise`
-UNKNOWN = 1.0  # factor before a rate has been seen, of a simplified iteration
+_LOOK = 2  # the first ratios may be atypical: corrections may grow initially
+_PLATEAU = 300.0  # follower corrections that no longer decrease are round-off below this multiple of `noise`
+UNKNOWN = 1.0  # factor before a rate has been observed, for a simplified iteration
 
 
 @part
 def expect(progress, kind, most, tolerance, noise, rounding):
-    """What ends the iterations from now on; limits of rates by their kind."""
+    """Set the stopping criteria for the following iterations; rate limits depend on their kind."""
     progress.kind, progress.most = kind, most
     progress.tolerance, progress.noise, progress.rounding = tolerance, noise, rounding
     progress.slowest = 0.9 if kind == MEAN_RATE else 0.99 if kind == SIMPLIFIED else 0.95
@@ -70,14 +70,14 @@ def expect(progress, kind, most, tolerance, noise, rounding):
 
 @part
 def expect_full(progress, most, noise, rounding, ratio):
-    """A matrix is formed in every iteration, which converges quadratically in the end and may do anything before."""
+    """For a new matrix in every iteration: quadratic convergence in the end, arbitrary behaviour before."""
     expect(progress, TO_ROUNDOFF, most, 0.0, noise, rounding)
     progress.slowest, progress.stalls_to_stop, progress.stalls_to_fail, progress.wildest = ratio, 1, most, np.inf
 
 
 @part
 def start(progress, factor):
-    """Begin an iteration, with what is known of rate / (1 - rate)."""
+    """Start an iteration, with the known value of rate / (1 - rate)."""
     progress.factor, progress.rate, progress.ratio, progress.shorter = factor, 0.0, 0.0, 0.5
     progress.iterations, progress.stalls, progress.worst = 0, 0, 0.0
     progress.rest = np.inf
@@ -85,7 +85,7 @@ def start(progress, factor):
 
 @part
 def judge(progress, size, rest):
-    """CONVERGED, CONTINUE or DIVERGED with this correction, or ROUND_OFF; `rest` is its size of the followers."""
+    """CONVERGED, CONTINUE, DIVERGED or ROUND_OFF for this correction; `rest` is its size for the followers."""
     progress.iterations += 1
     m = progress.iterations
     if not size + rest < np.inf:
@@ -114,7 +114,7 @@ def judge(progress, size, rest):
 
 @part
 def _compare(progress, m, size):
-    """Rate and ratio of corrections, and what follows from them."""
+    """Rate and ratio of corrections, and the resulting decision."""
     previous, ratio = progress.ratio, size / progress.before
     progress.ratio, progress.worst = ratio, max(progress.worst, ratio)
     if progress.kind == MEAN_RATE:
@@ -145,7 +145,7 @@ def _compare(progress, m, size):
 
 @part
 def _forecast(progress, m, size):
-    """DIVERGED where the iterations that are left will not do, with the step that needs no more."""
+    """DIVERGED if the remaining iterations will not suffice, with the step for which they would."""
     left = progress.most - 1 - m
     if m <= _LOOK or left < 0:
         return CONTINUE

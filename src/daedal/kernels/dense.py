@@ -22,12 +22,12 @@ from daedal.kernels.signatures import f64, i64
 
 SINGULAR = 1
 
-# Where the integer arguments of LAPACK stand in matrix.lapack. Written and read as 8-byte numbers on both sides, of
+# Positions of the integer arguments of LAPACK in matrix.lapack. Written and read as 8-byte numbers on both sides, of
 # which LAPACK uses the lower half.
 N, ML, MU, ROWS, ONE, MODE, INFO = 0, 1, 2, 3, 4, 5, 6
 ARGUMENTS = 7
 
-SMALL = 16  # where the loops below and LAPACK take equally long for a factorisation and a few solves
+SMALL = 16  # size at which the loops below and LAPACK take equally long for a factorisation and a few solves
 
 LU = Struct(
     "LU",
@@ -40,7 +40,7 @@ LU = Struct(
         ("solve", ADDRESS),
     ],
 )
-"""A dense matrix, room for its factors, and where the functions stand that factor it and solve with it."""
+"""A dense matrix, memory for its factors, and addresses of the functions that factor and solve."""
 
 
 def lapack_arguments(n: int, ml: int = 0, mu: int = 0) -> np.ndarray:
@@ -96,7 +96,7 @@ def factor_dense(matrix):
 
 @part
 def solve_dense(matrix, b):
-    """b := A^{-1} b with the factors at hand."""
+    """b := A^{-1} b with the current factors."""
     n = matrix.n
     if n > SMALL:
         size = argument(matrix, N)

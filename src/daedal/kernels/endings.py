@@ -1,13 +1,13 @@
-"""How a run, or a slice of it, ends: one vocabulary for kernels, drivers and messages.
+"""Endings of a run, or of a slice of it: shared by kernels, drivers and messages.
 
-The numbers of failures are DASSL's IDID (Brenan, Campbell, Petzold, section 5.3).
+Failure codes are DASSL's IDID (Brenan, Campbell, Petzold, section 5.3).
 """
 
 from enum import IntEnum
 
 
 class Ending(IntEnum):
-    """Why the compiled loop came back: positive where all is well, negative where the run cannot go on."""
+    """Why the compiled loop returned: positive for normal endings, negative for failures."""
 
     FINISHED = 2
     EVENT_STOP = 4
@@ -30,12 +30,12 @@ class Ending(IntEnum):
 
     @property
     def failed(self) -> bool:
-        """Whether the run could not go on."""
+        """Whether the run failed."""
         return self < 0
 
     @property
     def meaning(self) -> str:
-        """What has happened, in words; ``{steps}`` and ``{variable}`` stand for what only the run knows."""
+        """A description; ``{steps}`` and ``{variable}`` are placeholders filled in by the run."""
         return MEANINGS[self]
 
 
@@ -44,17 +44,16 @@ MEANINGS = {
     Ending.EVENT_STOP: "a terminal event stopped the run",
     Ending.HOOK_STOPPED: "the owner of the equations stopped the run",
     Ending.STIFF: "the steps seem to be limited by stability",
-    Ending.BUFFER_FULL: "the buffers are full: the run goes on when they are emptied",
+    Ending.BUFFER_FULL: "the buffers are full: the run continues when they are emptied",
     Ending.INTERRUPTED: "the run was interrupted",
-    Ending.TROUBLED: "steps fail again and again: the owner of the run may look for the cause and go on",
+    Ending.TROUBLED: "steps fail repeatedly: the owner of the run may look for the cause and continue",
     Ending.MAX_STEPS: "the limit of {steps} was reached",
-    Ending.TOO_ACCURATE: "the tolerances ask for more digits than double precision has",
+    Ending.TOO_ACCURATE: "the tolerances require more digits than double precision has",
     Ending.ZERO_WEIGHT: "the error weight rtol |y| + atol of {variable} is zero",
     Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",
     Ending.NEWTON_FAILED: "Newton's iteration for the next step did not converge, however short the step",
     Ending.MATRIX_SINGULAR: "the matrix of Newton's iteration, dF/dy + cj dF/dy', is singular",
-    Ending.ERROR_THEN_NEWTON_FAILED: "the error test failed again and again, and then Newton's iteration did not "
-    "converge",
+    Ending.ERROR_THEN_NEWTON_FAILED: "the error test failed repeatedly, and then Newton's iteration did not converge",
     Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     Ending.CALLBACK_RAISED: "a function raised an exception",
     Ending.STALLED: "100000 steps have advanced by less than a thousandth of the interval",

@@ -1,6 +1,6 @@
-"""Functions of others that compiled kernels call by their symbols: LAPACK's, which SciPy exports, and C's.
+"""External functions called by compiled kernels through their symbols: LAPACK, which SciPy exports, and C.
 
-The addresses of the symbols are known when object code is loaded.
+The addresses of the symbols are resolved when object code is loaded.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from daedal.kernels.signatures import i64, void
 
 
 def address_of_routine(routine: str) -> int:
-    """Where a routine of LAPACK stands in this process."""
+    """The address of a LAPACK routine in this process."""
     capsule = _cython_lapack().__pyx_capi__[routine]
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -48,7 +48,7 @@ def _cython_lapack() -> ModuleType:
 
 
 def _routine(name: str, n_arguments: int):
-    """A function for kernels that calls a routine with so many addresses."""
+    """A function for kernels that calls a routine with this many addresses."""
     if MODE == "build":
         from numba import types
 

@@ -1,4 +1,4 @@
-"""What can be said of a user's function without Numba: whether it is compiled, and whether its result is usable."""
+"""Checks of user functions without Numba: whether they are compiled, and whether their results are valid."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -7,9 +7,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 
-_PLAIN = frozenset(
-    (float, int, np.float64)
-)  # numbers that need no further look; NumPy would also take strings for some
+_PLAIN = frozenset((float, int, np.float64))  # types that need no further check; NumPy would also convert some strings
 
 
 def is_compiled(function) -> bool:
@@ -18,19 +16,20 @@ def is_compiled(function) -> bool:
 
 
 class CodedFunction(ABC):
-    """A user's function that brings its machine code along, laid out as compiled functions are for kernels.
+    """A user's function with its own machine code, in the calling convention of compiled functions.
 
     The code is a C function ``int (double t, double* block)`` with the block [ arguments | scalars | result, column by
-    column | numbers | workspace ]; it returns 0, or 1 where the function must be called from Python, as anyone may do.
+    column | numbers | workspace ]; it returns 0, or 1 if the function must be called from Python, which is always
+    possible.
 
     Attributes
     ----------
     address : int
-        Of the machine code.
+        Address of the machine code.
     workspace : int
-        How many floats it needs behind the numbers.
+        Number of floats required after the numbers.
     size : int
-        How many floats its block has in all; one of another size would be overrun.
+        Total number of floats in its block; the code would overrun a smaller one.
     """
 
     address: int
@@ -39,12 +38,12 @@ class CodedFunction(ABC):
 
     @property
     def reads(self) -> object:
-        """What reads the parameters; functions with the same reader get the same numbers."""
+        """The reader of the parameters; functions with the same reader use the same numbers."""
         return self
 
     @abstractmethod
     def numbers(self, params) -> np.ndarray:
-        """What the code gets of the parameters: always as many numbers."""
+        """The parameter values used by the code: always the same number of them."""
 
     @abstractmethod
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
@@ -52,28 +51,28 @@ class CodedFunction(ABC):
 
     @abstractmethod
     def __call__(self, t: float, *arguments):
-        """The function, from Python; parameters are its last argument, as the user gave them."""
+        """Call the function from Python; parameters are its last argument, as passed by the user."""
 
 
 class NativeFunction:
-    """A residual F(t, y, y') that Daedal computes itself, in compiled code, from the data of a record.
+    """A residual F(t, y, y') that Daedal computes in compiled code from the data of a record.
 
     Parameters
     ----------
     kernel : Pointer
-        ``status = kernel(t, block)`` with the block [y | y' | F]; the address of `record` stands in front of it.
+        ``status = kernel(t, block)`` with the block [y | y' | F]; it is preceded by the address of `record`.
     record : Record
-        What the kernel works on.
+        The data for the kernel.
     bridge : Bridge
-        Keeps the user's functions that the kernel calls, and their exceptions.
+        Owner of the user functions called by the kernel, and of their exceptions.
     n : int
         Number of equations.
     linear : pair of Pointer, optional
-        `prepare` and `solve` of a linear solver made for this residual.
+        `prepare` and `solve` of a linear solver for this residual.
     hook : (Pointer, Record), optional
         Called after every accepted step, with the record.
     keep : object, optional
-        What has to live as long as the function, because the record points to it.
+        Objects that must outlive the function, because the record points to them.
     """
 
     def __init__(self, kernel, record, bridge, n: int, linear=None, hook=None, keep=None):
@@ -85,7 +84,7 @@ class NativeFunction:
         return self.evaluate_block(t, arguments)
 
     def evaluate_block(self, t: float, arguments, size: int | None = None) -> np.ndarray:
-        """The result of the kernel, n numbers or as many as `size` says, for vectors one after the other."""
+        """The result of the kernel, n numbers or `size`, for vectors one after the other."""
         values = np.concatenate(arguments)
         memory = np.zeros(1 + values.size + (self.n if size is None else size))
         memory[:1].view(np.int64)[0] = self.record.data.ctypes.data
@@ -121,7 +120,7 @@ def store_vector(name: str, size: int):
             try:
                 target[:] = result
                 return
-            except OverflowError:  # an integer beyond the range of floats
+            except OverflowError:  # an integer beyond the floating-point range
                 pass
         if result is None:
             numbers = f"{size} number{'s' * (size != 1)}"
@@ -201,7 +200,7 @@ def norm_value(result) -> float:
 
 
 def parameter_vector(params) -> np.ndarray:
-    """Parameters as the vector of floats that compiled functions get."""
+    """Parameters as the vector of floats for compiled functions."""
     if type(params) is np.ndarray and params.dtype == np.float64 and params.ndim == 1:
         return params
     try:
@@ -215,7 +214,7 @@ def parameter_vector(params) -> np.ndarray:
 
 
 def real_array(result, name: str, expected: str) -> np.ndarray:
-    """`result` as a real array, or an error that says what was expected."""
+    """`result` as a real array, or an error that states what was expected."""
     try:
         values = np.asarray(result)
     except ValueError as error:

@@ -111,7 +111,7 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
         return 0
     for cycle in range(krylov.restarts + 1):
         if cycle > 0:
-            # The residual of the last cycle, from scratch: P^{-1}(b - G x).
+            # The residual of the last cycle, recomputed: P^{-1}(b - G x).
             copy(direction, x)
             status = _product(system, krylov, matrix, t, y, yp, r, cj, direction, start)
             if status != 0:
@@ -199,7 +199,7 @@ def _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, beta, x):
 
 @part
 def _residual_direction_length(krylov, m):
-    """With an incomplete orthogonalisation the basis is not orthonormal: the length of the true residual direction."""
+    """The length of the true residual direction: with incomplete orthogonalisation the basis is not orthonormal."""
     n = krylov.n
     basis, givens = krylov.basis, krylov.givens
     direction = krylov.direction

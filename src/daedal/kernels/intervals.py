@@ -1,11 +1,11 @@
-"""Enclosures: bounds of what a program computes while its inputs vary between bounds.
+"""Enclosures: bounds of the values of a program for inputs between bounds.
 
 A program is a list of operations, each on results of earlier ones. Its *given* nodes, which come first, are constants,
-parameters and inputs; whoever runs it writes their bounds. Every operation widens its result by more than the rounding
-errors of its evaluation. Where it is not defined on all of its operands the result is the whole line.
+parameters and inputs; the caller sets their bounds. Every operation widens its result by more than the rounding errors
+of its evaluation. If it is not defined for all of its operands the result is the whole real line.
 
 A node is *steady* if nothing in it can jump between the bounds: no choice, step or table changes, no denominator
-vanishes. The mean value theorem holds for steady nodes alone; kinks, as of ``abs``, do no harm to it.
+vanishes. The mean value theorem holds only for steady nodes; kinks, as of ``abs``, are harmless for it.
 """
 
 from math import erf, erfc
@@ -28,7 +28,7 @@ PROGRAM = Struct(
     "PROGRAM",
     [
         ("n", INTEGER),
-        ("given", INTEGER),  # how many of the nodes, at the beginning
+        ("given", INTEGER),  # number of given nodes, at the beginning
         *[(name, i64["n"]) for name in ("codes", "first", "second", "third")],
         ("length", INTEGER),
         ("numbers", f64["length"]),  # of tables, one after the other
@@ -36,7 +36,7 @@ PROGRAM = Struct(
         ("steady", i64["n"]),
     ],
 )
-"""A program with the bounds of its nodes. Of tables, `second` is the place among the numbers and `third` the length."""
+"""A program with the bounds of its nodes. For tables, `second` is the offset in `numbers` and `third` the length."""
 
 _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE, _NEGATIVE = (
     CODES[name] for name in ("add", "subtract", "multiply", "divide", "negative")
@@ -59,17 +59,17 @@ _EQUAL, _NOT_EQUAL, _AND, _OR, _NOT = (
 )
 _LOCATE, _PICK, _WHERE, _SQUARE = (CODES[name] for name in ("locate", "pick", "where", "square"))
 
-_ROUNDED = 2.3e-16  # part of a result: more than the error of one operation
+_ROUNDED = 2.3e-16  # relative: more than the error of one operation
 _COMPUTED = 2e-15  # the same for functions of the C library
 _LARGEST = float(np.finfo(float).max)
 _TAU, _QUARTER = 2.0 * np.pi, 0.5 * np.pi
-_MOST_PICKED = 256  # entries of a table that are looked through
+_MOST_PICKED = 256  # number of table entries that are searched
 _FIRST_STEP, _LAST_STEP = _FLOOR, _RINT
 
 
 @entry(i64(i64))
 def enclose(address):
-    """The bounds of all nodes of the program at an address, from those that are given."""
+    """The bounds of all nodes of the program at an address, from the given ones."""
     program = record_at(address, PROGRAM)
     codes, first, second, third = program.codes, program.first, program.second, program.third
     lower, upper, steady = program.lower, program.upper, program.steady
@@ -86,7 +86,7 @@ def enclose(address):
             lo = al if al > 0.0 else -au if au < 0.0 else 0.0
         elif code == _WHERE:
             c = third[i]
-            if al == au:  # which of them is known
+            if al == au:  # the operand whose bounds are known
                 kept = b if al != 0.0 else c
                 lo, hi, fixed = lower[kept], upper[kept], steady[kept]
             else:
@@ -115,13 +115,13 @@ def enclose(address):
 
 @inlined
 def _times(x, y):
-    """x y, and 0 where one of them is, even if the other one is infinite."""
+    """x y, or 0 if one of them is 0, even if the other one is infinite."""
     return 0.0 if x == 0.0 or y == 0.0 else x * y
 
 
 @inlined
 def _below(x, share):
-    """A number below x; where x has overflown, the largest of all."""
+    """A number below x; the largest finite one if x has overflowed."""
     return _LARGEST if x == np.inf else x - abs(x) * share
 
 
@@ -132,7 +132,7 @@ def _above(x, share):
 
 @part
 def _arithmetic(code, al, au, bl, bu):
-    """Sum, difference, product, quotient and square: bounds, and whether it is defined everywhere."""
+    """Sum, difference, product, quotient and square: bounds, and whether defined everywhere."""
     lo, hi, sure = -np.inf, np.inf, 1
     if code == _ADD:
         lo, hi = al + bl, au + bu
@@ -157,15 +157,15 @@ def _arithmetic(code, al, au, bl, bu):
 
 @part
 def _condition(code, same, al, au, bl, bu):
-    """Bounds of a truth value: (1, 1), (0, 0), or (0, 1) where it is not known."""
+    """Bounds of a truth value: (1, 1), (0, 0), or (0, 1) if undecided."""
     holds, fails = False, False
-    if (al != al or bl != bl) and _LESS <= code <= _NOT_EQUAL:  # given as such
+    if (al != al or bl != bl) and _LESS <= code <= _NOT_EQUAL:  # NaN as a given value
         holds, fails = code == _NOT_EQUAL, code != _NOT_EQUAL
     elif code == _LESS:
         holds, fails = au < bl, al >= bu
     elif code == _LESS_EQUAL:
         holds, fails = au <= bl, al > bu
-    elif code == _EQUAL or code == _NOT_EQUAL:  # of a node with itself: whether it is a number
+    elif code == _EQUAL or code == _NOT_EQUAL:  # comparison of a node with itself: whether it is a number
         if same:
             holds = al > -np.inf or au < np.inf
         else:
@@ -183,7 +183,7 @@ def _condition(code, same, al, au, bl, bu):
 
 @part
 def _from_table(code, al, au, numbers):
-    """How many points are not beyond the operand; or the least and the largest of the entries in question."""
+    """The number of points not beyond the operand; or the smallest and the largest of the entries concerned."""
     if code == _LOCATE:
         return np.searchsorted(numbers, al, side="right") * 1.0, np.searchsorted(numbers, au, side="right") * 1.0
     n, lo, hi = numbers.size, np.inf, -np.inf
@@ -197,7 +197,7 @@ def _from_table(code, al, au, numbers):
 
 @part
 def _value(code, x):
-    """Functions that are increasing wherever they are defined."""
+    """Functions that are increasing on their domain."""
     y = x
     if code == _SQRT:
         y = np.sqrt(x)
@@ -282,7 +282,7 @@ def _function(code, al, au):
 
 @part
 def _wave(code, a, b, shift):
-    """Bounds of the sine of x + shift between a and b; the code says which function it is."""
+    """Bounds of the sine of x + shift between a and b; the code identifies the function."""
     if not b - a < _TAU:
         return -1.0, 1.0
     slack = 1e-15 * (1.0 + abs(a) + abs(b))
@@ -297,7 +297,7 @@ def _wave(code, a, b, shift):
 
 @inlined
 def _begin(code):
-    """Where the domain of a function begins; one at whose border it is infinite does not include it."""
+    """Lower end of the domain of a function; excluded if the function is infinite there."""
     begin = -np.inf
     if code == _SQRT:
         begin = 0.0
@@ -314,7 +314,7 @@ def _begin(code):
 
 @inlined
 def _end(code):
-    """Where the domain of a function ends."""
+    """Upper end of the domain of a function."""
     end = np.inf
     if code == _ARCSIN or code == _ARCCOS:
         end = 1.0
@@ -325,7 +325,7 @@ def _end(code):
 
 @part
 def _of_two(code, al, au, bl, bu):
-    """Functions of two operands that are not arithmetic: bounds, and whether they neither jump nor leave a domain."""
+    """Nonarithmetic functions of two operands: bounds, and whether they neither jump nor leave their domain."""
     lo, hi, sure = -np.inf, np.inf, 0
     if code == _POWER:
         if al > 0.0 or (al == 0.0 and bl > 0.0) or (bl == bu and bl == np.floor(bl) and (bl > 0.0 or au < 0.0)):
@@ -347,7 +347,7 @@ def _of_two(code, al, au, bl, bu):
         near = al if al > 0.0 else -au if au < 0.0 else 0.0
         lo, hi = (near if bl > 0.0 else -far), (-near if bu < 0.0 else far)
         return lo, hi, (1 if bl > 0.0 or bu < 0.0 else 0)
-    elif bl > 0.0 or bu < 0.0:  # quotients and what they leave
+    elif bl > 0.0 or bu < 0.0:  # quotients and remainders
         ql, qu, _ = _arithmetic(_DIVIDE, al, au, bl, bu)
         if al == au == np.floor(al) and bl == bu == np.floor(bl):  # modes: no rounding
             ql = qu = al / bl

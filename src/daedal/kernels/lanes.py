@@ -1,8 +1,8 @@
 """Eight numbers at a time: a type of kernels for the same computation with eight members of an ensemble.
 
-A value is one register of AVX-512, or two of half the size, whose operations do not wait for each other; each *lane*
-belongs to one member. Operations act on all lanes, each as the same operation on single numbers would, so that a lane
-has the bits of a run of its own. In interpreted kernels a value is an array.
+A value is one AVX-512 register, or two independent ones of half the size; each *lane* belongs to one member. Operations
+act on all lanes exactly as on single numbers, so that a lane has the same bits as a separate run. In interpreted
+kernels a value is an array.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 from daedal.kernels.compilation import MODE
 
 LANES = 8
-"""Lanes of a value, as many as machine code has (`daedal.symbolic.emission.WIDTH`)."""
+"""Number of lanes of a value, the same as in machine code (`daedal.symbolic.emission.WIDTH`)."""
 
 if not TYPE_CHECKING and MODE == "build":
     from daedal.kernels.compiler_lanes import absolute, all_less, at, put, root, spread, where_less
@@ -32,7 +32,7 @@ else:
         return np.full(LANES, number)
 
     def where_less(a, b, if_less, otherwise):
-        """In each lane the first value if a < b there, else the second, also where a or b is NaN."""
+        """In each lane the first value if a < b there, otherwise the second, also if a or b is NaN."""
         return np.where(a < b, if_less, otherwise)
 
     def all_less(a, b):

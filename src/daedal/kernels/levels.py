@@ -1,4 +1,4 @@
-"""Levels of processors for which object code is made: of x86-64 the baseline, v3 (AVX2, FMA) and v4 (AVX-512)."""
+"""Processor levels for object code: of x86-64 the baseline, v3 (AVX2, FMA) and v4 (AVX-512)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NEEDS = {
     "x86-64": (),
 }
 WIDE = frozenset({"daedal.ensembles.lane_kernel"})
-"""Units that work on eight numbers at a time, and gain by v4; the others have the same speed at v3."""
+"""Units that work on eight numbers at a time and benefit from v4; the others run at the same speed with v3."""
 
 
 @cache
 def initialise():
-    """Make LLVM ready for this machine."""
+    """Initialise LLVM for this machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -32,19 +32,19 @@ def triple() -> str:
 
 @cache
 def host_levels() -> tuple[str, ...]:
-    """The levels whose code runs on this machine, the best first; ``DAEDAL_LEVEL`` names a lower one as the best."""
+    """The levels that run on this machine, best first; ``DAEDAL_LEVEL`` limits them to a lower one."""
     if not triple().startswith("x86_64"):
         return ("generic",)
     features = llvm.get_host_cpu_features()
     found = [level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs)]
     wanted = os.environ.get("DAEDAL_LEVEL")
     if wanted and wanted not in found:
-        raise ImportError(f"DAEDAL_LEVEL={wanted!r} is not a level of this processor; it has {', '.join(found)}")
+        raise ImportError(f"DAEDAL_LEVEL={wanted!r} is not a level of this processor; available: {', '.join(found)}")
     return tuple(found[found.index(wanted) :]) if wanted else tuple(found)
 
 
 def levels_of_unit(unit: str) -> tuple[str, ...]:
-    """The levels at which a unit is looked for on this machine, the best first."""
+    """The levels at which a unit is searched on this machine, best first."""
     return tuple(level for level in host_levels() if level != "x86-64-v4" or unit in WIDE)
 
 
@@ -59,14 +59,14 @@ def known_levels() -> tuple[str, ...]:
 
 
 def shipped_levels(unit: str) -> list[str]:
-    """The levels for which a wheel for this platform has a unit."""
+    """The levels of a unit in a wheel for this platform."""
     return [level for level in known_levels() if level != "x86-64-v4" or unit in WIDE]
 
 
 def machine_for(level: str) -> Any:
     """LLVM's description of a processor of this level, with optimisation for speed."""
-    if level not in known_levels():  # LLVM would end the process
-        raise ValueError(f"the level {level!r} is not known; there are {', '.join(known_levels())}")
+    if level not in known_levels():  # LLVM would terminate the process
+        raise ValueError(f"the level {level!r} is unknown; known: {', '.join(known_levels())}")
     initialise()
     cpu = "" if level == "generic" else level
     return llvm.Target.from_triple(triple()).create_target_machine(cpu=cpu, opt=3, jit=True)

@@ -1,12 +1,12 @@
-"""The linear solves behind Newton's method, whatever the matrix: one small interface, reached through pointers.
+"""The linear solves of Newton's method for any matrix type: a small interface, called through pointers.
 
-Two functions make a linear solver,
+A linear solver consists of two functions,
 
     prepare(system, linear, t, y, y', r, cj, h, weights)              form and factor G (or set up P)
     solve(system, linear, t, y, y', r, cj, cj_matrix, weights, b)     b := G^{-1} b
 
-and both report 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are compiled once and called through their
-addresses, which stand in the LINEAR record, by every integrator.
+and both return 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are compiled once and called by every
+integrator through their addresses in the LINEAR record.
 """
 
 from daedal.kernels import gmres as krylov_solver
@@ -64,7 +64,7 @@ def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
 
 @entry(SOLVE)
 def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
-    """b := G^{-1} b by GMRES with the current G, which needs no correction for an old preconditioner."""
+    """b := G^{-1} b by GMRES with the current G, which needs no correction for an outdated preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
     rhs, solution = floats(b, n), k.solution
     status = krylov_solver.gmres(
@@ -99,7 +99,7 @@ def prepare_matrix(system, linear, t, y, yp, r, cj, h, inverse_weights):
 
 @inlined
 def solve_linear(system, linear, t, y, yp, r, cj, cj_matrix, inverse_weights, b):
-    """b := G^{-1} b with the matrix at hand, made for cj_matrix."""
+    """b := G^{-1} b with the current matrix, formed for cj_matrix."""
     return _call_solve(
         linear.solve,
         address_of(system),

@@ -1,4 +1,4 @@
-"""The iteration matrix G = dF/dy + cj dF/dy': formed by differences or by the user, factored, and solved with.
+"""The iteration matrix G = dF/dy + cj dF/dy': formed by differences or by the user, factorised, and solved with.
 
 One interface serves dense, banded and general sparse storage. `data` holds, column by column,
 
@@ -6,9 +6,9 @@ One interface serves dense, banded and general sparse storage. `data` holds, col
     BANDED    LAPACK's band storage with 2 ml + mu + 1 rows,
     SPARSE    the entries of the pattern (compressed columns), factored by a callback.
 
-Where the unknowns are copies of n leading ones, a solution and its sensitivities, G is that of the leading ones: the
-blocks on the diagonal are all the same, and Newton's method does without the others (Maly, Petzold: Appl. Numer. Math.
-20 (1996) 57-79, the simultaneous corrector).
+If the unknowns are copies of n leading ones, such as a solution and its sensitivities, G is that of the leading ones:
+the diagonal blocks are equal, and Newton's method neglects the others (Maly, Petzold: Appl. Numer. Math. 20 (1996)
+57-79, the simultaneous corrector).
 
 Difference quotients perturb whole groups of columns that share no row (Curtis, Powell and Reid).
 """
@@ -48,7 +48,7 @@ MATRIX = Struct(
     [
         ("kind", INTEGER),
         ("n", INTEGER),
-        ("total", INTEGER),  # unknowns of the system: n, or a multiple of it
+        ("total", INTEGER),  # number of unknowns of the system: n, or a multiple of it
         ("ml", INTEGER),
         ("mu", INTEGER),
         ("size", INTEGER),
@@ -59,7 +59,7 @@ MATRIX = Struct(
         ("group_start", i64["groups + 1"]),
         ("group_columns", i64["n"]),
         ("column_start", i64["n + 1"]),
-        ("entries", INTEGER),  # of the pattern
+        ("entries", INTEGER),  # number of entries in the pattern
         ("rows", i64["entries"]),
         ("position", i64["entries"]),
         ("jacobian", CALLBACK),
@@ -68,8 +68,8 @@ MATRIX = Struct(
         ("has_own_residual", INTEGER),
         ("own", SYSTEM),
         ("weight_share", FLOAT),
-        ("central", INTEGER),  # whether difference quotients are central ones
-        ("keeps_slope", INTEGER),  # whether dF/dy' is wanted beside G
+        ("central", INTEGER),  # whether difference quotients are central
+        ("keeps_slope", INTEGER),  # whether dF/dy' is stored in addition to G
         ("has_slope", INTEGER),
         ("slope", f64["size"]),  # dF/dy', stored like G
         ("base", f64["total"]),
@@ -90,8 +90,8 @@ _DROWNING = 100.0 * np.finfo(float).eps
 def increment(y, yp, h, inverse_weight, weight_share):
     """delta_j = sign(h y'_j) max(sqrt(u) |y_j|, sqrt(u) |h y'_j|, share w_j), made exactly representable.
 
-    BCP section 5.2.2 has share = sqrt(u), which drowns in round-off where y_j = 0 stands beside large terms; share =
-    1 (IDA) is too coarse where |y_j| is far below its tolerance. The default is their geometric mean u^(1/4).
+    BCP section 5.2.2 has share = sqrt(u), which is lost in round-off if y_j = 0 occurs with large terms; share = 1
+    (IDA) is too coarse if |y_j| is far below its tolerance. The default is their geometric mean u^(1/4).
     """
     slope = h * yp
     size = max(abs(y), abs(slope)) * _SQRT_ROUNDOFF
@@ -102,7 +102,7 @@ def increment(y, yp, h, inverse_weight, weight_share):
 
 @inlined
 def _increment(matrix, y, yp, h, inverse_weight):
-    """The increment of one-sided quotients, or of central ones, whose error of order delta^2 allows a longer one."""
+    """The increment of one-sided quotients, or of central ones, whose error of order delta^2 allows a larger one."""
     if not matrix.central:
         return increment(y, yp, h, inverse_weight, matrix.weight_share)
     size = max(abs(y), abs(h * yp)) * _CUBE_ROOT
@@ -162,7 +162,7 @@ def fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 
 @part
 def slope_times(matrix, v, result):
-    """result = dF/dy' v, with the matrix that :func:`form` has kept."""
+    """result = dF/dy' v, with the matrix stored by :func:`form`."""
     n = matrix.n
     for i in range(matrix.total):
         result[i] = 0.0
@@ -211,7 +211,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
         rows = matrix.rows
         for e in range(matrix.size):
             data[e] = given[e] * scale[rows[e]]
-    check = 0.0  # what a banded matrix has outside of the band is not looked at
+    check = 0.0  # entries of a banded matrix outside the band are ignored
     for e in range(matrix.size):
         check += data[e] * 0.0
     return 0 if check == 0.0 else JACOBIAN_UNEVALUABLE
@@ -241,7 +241,7 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             if status == UNEVALUABLE and not turned:
                 delta, turned = -delta, True
                 continue
-            if status == UNEVALUABLE and second:  # so far off it need not be defined: the first look has to do
+            if status == UNEVALUABLE and second:  # F may be undefined so far away: the first quotient must suffice
                 break
             if status != 0:
                 return status
@@ -256,7 +256,7 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 
 @part
 def _central_column(system, matrix, t, y, yp, cj, j, delta, column):
-    """(F(+delta) - F(-delta)) / 2 delta for column j; UNEVALUABLE where F is not defined on both sides."""
+    """(F(+delta) - F(-delta)) / 2 delta for column j; UNEVALUABLE if F is not defined on both sides."""
     n = matrix.n
     shifted, before = matrix.shifted_r, matrix.opposite
     y_j, yp_j = y[j], yp[j]
@@ -279,13 +279,13 @@ def _central_column(system, matrix, t, y, yp, cj, j, delta, column):
 
 @inlined
 def _may_drown(delta, y):
-    """Whether an increment is so small that adding it to a sum with the largest component changes nothing."""
+    """Whether an increment is so small that adding it to the largest component changes nothing."""
     return abs(delta) < _DROWNING * largest(y)
 
 
 @inlined
 def _enlarged(delta, y):
-    """A second increment, for the entries that came out as zero: visible beside the largest component."""
+    """A second increment, for entries that are zero: detectable relative to the largest component."""
     return copysign(_SQRT_ROUNDOFF * largest(y), delta)
 
 
@@ -315,7 +315,7 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             system.jacobian_residuals += 1
             status = residual(system, t, shifted_y, shifted_yp, shifted_r)
             if status == 0 and matrix.central and not turned:
-                # The other side: F there takes the place of F in the middle, at twice the distance.
+                # The opposite side: F there replaces F at the centre, at twice the distance.
                 for place in range(first, last):
                     j = group_columns[place]
                     shifted_y[j] = y[j] - deltas[j]
@@ -400,7 +400,7 @@ def _solve_once(matrix, t, b):
 
 @part
 def solve(matrix, t, b):
-    """b := G^{-1} b with the factors at hand, copy by copy; returns 0 or a callback status."""
+    """b := G^{-1} b with the current factors, copy by copy; returns 0 or a callback status."""
     n = matrix.n
     if matrix.total > n:
         for k in range(matrix.total // n):

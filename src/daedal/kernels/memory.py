@@ -1,7 +1,7 @@
-"""Memory at addresses, as kernels see it: vectors, matrices and records.
+"""Memory at addresses in kernels: vectors, matrices and records.
 
-Compiled kernels use the functions of :mod:`daedal.kernels.compiler_memory`; these are their twins for kernels that run
-interpreted, in which NumPy checks the bounds.
+Compiled kernels use the functions of :mod:`daedal.kernels.compiler_memory`; these are the versions for interpreted
+kernels, with bounds checked by NumPy.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 
 from daedal.kernels.structures import NUMPY, Inline, Reference, Struct, evaluate, is_view
 
-_begins: list[int] = []  # of arrays whose addresses stand in records, in order
-_sizes: dict[int, int] = {}  # in bytes, by where they begin
+_begins: list[int] = []  # sorted start addresses of arrays referenced by records
+_sizes: dict[int, int] = {}  # in bytes, by start address
 
 
 def watch(array: np.ndarray):
-    """Make a view that begins within an array and ends beyond it an error, for as long as the array lives."""
+    """Make views that start within an array and end beyond it an error, while the array is alive."""
     begin = array.ctypes.data
     if array.nbytes == 0:
         return
@@ -42,7 +42,7 @@ def _check(address: int, size: int):
     if k >= 0:
         end = _begins[k] + _sizes[_begins[k]]
         if address < end < address + 8 * size:
-            raise IndexError(f"a view of {size} numbers ends {(address + 8 * size - end) // 8} beyond their memory")
+            raise IndexError(f"a view of {size} numbers ends {(address + 8 * size - end) // 8} beyond its memory")
 
 
 def _array(address: int, shape: tuple[int, ...], dtype) -> np.ndarray:
@@ -66,7 +66,7 @@ def float_rows(address, rows, n):
 
 
 def float_blocks(address, count, rows, n):
-    """So many float matrices with `rows` rows of length n, one after the other at an address."""
+    """`count` float matrices with `rows` rows of length n, contiguous at an address."""
     return _array(address, (count, rows, n), np.float64)
 
 
@@ -76,7 +76,7 @@ def integers(address, n):
 
 
 def words(address, n):
-    """n words at an address, of which nothing is known: memory that is copied as a whole, arrays beside arrays."""
+    """n untyped words at an address: memory that is copied as a whole, or several arrays."""
     return np.frombuffer((ctypes.c_int64 * int(n)).from_address(int(address)), dtype=np.int64)
 
 
@@ -96,17 +96,17 @@ def letters_at(address):
 
 
 def address_of(record):
-    """Where a record stands in memory."""
+    """The address of a record."""
     return record._address
 
 
 def data_of(array):
-    """Where the entries of a contiguous array stand in memory; 0 for one without entries."""
+    """The address of the entries of a contiguous array; 0 for one without entries."""
     return array.ctypes.data if array.size else 0
 
 
 def local_words(n: int):
-    """A function for kernels: the address of n words that live as long as the call; here, for so many further calls."""
+    """A function for kernels: the address of n words that live as long as the call; here, for some more calls."""
     kept: deque[np.ndarray] = deque(maxlen=64)
 
     def words():

@@ -32,7 +32,7 @@ _ROUNDOFF_LEVEL = 100.0 * np.finfo(float).eps
 
 @part
 def expect_mean_rate(progress):
-    """What :func:`newton` expects, for all of a run."""
+    """The stopping criteria of :func:`newton`, for all of a run."""
     expect(progress, MEAN_RATE, MAX_ITERATIONS, TOLERANCE, 0.0, 0.0)
     progress.factor = UNKNOWN_RATE
 
@@ -41,9 +41,9 @@ def expect_mean_rate(progress):
 def newton(system, linear, progress, t, y, yp, r, correction, cj, cj_matrix, inverse_weights, first, last):
     """Iterate on F(t, y, y') = 0 along y' = cj y + beta from the prediction in (y, yp), with its residual in `r`.
 
-    The unknowns are those from `first` to `last`, whose corrections `correction` adds up; the others are held. That is
-    how the staggered corrector finds a solution first and its sensitivities next (W. F. Feehery, J. E. Tolsma, P. I.
-    Barton, Appl. Numer. Math. 25, 1997).
+    The unknowns are those from `first` to `last`, whose corrections are accumulated in `correction`; the others are
+    fixed. The staggered corrector thus solves for a solution first and its sensitivities next (W. F. Feehery, J. E.
+    Tolsma, P. I. Barton, Appl. Numer. Math. 25, 1997).
     """
     progress.iterations = 0
     for i in range(first, last):
@@ -70,7 +70,7 @@ def newton(system, linear, progress, t, y, yp, r, correction, cj, cj_matrix, inv
 
 @part
 def size_of(system, t, v, inverse_weights, first, last):
-    """The norm of some of the unknowns; that of the user if it is all of them."""
+    """The norm of some of the unknowns; the user's norm if it is all of them."""
     if last - first == v.size:
         return norm(system, t, v, inverse_weights)
     return wrms(v[first:last], inverse_weights[first:last])
@@ -78,7 +78,7 @@ def size_of(system, t, v, inverse_weights, first, last):
 
 @part
 def apply_correction(y, yp, r, correction, cj, first, last):
-    """Take a correction from some of the unknowns."""
+    """Subtract a correction from some of the unknowns."""
     for i in range(first, last):
         y[i] -= r[i]
         correction[i] -= r[i]
@@ -87,9 +87,10 @@ def apply_correction(y, yp, r, correction, cj, first, last):
 
 @part
 def newton_to_roundoff(system, linear, progress, t, y, yp, cj, h, weights, delta, correction, max_change):
-    """Solve F(t, y, y') = 0 along y' = cj y + beta from the values at hand, with a new matrix in every iteration.
+    """Solve F(t, y, y') = 0 along y' = cj y + beta from the current values, with a new matrix in every iteration.
 
-    `correction` adds up the changes of y. No variable changes by more than its entry of `max_change` at a time.
+    The changes of y are accumulated in `correction`. No variable changes by more than its entry of `max_change` in one
+    iteration.
     """
     n = y.size
     expect_full(progress, 50, 1e-14, 1e-6, 0.3)

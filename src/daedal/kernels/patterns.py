@@ -1,4 +1,4 @@
-"""Structure of iteration matrices: which columns can be differenced together, and where their entries are stored."""
+"""Structure of iteration matrices: which columns can be differenced together, and the positions of their entries."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from daedal.kernels.signatures import f64, i64, void
 def _colour(indptr, indices, row_start, row_columns, colours, forbidden):
     """Greedy colouring: columns that share a row get different colours. Returns the number of colours.
 
-    `forbidden` holds -1 for each colour that there may be.
+    `forbidden` holds -1 for each possible colour.
     """
     n = indptr.size - 1
     count = 0
@@ -72,7 +72,7 @@ def block_pattern(n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def band_position(column_start: np.ndarray, rows: np.ndarray, ml: int, mu: int) -> np.ndarray:
-    """Places of the entries in LAPACK band storage with 2 ml + mu + 1 rows."""
+    """Positions of the entries in LAPACK band storage with 2 ml + mu + 1 rows."""
     columns = np.repeat(np.arange(column_start.size - 1), np.diff(column_start))
     return (columns * (2 * ml + mu + 1) + ml + mu + rows - columns).astype(np.int64)
 
@@ -80,7 +80,7 @@ def band_position(column_start: np.ndarray, rows: np.ndarray, ml: int, mu: int) 
 def equilibrate(data, indices, indptr, rows, columns):
     """Scale a CSC matrix in place so that the largest entry of each row and column is about one (Ruiz).
 
-    The factors of `rows` and `columns` are multiplied by those that were used.
+    The factors `rows` and `columns` are multiplied by the scaling used.
     """
     structure = indices.astype(np.int64, copy=False), indptr.astype(np.int64, copy=False)
     _equilibrate(data, *structure, rows, columns, np.empty(rows.size), np.empty(rows.size))

@@ -1,7 +1,7 @@
-"""The functions of Python's C API that kernels call, by address: object code mentions none of them by name.
+"""The functions of Python's C API that kernels call, by address: object code refers to none of them by name.
 
-All but `PyObject_CallOneArg`, which CPython exports since version 3.9, belong to the stable interface of Python 3.11,
-which newer versions keep.
+All but `PyObject_CallOneArg`, which CPython exports since version 3.9, belong to the stable ABI of Python 3.11, which
+newer versions preserve.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FUNCTIONS = (
 _OBJECTS = {"none": None, "type_error": TypeError}
 
 PYTHON = Struct("PYTHON", [(name, ADDRESS) for name in (*_FUNCTIONS, *_OBJECTS)])
-"""Where these functions and objects stand in this process."""
+"""The addresses of these functions and objects in this process."""
 
 call_one_arg = caller(i64(i64, i64))
 float_from_double = caller(i64(f64))

@@ -1,6 +1,6 @@
-"""Records: how kernels receive many arrays and numbers at the price of one pointer.
+"""Records: passing many arrays and numbers to kernels at the cost of one pointer.
 
-A kernel's data are fields of a record, which a struct declares (:mod:`daedal.kernels.structures`). A record travels
+A kernel's data are fields of a record declared by a struct (:mod:`daedal.kernels.structures`). A record is passed
 between compiled functions as a single pointer, without reference counting, and its fields have names on both sides.
 Passing the arrays themselves, alone or in tuples, makes calls ten times slower and compilation five times.
 """
@@ -77,10 +77,10 @@ class Record:
     Parameters
     ----------
     struct : Struct
-        What the record is made of.
+        The structure of the record.
     **values
-        Fields by name: numbers, arrays, and records, which are copied where the struct has a record inside it and
-        referred to where it has the address of one. Fields that are not given are 0.
+        Fields by name: numbers, arrays, and records, which are copied if the struct contains the record itself and
+        referenced if it contains an address. Omitted fields are 0.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Record:
     """
 
     block = np.zeros(0)
-    """The memory of the arrays that :meth:`allocated` made, as one vector."""
+    """The memory of the arrays created by :meth:`allocated`, as one vector."""
     made: tuple[str, ...] = ()
     """The names of these arrays."""
 
@@ -117,7 +117,7 @@ class Record:
 
     @classmethod
     def allocated(cls, struct: Struct, **values) -> "Record":
-        """A record with all its arrays, zero at first where they are not among `values`; optional ones are left out."""
+        """A record with all its arrays, initially zero unless given in `values`; optional ones are omitted."""
         record = cls(struct, **values)
         missing, view = _required(struct), RecordView(record.address, struct)
         value_of = cache(lambda length: length_of(length, view))
@@ -135,7 +135,7 @@ class Record:
         return record
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The declared shape of an array, from the numbers that the record holds."""
+        """The declared shape of an array, from the numbers in the record."""
         return shape_of(self._struct.kinds[name], RecordView(self.address, self._struct))
 
     def _address(self, name: str, array: np.ndarray) -> int:
@@ -153,7 +153,7 @@ class Record:
         return self.data[0][name]
 
     def array(self, name: str) -> np.ndarray:
-        """The array whose address stands in the field `name`."""
+        """The array whose address is stored in the field `name`."""
         return self._alive[name]
 
 

@@ -1,14 +1,14 @@
-r"""Equations of second order, F(t, x, x', x'') = 0, as kernels see them.
+r"""Second-order equations, F(t, x, x', x'') = 0, in kernels.
 
-A method for such equations works on x alone. Where it says how derivatives follow from x at the end of a step,
+A method for such equations works on x alone. With its formulas for the derivatives of x at the end of a step,
 
     x' = x'_0 + c_1 e,    x'' = x''_0 + c_2 e,    e = x - x_0,
 
-the equations become a nonlinear system for x. Newton's method sees it as a residual with the block [x | e | F] and
-with cj = 1: both x and e move with a correction. That e is kept beside x saves the digits of x'' that the difference of
-nearly equal values would lose.
+the equations become a nonlinear system for x. Newton's method treats it as a residual with the block [x | e | F] and
+with cj = 1: a correction changes both x and e. Storing e in addition to x preserves the digits of x'' that the
+difference of nearly equal values would lose.
 
-What is stored, interpolated and tested is y: components of x and of x', in the order of `source`.
+The stored, interpolated and tested vector is y: components of x and of x', in the order of `source`.
 """
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, fetch_at, owner
@@ -23,28 +23,28 @@ SECOND_ORDER = Struct(
         ("n", INTEGER),
         ("n_y", INTEGER),
         ("residual", CALLBACK),  # block [x | x' | x'' | F]
-        ("jacobian", CALLBACK),  # block [x | x' | x'' | c1 | c2 | matrix], if there is one
-        ("entries", INTEGER),  # of the matrix
+        ("jacobian", CALLBACK),  # block [x | x' | x'' | c1 | c2 | matrix], if given
+        ("entries", INTEGER),  # number of entries in the matrix
         ("source", i64["n_y"]),  # component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j
         ("order", i64["n"]),  # highest derivative of each variable
         ("c1", FLOAT),
         ("c2", FLOAT),
         ("base", f64[3, "n"]),  # x_0, x'_0, x''_0
-        ("slopes", f64[2, "n"]),  # room for x' and x''
+        ("slopes", f64[2, "n"]),  # memory for x' and x''
     ],
 )
 
 
 @part
 def evaluate_second_order(form, t, x, xp, xpp, result):
-    """result = F(t, x, x', x''); a NaN or an infinity counts as 'cannot be evaluated here'."""
+    """result = F(t, x, x', x''); NaN and infinity count as 'cannot be evaluated here'."""
     status = fetch(form.residual, t, x, xp, xpp, result)
     return UNEVALUABLE if status > 0 else status
 
 
 @part
 def derivatives(form, e, xp, xpp):
-    """x' and x'' that belong to e."""
+    """x' and x'' as functions of e."""
     base = form.base
     for i in range(form.n):
         xp[i] = base[1, i] + form.c1 * e[i]
@@ -53,7 +53,7 @@ def derivatives(form, e, xp, xpp):
 
 @entry(NATIVE)
 def discretised_residual(t, block):
-    """F with the derivatives that belong to e; the block is [x | e | F]."""
+    """F with the derivatives computed from e; the block is [x | e | F]."""
     form = record_at(owner(block), SECOND_ORDER)
     slopes, rows = form.slopes, float_rows(block, 3, form.n)
     derivatives(form, rows[1], slopes[0], slopes[1])
@@ -62,7 +62,7 @@ def discretised_residual(t, block):
 
 @part
 def evaluate_matrix(form, t, x, xp, xpp, c1, c2, result):
-    """result = dF/dx + c1 dF/dx' + c2 dF/dx'' as the function gives it."""
+    """result = dF/dx + c1 dF/dx' + c2 dF/dx'' as returned by the function."""
     n, block = form.n, floats(form.jacobian.block, 3 * form.n + 2)
     block[3 * n], block[3 * n + 1] = c1, c2
     copy(block, x)
@@ -76,7 +76,7 @@ def evaluate_matrix(form, t, x, xp, xpp, c1, c2, result):
 
 @entry(NATIVE)
 def discretised_jacobian(t, block):
-    """dF/dx with x' and x'' that follow x through e; the block is [x | e | 1 | matrix]."""
+    """dF/dx with x' and x'' depending on x through e; the block is [x | e | 1 | matrix]."""
     form = record_at(owner(block), SECOND_ORDER)
     slopes, rows, result = form.slopes, float_rows(block, 2, form.n), floats(block + 16 * form.n + 8, form.entries)
     derivatives(form, rows[1], slopes[0], slopes[1])
@@ -94,7 +94,7 @@ def gather(form, x, xp, y):
 
 @part
 def scatter(form, y, x, xp):
-    """x and x' from y, as far as they are part of it."""
+    """x and x' from y, as far as contained in it."""
     source = form.source
     for j in range(form.n_y):
         i = source[j]

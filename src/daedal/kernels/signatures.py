@@ -21,7 +21,7 @@ class Kind:
 
     @property
     def axes(self) -> int:
-        """How many axes an array has; 0 for a number."""
+        """The number of axes of an array; 0 for a number."""
         return len(self.shape)
 
     def __getitem__(self, shape) -> Kind:
@@ -35,14 +35,14 @@ class Kind:
 
 
 class Signature(NamedTuple):
-    """Kinds of the result and of the arguments; a named tuple of arrays stands for its fields, one after the other."""
+    """Kinds of the result and of the arguments; a named tuple of arrays is expanded into its fields."""
 
     result: Kind
     arguments: tuple[Kind | type[Any], ...]
 
     @property
     def is_plain(self) -> bool:
-        """Whether all arguments are numbers, as those of functions are that kernels call by address."""
+        """Whether all arguments are numbers, as for functions that kernels call by address."""
         return all(isinstance(kind, Kind) and not kind.axes for kind in self.arguments)
 
     def __repr__(self) -> str:
@@ -54,5 +54,5 @@ f64, i64, i32, boolean, void = Kind("f64"), Kind("i64"), Kind("i32"), Kind("bool
 
 
 def fields_of(group: type[Any]) -> dict[str, Kind]:
-    """The kinds of the fields of a named tuple that is an argument, from its attribute ``kinds``."""
+    """The kinds of the fields of a named tuple argument, from its attribute ``kinds``."""
     return dict(zip(group._fields, group.kinds, strict=True))

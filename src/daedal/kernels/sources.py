@@ -1,7 +1,7 @@
-"""The sources of a unit: the file that holds it and what it imports when it is loaded.
+"""The sources of a unit: its file and the imports executed when it is loaded.
 
-Imports are followed into the files of Daedal and of a user's own modules. For an installed package the list of its
-files with their digests, ``RECORD``, stands in their place: it changes when the package is upgraded.
+Imports are followed into the files of Daedal and of a user's own modules. An installed package is represented by the
+list of its files with their digests, ``RECORD``, which changes when the package is upgraded.
 """
 
 import ast
@@ -17,13 +17,13 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _COMPILER = [
     _PACKAGE / "kernels" / f"{name}.py" for name in ("compiler", "compiler_memory", "compiler_lanes", "levels")
 ]
-# An import at the head of a file, whose names kernels see, not one in a function.
+# An import at the head of a file, whose names are visible to kernels, not one in a function.
 _IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 
 
 @cache
 def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
-    """A digest of a file with kernels, of all files that it imports, directly or not, and of how these are compiled."""
+    """A digest of a file with kernels, of all its direct and indirect imports, and of the compiler settings."""
     digest = hashlib.sha256()
     for source in [*sources(path, package), *_COMPILER]:
         digest.update(_read(source).encode())
@@ -31,7 +31,7 @@ def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
 
 
 def sources(path: Path, package: Path = _PACKAGE) -> list[Path]:
-    """A file and all files that it imports when it is loaded, directly or not."""
+    """A file and all its direct and indirect imports when loaded."""
     found, waiting = [], [path]
     while waiting:
         found.append(waiting.pop())
@@ -40,7 +40,7 @@ def sources(path: Path, package: Path = _PACKAGE) -> list[Path]:
 
 
 def changed(path: Path, package: Path = _PACKAGE) -> bool:
-    """Whether a source of the unit in a file has another text than when this process read it first."""
+    """Whether a source of the unit in a file has changed since this process first read it."""
     try:
         return any(file.read_text(encoding="utf-8") != _read(file) for file in [*sources(path, package), *_COMPILER])
     except (OSError, ValueError):
@@ -48,7 +48,7 @@ def changed(path: Path, package: Path = _PACKAGE) -> bool:
 
 
 def forget():
-    """Read all files anew when they are next asked for."""
+    """Reread all files on next use."""
     for function in (source_stamp, _read, _imported, _foreign, _record):
         function.cache_clear()
 
@@ -60,13 +60,13 @@ def _read(path: Path) -> str:
 
 @cache
 def _imported(path: Path, package: Path) -> tuple[Path, ...]:
-    """The files that a file imports: modules, and what stands behind the names of a package."""
+    """The files imported by a file: modules, and the modules that define names imported from packages."""
     found = (place for statement in _IMPORT.findall(_read(path)) for place in _places(statement, path, package))
     return tuple(place for place in found if place is not None)
 
 
 def _places(statement: str, path: Path, package: Path) -> Iterator[Path | None]:
-    """The files behind an import, of modules and of what may be a module; none for a line that is no import."""
+    """The files of an import of modules, and of names that may be modules; none for a line that is not an import."""
     try:
         [node] = ast.parse(statement).body
     except (SyntaxError, ValueError):
@@ -83,7 +83,7 @@ def _places(statement: str, path: Path, package: Path) -> Iterator[Path | None]:
 
 
 def _place(name: str, path: Path, package: Path) -> Path | None:
-    """The file that stands for a module or package; kernels of our package contain nothing of others."""
+    """The file of a module or package; kernels of our package do not contain code of others."""
     first, *rest = name.split(".")
     if first != package.name:
         return None if path.is_relative_to(package) else _foreign(name)
@@ -91,14 +91,14 @@ def _place(name: str, path: Path, package: Path) -> Path | None:
 
 
 def _file(place: Path) -> Path | None:
-    """The file of the module or package at a place."""
+    """The file of the module or package at a path."""
     files = (place / "__init__.py", place.with_name(f"{place.name}.py"))
     return next((file for file in files if file.is_file()), None)
 
 
 @cache
 def _foreign(name: str) -> Path | None:
-    """What stands for a module of others, whose parts kernels may contain: its file, or the record of its package."""
+    """The source of an external module, whose parts kernels may contain: its file, or the record of its package."""
     first = name.partition(".")[0]
     if first in sys.stdlib_module_names or first == _PACKAGE.name:
         return None
@@ -111,7 +111,7 @@ def _foreign(name: str) -> Path | None:
 
 @cache
 def _record(name: str, folder: Path) -> Path | None:
-    """The file RECORD of the distribution that has installed a package or module in a folder, if it has one."""
+    """The RECORD file of the distribution that installed a package or module in a folder, if any."""
     records = sorted(folder.glob("*.dist-info/RECORD"))
     same_name = [file for file in records if re.split("[-.]", file.parent.name)[0].lower() == name.lower()]
     holds = re.compile(rf"^{re.escape(name)}(?:/|\.py,)", re.MULTILINE)
@@ -119,7 +119,7 @@ def _record(name: str, folder: Path) -> Path | None:
 
 
 def located(name: str) -> Path | None:
-    """The source file of a module as a new process finds it, or None; nothing is imported."""
+    """The source file of a module as found by a new process, or None; nothing is imported."""
     first, *rest = name.split(".")
     try:
         top = find_spec(first)

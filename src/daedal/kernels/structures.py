@@ -1,6 +1,6 @@
-"""Declared structures: what the records are made of that kernels work on.
+"""Declared structures: the contents of the records that kernels work on.
 
-A structure lists its fields once. From that list come the memory layout, the views of arrays inside kernels
+A structure lists its fields once. This list defines the memory layout, the views of arrays inside kernels
 (``run.y[i]``), and the checks of an interpreted run::
 
     RUN = Struct(
@@ -19,7 +19,7 @@ A structure lists its fields once. From that list come the memory layout, the vi
 
 A length is a number, or an expression of fields in ``+``, ``-`` and ``*``, also of fields of structures inside this one
 or at an address in it: ``f64["stages + 2", "system.nx"]``. :func:`daedal.kernels.records.data_of` gives the address of
-a view, 0 for an array that was not given. ``Record.allocated(RUN, n=3, ...)`` makes a record with all arrays that are
+a view, 0 for an array that was not given. ``Record.allocated(RUN, n=3, ...)`` creates a record with all arrays that are
 not optional.
 """
 
@@ -50,31 +50,31 @@ def at(target: Struct) -> Reference:
 
 
 class Inline(NamedTuple):
-    """The kind of a field that holds an array itself."""
+    """The kind of a field that contains an array itself."""
 
     number: Kind
     shape: tuple[int, ...]
 
 
 def inline(number: Kind, *shape: int) -> Inline:
-    """The kind of a field that holds an array itself, not its address."""
+    """The kind of a field that contains an array itself, not its address."""
     return Inline(number, shape)
 
 
 def optional(kind: Kind) -> Kind:
-    """The kind of a field that holds the address of an array, or 0 where there is none."""
+    """The kind of a field that holds the address of an array, or 0 if absent."""
     return Kind(kind.name, kind.shape, optional=True)
 
 
 class Struct:
-    """The fields of a record: names and kinds, in the order in which they stand in memory.
+    """The fields of a record: names and kinds, in memory order.
 
     Attributes
     ----------
     kinds : dict
-        Of each field, its kind: a number, an array with a shape, a :class:`Reference`, or a structure.
+        For each field, its kind: a number, an array with a shape, a :class:`Reference`, or a structure.
     dtype : numpy.dtype
-        The layout; wherever NumPy takes a dtype it takes the structure.
+        The layout; the structure can be used wherever NumPy accepts a dtype.
     """
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]]):
@@ -96,7 +96,7 @@ class Struct:
         return self.dtype.itemsize
 
     def offset(self, field: str) -> int:
-        """Where a field begins, in bytes."""
+        """The offset of a field in bytes."""
         fields: Any = self.dtype.fields
         return fields[field][1]
 
@@ -108,7 +108,7 @@ class Struct:
 
 
 def is_view(kind: Any) -> bool:
-    """Whether a field of this kind holds the address of an array whose shape is declared."""
+    """Whether a field of this kind holds the address of an array with a declared shape."""
     return isinstance(kind, Kind) and kind.axes > 0
 
 
@@ -135,14 +135,14 @@ _OPERATIONS: Mapping[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub",
 
 
 def evaluate(length: int | str, field: Callable[[tuple[str, ...]], Any], constant, combine) -> Any:
-    """The value of a length, whatever numbers are: Python's, or instructions of machine code.
+    """The value of a length, for any representation of numbers: Python's, or instructions of machine code.
 
     Parameters
     ----------
     length : int or str
         As declared.
     field : callable
-        ``field(path)`` is the value of a field, or of one inside of it.
+        ``field(path)`` is the value of a field, or of one inside it.
     constant : callable
         ``constant(number)`` is the value of a number.
     combine : callable
@@ -164,11 +164,11 @@ def _path(node: ast.expr) -> tuple[str, ...]:
         return (node.id,)
     if isinstance(node, ast.Attribute):
         return (*_path(node.value), node.attr)
-    raise TypeError(f"{ast.unparse(node)} is no length: it may have fields, numbers, +, - and *")
+    raise TypeError(f"{ast.unparse(node)} is not a length: it may contain fields, numbers, +, - and *")
 
 
 def _check_length(structure: Struct, field: str, length: int | str):
-    """Refuse a length that names what is not there."""
+    """Reject a length that refers to missing fields."""
 
     def look(path: tuple[str, ...]) -> int:
         inside = structure

@@ -1,4 +1,4 @@
-"""The equations F(t, y, y') = 0, or y' = f(t, y), as kernels see them, with the hook and the counters of a run."""
+"""The equations F(t, y, y') = 0, or y' = f(t, y), in kernels, with the hook and the counters of a run."""
 
 from daedal.kernels.callbacks import CALLBACK, fetch, nothing
 from daedal.kernels.compilation import caller, part
@@ -29,7 +29,7 @@ SYSTEM = Struct(
         ("row_scale", f64["n"]),
         ("hook", ADDRESS),  # called after every accepted step, with the record of its owner
         ("hook_record", ADDRESS),
-        # what a run changes
+        # changed during a run
         ("norm_failed", INTEGER),
         ("hook_signal", INTEGER),
         *[(name, INTEGER) for name in COUNTERS],
@@ -37,7 +37,7 @@ SYSTEM = Struct(
 )
 
 CHANGING = ("norm_failed", "hook_signal", *COUNTERS)
-"""The last fields, which a run changes."""
+"""The last fields, which change during a run."""
 
 HOOK = i64(i64, f64, f64, i64)
 """signal = hook(record, t, h, y): may change y; negative for a callback status."""
@@ -48,9 +48,9 @@ call_hook = caller(HOOK)
 
 @part
 def after_step(system, t, h, y):
-    """Let the owner of the problem look at an accepted step; 0, HOOK_CHANGED, or the status of a callback.
+    """Pass an accepted step to the owner of the problem; returns 0, HOOK_CHANGED, or the status of a callback.
 
-    A wish to stop is kept in ``hook_signal``, for the run to see once the step is processed.
+    A request to stop is stored in ``hook_signal``, and read by the run after processing the step.
     """
     signal = call_hook(system.hook, system.hook_record, t, h, y.ctypes.data)
     if signal >= HOOK_STOP:
@@ -61,7 +61,7 @@ def after_step(system, t, h, y):
 
 @part
 def residual(system, t, y, yp, result):
-    """result = F(t, y, y'), rows scaled; a NaN or an infinity counts as 'cannot be evaluated here'."""
+    """result = F(t, y, y'), rows scaled; NaN and infinity count as 'cannot be evaluated here'."""
     system.residuals += 1
     status = fetch(system.residual, t, y, yp, nothing(), result)
     if status == 0 and system.scaled_rows:
@@ -73,14 +73,14 @@ def residual(system, t, y, yp, result):
 
 @part
 def rate(system, t, y, result):
-    """result = f(t, y); a NaN or an infinity counts as 'cannot be evaluated here'."""
+    """result = f(t, y); NaN and infinity count as 'cannot be evaluated here'."""
     system.residuals += 1
     return fetch(system.rate, t, y, nothing(), nothing(), result)
 
 
 @part
 def rescale_rows(system, cj, r):
-    """Scale row i, and r, by cj**row_power[i]; BCP section 5.4 asks for 1/h on the constraints of index-2 systems."""
+    """Scale row i, and r, by cj**row_power[i]; BCP section 5.4 recommends 1/h on the constraints of index-2 systems."""
     if not system.scaled_rows:
         return
     power, scale = system.row_power, system.row_scale

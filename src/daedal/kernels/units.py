@@ -1,11 +1,11 @@
-"""Object code of kernels: found in the package, in the user's cache, or compiled; then loaded into the process.
+"""Object code of kernels: found in the package or the user's cache, or compiled; then loaded into the process.
 
-A *unit* is a module with entries. Its object code is named by what it is made from: the sources that it can reach, the
-level of the processor, and the version of this format. It is looked for
+A *unit* is a module with entries. Its object code is named by its inputs: all its sources, the processor level, and the
+version of this format. It is searched
 
-1. in the folder ``objects`` of the package, where a wheel has all units; these belong to the sources beside them;
+in the folder ``objects`` of the package, where a wheel has all units, built from the sources beside them;
 2. in the user's cache (:mod:`daedal.common.object_store`), which other checkouts and processes share;
-3. otherwise it is compiled in a process of its own, by :mod:`daedal.kernels.building`, and kept in the cache.
+otherwise it is compiled in a separate process, by :mod:`daedal.kernels.building`, and stored in the cache.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from daedal.kernels.sources import forget, located, source_stamp
 
 FORMAT = "daedal kernels 2"
 RAISED = "daedal_kernel_raised"
-"""What an entry would call where it raised an exception; object code that mentions it is refused."""
+"""Symbol called by an entry that raises an exception; object code that refers to it is rejected."""
 SHIPPED = Path(__file__).resolve().parent / "objects"
 _BEGINNINGS = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86", b"d\xaa"  # of object code on Linux, macOS and Windows
 _PACKAGE = Path(__file__).resolve().parent.parent
-_LOCK = threading.RLock()  # LLVM's engines are not made for threads
-_loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or why there is none
+_LOCK = threading.RLock()  # LLVM's engines are not thread-safe
+_loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or the reason of a failure
 
 
 class KernelBuildError(DaedalError):
-    """A kernel could not be compiled, or not here."""
+    """A kernel could not be compiled on this machine."""
 
 
 class SourceMismatch(KernelBuildError):
-    """A process that compiles does not see the module that this process has imported."""
+    """A compiling process finds a different module from the one imported in this process."""
 
 
 def _after_fork():
-    """A lock that another thread held when the process was forked is never released."""
+    """Replace a lock that another thread held when the process was forked: it would never be released."""
     global _LOCK
     _LOCK = threading.RLock()
 
@@ -56,26 +56,26 @@ if hasattr(os, "register_at_fork"):
 
 
 class Compiled(NamedTuple):
-    """A unit at one level, with what has to be known to load it."""
+    """A unit at one level, with the data needed to load it."""
 
     unit: str
     level: str
     key: str
     triple: str
     entries: list[str]
-    mentioned: list[str]  # symbols of others
+    mentioned: list[str]  # external symbols
     versions: dict[str, str]
     seconds: list[float]  # of translation by Numba, of optimisation and code generation
     code: bytes
 
     def packed(self) -> bytes:
-        """As a file: one line that describes the code, then the code."""
+        """File format: one line that describes the code, then the code."""
         described = {name: value for name, value in self._asdict().items() if name != "code"}
         return json.dumps(described).encode() + b"\n" + self.code
 
     @classmethod
     def unpacked(cls, content: bytes) -> Compiled:
-        """What was packed."""
+        """Read the file format."""
         head, _, code = content.partition(b"\n")
         return cls(**json.loads(head), code=code)
 
@@ -108,7 +108,7 @@ def _engine(unit: str, execution: Any = None) -> Any:
 
 def _load(unit: str, execution: Any) -> Any:
     if not unit.startswith("daedal."):
-        forget()  # what an earlier execution of the module was made from
+        forget()  # forget the sources of an earlier execution of the module
     compiled = find(unit) or _compile(unit)
     if execution is not None and execution.is_outdated():
         raise SourceMismatch(f"{source_of(unit)} was changed after it was imported")
@@ -124,14 +124,14 @@ def _load(unit: str, execution: Any) -> Any:
     # only now does LLVM look for symbols in the whole process
     absent = [name for name in compiled.mentioned if llvm.address_of_symbol(name) is None]
     if absent:
-        raise ImportError(f"{unit} needs {', '.join(absent)}, which this process does not have")
+        raise ImportError(f"{unit} needs {', '.join(absent)}, which this process does not provide")
     engine.add_object_file(llvm.ObjectFileRef.from_data(compiled.code))
     engine.finalize_object()
     return engine
 
 
 def find(unit: str) -> Compiled | None:
-    """The unit as the package or the user's cache has it, or None."""
+    """The unit from the package or the user's cache, or None."""
     for level in levels_of_unit(unit) if SHIPPED.is_dir() else ():
         path = shipped_path(SHIPPED, unit, level)
         found = _understood(store.read(path), unit, level, path)
@@ -141,14 +141,14 @@ def find(unit: str) -> Compiled | None:
 
 
 def kept(unit: str, level: str) -> Compiled | None:
-    """The unit as the user's cache has it, or None."""
+    """The unit from the user's cache, or None."""
     name = key(unit, level)
     found = _understood(store.load(name), unit, level, name)
     return found if found is None or found.key == name else None
 
 
 def _understood(content: bytes | None, unit: str, level: str, place: Path | str) -> Compiled | None:
-    """The object code in a content, or None if it is something else."""
+    """The object code in a file's content, or None if it is invalid."""
     if content is None:
         return None
     try:
@@ -157,7 +157,7 @@ def _understood(content: bytes | None, unit: str, level: str, place: Path | str)
             return found
     except (TypeError, ValueError):
         pass
-    store.say_once(f"{place} is not the object code of {unit} for {level}, and is made again")
+    store.say_once(f"{place} is not the object code of {unit} for {level}, and is compiled again")
     return None
 
 
@@ -174,13 +174,13 @@ def key(unit: str, level: str) -> str:
 
 
 def source_of(unit: str) -> Path:
-    """The file that holds a unit: that from which it was imported, or else would be."""
+    """The file of a unit: the one it was imported from, or would be."""
     if unit.startswith("daedal."):
         return _PACKAGE.parent / Path(*unit.split(".")).with_suffix(".py")
     file = getattr(sys.modules.get(unit), "__file__", None)
     path = Path(file).resolve() if file else located(unit)
     if unit == "__main__" or path is None or path.suffix != ".py" or not path.is_file():
-        raise SourceMismatch(f"{unit} is not a module in a file of its own")
+        raise SourceMismatch(f"{unit} is not a module with its own file")
     return path
 
 

@@ -1,4 +1,4 @@
-"""The loops over vectors that kernels need again and again; sums are formed in the order of the components."""
+"""Vector loops for kernels; sums are evaluated in the order of the components."""
 
 from daedal.kernels.compilation import part
 
@@ -62,7 +62,7 @@ def smallest(v):
 
 @part
 def power(x, k):
-    """x to the power of a whole number, by squaring."""
+    """x to an integer power, by repeated squaring."""
     left, factor, result = abs(k), x, 1.0
     while left != 0:
         if left & 1:

@@ -1,7 +1,6 @@
-"""A process that compiles: reads requests as lines of JSON, and answers each with a line of JSON and object code.
+"""A compiling process: reads requests as lines of JSON, and answers each with a line of JSON and object code.
 
-Requests and answers have descriptors of their own: what a module reads or prints when it is imported does not mix with
-them.
+Requests and answers use separate descriptors, so that they do not mix with what a module reads or prints when imported.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from typing import Any
 from daedal.kernels.sources import changed, located, source_stamp
 
 ANSWER = b"daedal-worker: "
-"""How the line begins that answers a request; what was printed before this module was imported may precede it."""
+"""Prefix of an answer line; output printed before this module was imported may precede it."""
 
 
 def main():
     """Answer until the requests end.
 
-    The last is null: the end of the file would not come while a fork of the other process has the pipe open.
+    The last one is null: a fork of the other process may keep the pipe open, so that end-of-file would not arrive.
     """
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -39,14 +38,14 @@ def main():
 
 
 def _answer(source: Path, unit: str, levels: list[str] | None) -> tuple[dict[str, Any], list[bytes]]:
-    """What is told of a unit, and its packed object code for each level."""
+    """The answer for a unit, and its packed object code for each level."""
     begun = time.perf_counter()
     found = located(unit)
     if found != source:
-        return {"mismatch": f"another process would import {found or 'nothing'} in the place of {source}"}, []
+        return {"mismatch": f"another process would import {found or 'nothing'} instead of {source}"}, []
     source_stamp(source)  # reads all sources before they are imported
     told, contents = _compiled(source, unit, levels)
-    if changed(source):  # since they were imported, be it for this unit or for an earlier one
+    if changed(source):  # since they were imported, for this unit or for an earlier one
         return {"changed": True}, []
     return {**told, "seconds": time.perf_counter() - begun}, contents
 
@@ -59,7 +58,7 @@ def _compiled(source: Path, unit: str, levels: list[str] | None) -> tuple[dict[s
     except (Exception, SystemExit) as error:
         return {"mismatch": f"another process cannot import it ({type(error).__name__}: {error})"}, []
     if Path(module.__file__ or "").resolve() != source:
-        return {"mismatch": f"another process imports {module.__file__} in the place of {source}"}, []
+        return {"mismatch": f"another process imports {module.__file__} instead of {source}"}, []
     try:
         return {}, [compiled.packed() for compiled in compile_unit(unit, levels).values()]
     except Exception:

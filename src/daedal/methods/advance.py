@@ -21,7 +21,7 @@ from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import floats, record_at
-from daedal.kernels.signatures import i64
+from daedal.kernels.signatures import f64, i64, void
 from daedal.methods.run_record import RUN, STEP
 from daedal.methods.step_size import choose_first_step, shortest_step
 
@@ -39,7 +39,82 @@ _LEAST_ADVANCE = 1e-3
 @entry(i64(i64))
 def advance(address):
     """Integrate until the end, a failure, a terminal event or a full buffer; returns the reason."""
+    return _advance(record_at(address, RUN), address)
+
+
+@entry(i64(i64, f64, f64, i64, i64, i64))
+def go_on(address, t_end, t_stop, most_steps, y, yp):
+    """Set another end, integrate up to it, and write y and y' there to these addresses; returns the reason.
+
+    The run may have passed the end: the rest of its last step is then searched for events. `most_steps` limits the
+    steps of this call; 0 does not.
+    """
     run = record_at(address, RUN)
+    _set_end(run, t_end, t_stop, most_steps)
+    reason = _advance(run, address)
+    if reason == _FINISHED:
+        _read(run, t_end, y, yp)
+    return reason
+
+
+@entry(void(i64, f64, f64, i64))
+def set_end(address, t_end, t_stop, most_steps):
+    """The end up to which :func:`advance` is to integrate, when the one before has been reached."""
+    _set_end(record_at(address, RUN), t_end, t_stop, most_steps)
+
+
+@entry(void(i64, f64, i64, i64))
+def read_point(address, t, y, yp):
+    """y and y' at a time within the last step."""
+    _read(record_at(address, RUN), t, y, yp)
+
+
+@entry(i64(i64))
+def pass_event(address):
+    """Go on behind the terminal event that has stopped the run; 0, or the reason to stop."""
+    run = record_at(address, RUN)
+    if not run.found:
+        return 0
+    if begin(run.system, run.roots, run.t_limit, run.t, run.psi, run.phi, run.degree) != 0:
+        return _CALLBACK_RAISED
+    run.found = 0
+    run.searching = 1
+    if run.t_limit == run.t:
+        run.pending = 0
+    return 0
+
+
+@part
+def _set_end(run, t_end, t_stop, most_steps):
+    run.t_end = t_end
+    run.t_stop = t_stop
+    run.max_steps = run.steps + most_steps if most_steps > 0 else 0
+    run.steps_seen = run.steps
+    run.t_seen = run.t
+    if run.n_times == 1:  # the polynomial of a step is asked for where a call ends
+        floats(run.times, 1)[0] = run.t if most_steps == 1 else t_end
+        run.next_time = 0
+    if run.started and not run.pending and run.sign * (run.t - run.t_low) > 0.0:  # the last step reaches further
+        run.pending = 1
+        run.searching = run.has_roots
+        run.found = 0
+        run.t_limit = step_end(run)
+
+
+@part
+def _read(run, t, y, yp):
+    first, second = floats(y, run.n), floats(yp, run.n)
+    if t == run.t or run.degree == 0 or run.steps == 0:
+        phi, slope = run.phi, run.yp
+        for i in range(run.n):
+            first[i] = phi[0, i]
+            second[i] = slope[i]
+    else:
+        newton_polynomial(t, run.t, run.psi, run.phi, run.degree, first, second)
+
+
+@part
+def _advance(run, address):
     system, roots = run.system, run.roots
     _empty_buffers(run)
     if not run.started:
@@ -145,7 +220,8 @@ def _search_end(run, roots):
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
     end = run.t - left * piece
     lost = not (end - run.t_low) * piece > 0.0  # within the round-off of the time
-    return step_end(run) if whole or left < 1.0 or lost else end
+    last = step_end(run)
+    return last if whole or left < 1.0 or lost or run.sign * (end - last) > 0.0 else end
 
 
 @inlined

@@ -1,6 +1,6 @@
-"""Linear solvers and preconditioners a user can choose for the Newton corrections.
+"""Linear solvers and preconditioners for the Newton corrections, selectable by the user.
 
-``linear_solver="auto"`` takes ``"banded"`` or ``"sparse"`` when the problem has a bandwidth or a sparsity, else
+``linear_solver="auto"`` is ``"banded"`` or ``"sparse"`` if the problem has a bandwidth or a sparsity, otherwise
 ``"dense"``. ``"gmres"`` is the Krylov method of DASPK and needs a preconditioner.
 """
 
@@ -27,9 +27,9 @@ class GMRES:
     basis_size : int
         Krylov vectors before a restart (DASPK's MAXL).
     orthogonal_to : int, optional
-        To how many of the last vectors a new one is made orthogonal (KMP); all of them by default.
+        Number of previous vectors to which a new one is made orthogonal (KMP); all by default.
     restarts : int
-        Restarts before the linear solve counts as failed (NRMAX; DASPK has 5, which costs more than it saves).
+        Restarts before the linear solve counts as failed (NRMAX; DASPK uses 5, which costs more than it saves).
     tolerance : float
         Linear tolerance as a fraction of the Newton tolerance 0.33 (EPLI).
     """
@@ -61,7 +61,7 @@ class Preconditioner:
     solve : callable
         ``solve(data, r) -> P^{-1} r``.
     setup : callable, optional
-        ``setup(t, y, yp, cj) -> data``, called when P is to be renewed; `data` may be anything.
+        ``setup(t, y, yp, cj) -> data``, called to update P; `data` may be anything.
     """
 
     solve: Callable[[Any, np.ndarray], np.ndarray]
@@ -74,9 +74,10 @@ class Preconditioner:
 
 @dataclass(frozen=True)
 class BandedPreconditioner:
-    """P is the band of G with `ml` lower and `mu` upper diagonals, by ml + mu + 1 residuals, factored by LAPACK.
+    """P is the band of G with `ml` lower and `mu` upper diagonals, from ml + mu + 1 residuals, factorised by LAPACK.
 
-    ``residual`` may give a cheaper or simpler residual with the same signature to difference instead of the problem's.
+    ``residual`` may be a cheaper or simpler residual with the same signature, used for the differences instead of the
+    problem's.
     """
 
     ml: int
@@ -108,8 +109,8 @@ class ILUPreconditioner:
 class BlockDiagonalPreconditioner:
     """P holds the diagonal blocks of G, of the size of one grid point's unknowns.
 
-    For reaction-diffusion systems give the reaction part (without the diffusion) as `residual`: its blocks are what is
-    meant, and one residual per unknown of a block makes them all.
+    For reaction-diffusion systems use the reaction part (without diffusion) as `residual`: its blocks are the intended
+    ones, and take one residual per unknown of a block.
     """
 
     block_size: int
@@ -137,7 +138,7 @@ def build_linear(
     params=None,
     copies=1,
 ):
-    """The LINEAR record for a user's choice; structure and matrix are those of one of the copies of unknowns."""
+    """The LINEAR record for a user's choice; structure and matrix are those of one copy of the unknowns."""
     from daedal.kernels import builders
 
     name = "gmres" if isinstance(solver, GMRES) else solver
@@ -146,7 +147,7 @@ def build_linear(
     if name == "auto":
         name = "sparse" if sparsity is not None else "banded" if bandwidth is not None else "dense"
     if preconditioner is not None and name != "gmres":
-        raise InvalidProblemError(f"a preconditioner goes with linear_solver='gmres', not with '{name}'")
+        raise InvalidProblemError(f"a preconditioner requires linear_solver='gmres', not '{name}'")
     if name == "dense":
         if n // copies > _LARGEST_DENSE:
             raise InvalidProblemError(
@@ -190,8 +191,8 @@ def _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jac
         else:
             raise InvalidProblemError(
                 "linear_solver='gmres' needs a preconditioner: pass preconditioner=Preconditioner(solve, setup), "
-                "BandedPreconditioner(ml, mu), BlockDiagonalPreconditioner(block_size), "
-                "or give the problem a sparsity (then ILU is used)"
+                "BandedPreconditioner(ml, mu), BlockDiagonalPreconditioner(block_size), or define the sparsity "
+                "of the problem (then ILU is used)"
             )
     matrix = setup = solve = None
     if isinstance(preconditioner, Preconditioner):
@@ -246,12 +247,12 @@ def _symmetric(pattern) -> bool:
 
 
 class _SparseLU:
-    """Sparse direct factorisation by SuperLU of the equilibrated matrix, for a fixed pattern.
+    """Sparse LU factorisation by SuperLU of the equilibrated matrix, for a fixed pattern.
 
-    A nearly symmetric structure is first tried without pivoting, unless there are zeros on the diagonal: SuperLU pivots
-    there in any case, which spoils an ordering made for symmetric factors (6816 unknowns of a flow: 17 million entries
-    instead of 0.8). The factors are tested on a known solution; if they are not accurate, all matrices of
-    the run are factored with pivoting from then on.
+    A nearly symmetric structure is first factorised without pivoting, unless there are zeros on the diagonal: SuperLU
+    would pivot there in any case, which spoils an ordering for symmetric factors (6816 unknowns of a flow: 17 million
+    entries instead of 0.8). The factors are tested on a known solution; if they are inaccurate, all later matrices of
+    the run are factorised with pivoting.
     """
 
     def __init__(self, pattern):
@@ -259,7 +260,7 @@ class _SparseLU:
         self.forget()
 
     def forget(self):
-        """Begin a new run."""
+        """Start a new run."""
         self._pivoting = not self._symmetric
 
     def __call__(self, data, indices, indptr):

@@ -1,4 +1,4 @@
-"""What runs of half-explicit methods on mechanisms have in common: where the search for multipliers begins."""
+"""Common part of runs of half-explicit methods on mechanisms: the initial guess of the multipliers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from daedal.methods.task import Equations, Task
 
 
 class MechanicalRun(OneStepRun):
-    """A run on a mechanism, whose forces may depend on w and on the multipliers."""
+    """A run on a mechanism, with forces that may depend on w and on the multipliers."""
 
     def __init__(self, method, equations: Equations, **options):
         super().__init__(method, equations, **options)
@@ -18,7 +18,7 @@ class MechanicalRun(OneStepRun):
         self._rows = mechanism.rows
 
     def load(self, task: Task) -> None:
-        """The guess of w and of the multipliers."""
+        """Load the guess of w and of the multipliers."""
         if self._guess is not None:
             n_w = self.equations.mechanism.n_w
             self._guess[:] = 0.0

@@ -33,8 +33,8 @@ _CROUZEIX = Quadratic("1/2", "1/6", 3)  # gamma = (3 + sqrt 3)/6
 ALEXANDER2 = RungeKuttaTableau(
     ((_ALEXANDER,), (1 - _ALEXANDER, _ALEXANDER)), (1 - _ALEXANDER, _ALEXANDER), name="SDIRK of Alexander, order 2"
 )
-# r, k_d, k_a and k_I are those of Houbak and Thomsen's method in Table 4.3.1 of Brenan, Campbell and Petzold, who print
-# no coefficients.
+# r, k_d, k_a and k_I are those of Houbak and Thomsen's method in Table 4.3.1 of Brenan, Campbell and Petzold, who do
+# not print the coefficients.
 SDIRK2 = RungeKuttaTableau(
     ((_ALEXANDER,), (1 - 2 * _ALEXANDER, _ALEXANDER)), ("1/2", "1/2"), name="SDIRK, order 2, b = (1/2, 1/2)"
 )
@@ -57,7 +57,7 @@ SDIRK4 = RungeKuttaTableau(
     embedded=("59/48", "-17/96", "225/32", "-85/12", 0),
 )
 # J. R. Cash, J. ACM 26 (1979); the conditions of order 4, and of order 3 for the embedded method, hold to the 12
-# digits that are printed.
+# printed digits.
 _CASH = 0.435866521508
 _CASH_B = (0.896869652944, 0.0182725272734, -0.0845900310706, -0.266418670647, _CASH)
 DIRK5 = RungeKuttaTableau(
@@ -77,8 +77,8 @@ DIRK5 = RungeKuttaTableau(
 def extrapolated_euler(sequence: Sequence[int]) -> RungeKuttaTableau:
     r"""Backward Euler with :math:`n_1, n_2, \dots` steps, extrapolated, as one Runge-Kutta method.
 
-    A is block diagonal; the block of :math:`n_j` is a lower triangle of :math:`1/n_j`. The weights of the results are
-    those of Aitken and Neville, :math:`w_j = \prod_{i\ne j} n_j/(n_j - n_i)` (Brenan, Campbell and Petzold, 4.6).
+    A is block diagonal; the block of :math:`n_j` is a lower triangle of :math:`1/n_j`. The results have the
+    Aitken-Neville weights :math:`w_j = \prod_{i\ne j} n_j/(n_j - n_i)` (Brenan, Campbell and Petzold, 4.6).
 
     Examples
     --------
@@ -87,7 +87,7 @@ def extrapolated_euler(sequence: Sequence[int]) -> RungeKuttaTableau:
     """
     numbers = list(sequence)
     if not numbers or len(set(numbers)) < len(numbers) or any(n < 1 for n in numbers):
-        raise InvalidProblemError(f"sequence must hold different positive numbers of steps, got {sequence!r}")
+        raise InvalidProblemError(f"sequence must contain distinct positive numbers of steps, got {sequence!r}")
     a: list[list[Fraction]] = []
     b: list[Fraction] = []
     for n in numbers:
@@ -99,7 +99,7 @@ def extrapolated_euler(sequence: Sequence[int]) -> RungeKuttaTableau:
     return RungeKuttaTableau(a, b, name=f"backward Euler extrapolated from {text} steps")
 
 
-# --- Runge-Kutta and multistep methods by name ------------------------------------------------------------------------
+# --- lookup by name ---------------------------------------------------------------------------------------------------
 
 _ONE: dict[str, Callable[[], Any]] = {
     "explicit_euler": lambda: EXPLICIT_EULER,
@@ -144,16 +144,16 @@ _ALIASES = {"implicit_euler": "backward_euler", "midpoint": "implicit_midpoint",
 
 @cache
 def coefficients(name: str) -> RungeKuttaTableau | MultistepFormula:
-    """The coefficients of a method by its name.
+    """The coefficients of a method, by name.
 
     Families take a number: that of stages for ``gauss``, ``radau_ia``, ``radau_iia``, ``lobatto_iiia``,
     ``lobatto_iiib``, ``lobatto_iiic``, that of steps for ``bdf``, ``adams_bashforth``, ``adams_moulton``; ``radau5``,
-    ``radau9`` and ``radau13`` are named after their order.
+    ``radau9`` and ``radau13`` are named by their order.
 
     Parameters
     ----------
     name : str
-        Such as ``"radau5"``, ``"gauss2"``, ``"lobatto_iiic3"``, ``"sdirk4"``, ``"bdf3"``; in any case.
+        Such as ``"radau5"``, ``"gauss2"``, ``"lobatto_iiic3"``, ``"sdirk4"``, ``"bdf3"``; case is ignored.
 
     Returns
     -------
@@ -185,9 +185,9 @@ def coefficients(name: str) -> RungeKuttaTableau | MultistepFormula:
     close = difflib.get_close_matches(key, formula_names(), n=1, cutoff=0.6)
     hint = f"did you mean '{close[0]}'? " if close else ""
     listed = ", ".join([*_ONE, *(f"{family}{numbers[0]}..{numbers[-1]}" for family, (_, numbers) in _FAMILIES.items())])
-    raise InvalidProblemError(f"there are no coefficients of a method '{name}'; {hint}known: {listed}")
+    raise InvalidProblemError(f"unknown method '{name}': no coefficients; {hint}known: {listed}")
 
 
 def formula_names() -> list[str]:
-    """All names that :func:`coefficients` knows."""
+    """All names accepted by :func:`coefficients`."""
     return [*_ONE, *(f"{family}{k}" for family, (_, numbers) in _FAMILIES.items() for k in numbers)]

@@ -1,13 +1,12 @@
-"""Steps of one-step methods in compiled code: attempts, their errors, the step size control, the polynomial of a step.
+"""Steps of one-step methods in compiled code: attempts, errors, step size control, the polynomial of a step.
 
-A one-step method is one function, reached through a pointer: `attempt(run, t, h)` computes y at t, the end of the step,
+A one-step method is one function, called through a pointer: `attempt(run, t, h)` computes y at t, the end of the step,
 from phi_0, the values at its start, into ``run.y`` and the slope there into ``run.slope``, and sets
-``run.error_of_step``, the error in units of the tolerance (0 with constant steps). It returns 0 or the status of what
-went wrong.
+``run.error_of_step``, the error in units of the tolerance (0 with constant steps). It returns 0 or an error status.
 
-`accept(run, t, h)` may be given as well. It is called with a step whose error is small enough, lets the owner of the
-equations look at it (:func:`give_to_owner`), and leaves y' and the polynomial of the step. By default that is cubic
-Hermite interpolation.
+An `accept(run, t, h)` is optional. It is called after a step whose error is small enough, passes it to the owner of the
+equations (:func:`give_to_owner`), and sets y' and the polynomial of the step. The default is cubic Hermite
+interpolation.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ _MATRIX_SINGULAR = int(Ending.MATRIX_SINGULAR)
 ATTEMPT = i64(i64, f64, f64)
 """The C signature of `attempt` and `accept`: status = attempt(run, t, h), with t the end of the step."""
 
-HOPELESS = -4  # a status: a shorter step would not help, since there are no slopes at its start
+HOPELESS = -4  # a status: a shorter step would not help, since the slopes at its start are unavailable
 
 MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run.h`` itself
-STIFF_STEPS = 15  # suspicious ones, one after the other
+STIFF_STEPS = 15  # consecutive suspicious ones
 _HERMITE_NODES = 3
 
 _call_attempt = caller(ATTEMPT)
@@ -52,7 +51,7 @@ def one_step(run):
 
 @part
 def _step(run, address):
-    """Attempt steps, shorter and shorter, until one is accepted."""
+    """Attempt successively shorter steps until one is accepted."""
     if run.stop_when_stiff and run.stiff_count >= STIFF_STEPS:
         return _STIFF
     failures, errors, singular, unevaluable, status = 0, 0, 0, False, 0
@@ -86,7 +85,7 @@ def _step(run, address):
 
 @part
 def ending_of(status, singular):
-    """The reason to stop from the status of the last attempt, and how often the matrix was singular."""
+    """The reason to stop, from the status of the last attempt and the number of singular matrices."""
     if status == 0:
         return _ERROR_TEST_FAILED
     if status == UNEVALUABLE or status == JACOBIAN_UNEVALUABLE:
@@ -96,12 +95,12 @@ def ending_of(status, singular):
 
 @part
 def reject(run, h, status):
-    """Shorten a step whose error was too large, or which could not be computed."""
+    """Shorten a step that had too large an error or could not be computed."""
     run.rejected = 1
     if status != 0:
         run.newton_failures += 1
         run.attempt_newton_failures += 1
-        if run.controller != OWN or abs(run.h) >= abs(h):  # else the method has chosen a shorter one
+        if run.controller != OWN or abs(run.h) >= abs(h):  # otherwise the method has chosen a shorter one
             run.h = FAILED * h
         return
     run.error_test_failures += 1
@@ -121,7 +120,7 @@ def _count(run, t, h):
 
 @part
 def next_step_size(run, h):
-    """The size of the step after an accepted one, by a PI controller or by the classical rule."""
+    """The step size after an accepted step, by a PI controller or by the classical rule."""
     if run.fixed or run.controller == OWN:
         run.rejected = 0
         return
@@ -145,7 +144,7 @@ def size_of_error(system, run, maximum=0):
 
 @part
 def give_to_owner(system, run, t, h):
-    """Let the hook look at the step; the change that it made to y is left in ``run.scratch``."""
+    """Call the hook with the step; its change of y is stored in ``run.scratch``."""
     n = run.n
     y, change = run.y, run.scratch
     for i in range(n):
@@ -192,7 +191,7 @@ def hermite_polynomial(run, h, first, last):
 
 @part
 def polynomial(run, h, y, k, inner, n, nodes):
-    """The values y_0 + h sum_i inner_qi k_i inside of the step make its polynomial, for the first n components."""
+    """The polynomial of a step from its values y_0 + h sum_i inner_qi k_i inside, for the first n components."""
     phi = run.phi
     for q in range(nodes - 1):
         combine(inner[q], k.shape[0], k, phi[0], h, 0, n, phi[q + 1])
@@ -203,7 +202,7 @@ def polynomial(run, h, y, k, inner, n, nodes):
 
 @part
 def close_polynomial(run, h, nodes):
-    """From the values at t_1, t_1 - h/nodes, ..., t_0 in phi to their backward differences: the Newton form."""
+    """Convert the values at t_1, t_1 - h/nodes, ..., t_0 in phi to their backward differences: the Newton form."""
     phi = run.phi
     for i in range(nodes):
         run.psi[i] = h * (i + 1) / nodes
@@ -217,7 +216,7 @@ def close_polynomial(run, h, nodes):
 
 @part
 def count_stiff(run, h, largest, limit):
-    """Count a step by h |lambda|; nothing is known of a negative one."""
+    """Count a step by h |lambda|; negative values mean unknown."""
     if largest < 0.0:
         return
     if abs(h) * largest > limit:

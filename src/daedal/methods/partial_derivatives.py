@@ -1,11 +1,11 @@
-r"""F_y and F_y' of F(t, y, y') = 0, entry by entry, in compiled code, and what they show at the start of a run.
+r"""F_y and F_y' of F(t, y, y') = 0, entry by entry, in compiled code, with a quick index check at the start of a run.
 
-Functions and differences give G = F_y + c F_y' for any c. With c = 0 that is F_y itself, whatever the step. F_y' is
-then (G - F_y) / c, for a c = 1/h or so, with which it loses no more digits than it does in Newton's matrix. Entries of
-F_y' that are zero come out as zero.
+Functions and differences give G = F_y + c F_y' for any c. With c = 0 this is F_y itself, for any step size. F_y' is
+then (G - F_y) / c, for c of about 1/h, which loses no more digits than Newton's matrix. Zero entries of F_y' are
+computed as zero.
 
-Where a run begins, they may show an index of 0 or 1 at first sight. All else is judged in Python, by the owner of the
-run.
+At the start of a run, they may show quickly that the index is 0 or 1. Other cases are decided in Python, by the owner
+of the run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from daedal.kernels.system import residual
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _RANK = 1e-7  # pivots below it count as zero, after scaling
 LARGEST = 2000
-"""Unknowns up to which a matrix is looked at in compiled code."""
+"""Number of unknowns up to which a matrix is checked in compiled code."""
 
 
 @part
 def separate(system, matrix, run, t, y, yp, r, cj, h, place, f_y, f_yp):
-    """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y'; r is room for F, and h the size of a step."""
+    """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y'; r is memory for F, and h the size of a step."""
     data, weights = matrix.data, run.inverse_weights
     if not is_given(matrix.jacobian):
         status = residual(system, t, y, yp, r)
@@ -48,15 +48,15 @@ def separate(system, matrix, run, t, y, yp, r, cj, h, place, f_y, f_yp):
 
 
 def room_for_look(n: int) -> np.ndarray:
-    """Working memory for a look at n unknowns."""
+    """Working memory for checking n unknowns."""
     return np.zeros(4 * n + n * n if n <= LARGEST else 0)
 
 
 @part
 def after_first_look(status, method, f_y, f_yp, n):
-    """0, or why a run does not begin at once, by F_y and F_y' at the start and the status of their evaluation.
+    """0, or why a run must not start immediately, from F_y and F_y' at the start and the status of their evaluation.
 
-    The owner of the run is asked by TROUBLED. Where they cannot be evaluated the first step will say what is wrong.
+    TROUBLED passes the decision to the owner of the run. If they cannot be evaluated, the first step reports the error.
     """
     if status == 0:
         return 0 if _is_plain(method, f_y, f_yp, n) else _TROUBLED
@@ -70,7 +70,7 @@ def _is_plain(method, f_y, f_yp, n):
     if n > LARGEST:
         return False
     flags = integer_rows(method.look, 4, n)
-    equation, variable = flags[0], flags[1]  # 1: a derivative occurs in it, or of it
+    equation, variable = flags[0], flags[1]  # 1: a derivative occurs in the equation, or of the variable
     for i in range(n):
         equation[i], variable[i] = 0, 0
     for e in range(method.entries):
@@ -98,7 +98,7 @@ def _is_plain(method, f_y, f_yp, n):
 
 @part
 def _place(flags, kind, places):
-    """The place of each member of a kind among its like; returns how many there are."""
+    """The index of each member of a kind within its kind; returns their number."""
     count = 0
     for i in range(flags.size):
         places[i] = count

@@ -1,7 +1,7 @@
-"""The Python side of a run: a method made ready for its equations, the buffers, slices, progress, what was stored.
+"""The Python part of a run: a method prepared for its equations, buffers, slices, progress, stored output.
 
-A :class:`Run` is expensive to make and cheap to use. Every call of ``integrate`` begins with all memory as it was when
-the run was made, so that its result does not depend on what ran before. It works for one thread at a time.
+A :class:`Run` is expensive to create and cheap to use. Every call of ``integrate`` starts with all memory as it was at
+creation, so that its result does not depend on earlier runs. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from daedal.solution.solution import DenseOutput
 
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
-_LARGE = 100  # unknowns from which slices begin short
+_LARGE = 100  # unknowns above which the first slices are short
 _BUFFER_FULL, _TROUBLED, _HOOK_STOPPED = int(Ending.BUFFER_FULL), int(Ending.TROUBLED), int(Ending.HOOK_STOPPED)
 _STIFF = int(Ending.STIFF)
 _TIME = struct.Struct("=d")  # the first field of a RUN record
@@ -40,20 +40,20 @@ class Run:
     step : Pointer
         ``reason = step(run)``, one accepted step; see :mod:`daedal.methods.advance`.
     begin : Pointer, optional
-        Called once at the start of every run, when weights and first step are known.
+        Called once at the start of every run, after weights and first step are set.
     record : Record, optional
-        What the method works on, besides the RUN record.
+        Data of the method, in addition to the RUN record.
     restored : bool
-        Whether its arrays have to be as they are now at the start of every run, and not written before they are read.
+        Whether its arrays must be restored at the start of every run, rather than being written before they are read.
     workspace : Workspace, optional
-        For implicit methods. Without one, a record for the rate or for nothing but hook and counters is made.
+        For implicit methods. Without one, a record is created for the rate, or only for hook and counters.
     **fields
         Further fields of the RUN record: orders, controllers, limits.
     """
 
-    constant_order: int | None = None  # of methods whose polynomials have another degree
-    reusable = True  # whether it may integrate again: nothing of an earlier run is left
-    notes: tuple[str, ...] = ()  # what there is to say about the last run, for the message of the solution
+    constant_order: int | None = None  # for methods whose polynomials have a different degree
+    reusable = True  # whether it can integrate again: it keeps no data of earlier runs
+    notes: tuple[str, ...] = ()  # notes on the last run, for the message of the solution
 
     def __init__(
         self,
@@ -114,47 +114,71 @@ class Run:
         self._first = self.record.data.copy()
         self._buffers: dict[tuple[bool, int], tuple[Any, bytes]] = {}
         self._switching: Switching | None = None
+        self._entered: Switching | None = None  # whose layers are watched
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate from the given values; the result depends on the task alone."""
+        self.open(task)
+        try:
+            ended = self.proceed(task)
+        finally:
+            self.leave()
+        return self.close(task, *ended)
+
+    def open(self, task: Task) -> None:
+        """Begin a task: all memory is set, and :meth:`proceed` integrates."""
         switching = self._begin(task)
+        self._entered = switching
         if switching is not None:
             switching.watch_layers(self.system, self._yp)
-        reason, interrupted = 0, False
+
+    def proceed(self, task: Task, reason: int | None = None) -> tuple[int, bool]:
+        """Integrate to the end of the task or of the run; the reason, and whether the user has interrupted it.
+
+        `reason` is that with which the compiled loop has returned if the caller has entered it.
+        """
         try:
             while True:
                 began = time.perf_counter()
-                reason = self._advance(self._address)
-                if reason == _TROUBLED:
+                if reason is None:
+                    reason = self._advance(self._address)
+                ended, reason = reason, None
+                if ended == _TROUBLED:
                     self._keep_slice(task)
-                    reason = self.reconsider(task)
-                    if reason == 0:
+                    ended = self.reconsider(task)
+                    if ended == 0:
                         continue
-                if reason == _HOOK_STOPPED and task.resume is not None:
+                if ended == _HOOK_STOPPED and task.resume is not None:
                     self._keep_slice(task)
                     if task.resume():
                         self._counters[self._signal] = 0
                         continue
-                if reason == _STIFF and task.suspect is not None:
+                if ended == _STIFF and task.suspect is not None:
                     self._keep_slice(task)
                     if self._is_false_alarm(task.suspect):
                         continue
-                if reason != _BUFFER_FULL:
-                    break
+                if ended != _BUFFER_FULL:
+                    return ended, False
                 self._keep_slice(task)
                 self._adapt_slice(time.perf_counter() - began)
                 if task.progress is not None:
                     task.progress.update(self._time())
                 if task.watch is not None and self._is_stopped_by(task.watch):
-                    reason = _TROUBLED
-                    break
+                    return _TROUBLED, False
         except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            if switching is not None:
-                switching.leave_layers(self.system)
+            return 0, True
+
+    def leave(self) -> None:
+        """Leave the task: nobody watches its layers any more."""
+        switching, self._entered = self._entered, None
+        if switching is not None:
+            switching.leave_layers(self.system)
+
+    def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
+        """What a task has computed, after :meth:`leave`."""
+        switching = self._switching_of(task)
         exception, self.bridge.exception = self.bridge.exception, None
         if switching is not None and exception is None:
             exception, switching.bridge.exception = switching.bridge.exception, None
@@ -165,7 +189,7 @@ class Run:
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
     def _is_false_alarm(self, suspect) -> bool:
-        """Whether steps that seem to be limited by stability are not; what is raised meanwhile ends the run."""
+        """Whether suspected stability limits turn out to be false; an exception raised meanwhile ends the run."""
         try:
             patience = suspect(*self.reached(), abs(self._results()[-1]))
         except Exception as error:
@@ -174,33 +198,38 @@ class Run:
         return patience > 0
 
     @property
+    def address(self) -> int:
+        """The address of the RUN record."""
+        return self._address
+
+    @property
     def switching(self) -> Switching | None:
         """The record of the switching functions of the last task."""
         return self._switching
 
     def image(self, task: Task) -> list[np.ndarray]:
-        """Begin a task, and return all memory that it has been written to: what a run starts with."""
+        """Start a task, and return all memory that was written: the initial state of a run."""
         switching = self._begin(task)
         further = [] if switching is None else switching.image()
         own = [memory for memory, _ in self._memory]
         return [self.record.data.view(np.int64), self._vectors, self._counters, *own, *further]
 
     def adopt(self, equations: Equations) -> None:
-        """Integrate from now on the same equations with other parameters."""
+        """From now on integrate the same equations with other parameters."""
         made_of, given = _caller(self._made_of), _caller(equations)
         if self.workspace is None and made_of is not None and given is not None:
             self.bridge.replace(made_of.params, given.params)
         self.equations = equations
 
     def load(self, task: Task) -> None:
-        """Write what a method needs of the start, besides y and y'. By default nothing."""
+        """Write data of the start that a method needs in addition to y and y'. By default nothing."""
 
     def reconsider(self, task: Task) -> int:
-        """Steps fail again and again: change what helps and answer 0, or give the reason to stop."""
+        """Called if steps fail repeatedly: apply a remedy and return 0, or return the reason to stop."""
         return int(Ending.TROUBLED)
 
     def local_index(self, task: Task) -> LocalIndex | None:
-        """The index of the linearised equations where the run stands; the quick answer where it is clear."""
+        """The index of the linearised equations at the current point; uses the quick test if it is conclusive."""
         from daedal.analysis.causes import Case
         from daedal.analysis.index import is_clearly_index_1
 
@@ -210,7 +239,7 @@ class Run:
         return case.index
 
     def _begin(self, task: Task) -> Switching | None:
-        """All memory as it was when the run was made, and the numbers of the task."""
+        """Restore all memory to its state at creation, and write the numbers of the task."""
         switching = self._switching_of(task)
         self._collected: dict[int, tuple[np.ndarray, ...]] = {}
         self._events: dict[int, list[EventRecord]] = {}
@@ -250,7 +279,7 @@ class Run:
         if self.workspace is not None:
             self.workspace.begin()
         else:
-            if self.equations.mechanism is None:  # the owner of an assembly has refreshed it
+            if self.equations.mechanism is None:  # the owner of an assembly has updated it
                 self.bridge.refresh()
             self._counters.fill(0)
         if switching is not None:
@@ -261,7 +290,7 @@ class Run:
         return switching
 
     def _switching_of(self, task: Task) -> Switching | None:
-        """The record of the switching functions, made once for as long as they are the same."""
+        """The record of the switching functions, created once while they are unchanged."""
         if task.switching is None:
             return None
         if self._switching is None or not self._switching.takes(task.switching):
@@ -269,7 +298,7 @@ class Run:
         return self._switching
 
     def _buffers_for(self, dense: bool, roots) -> tuple[Any, bytes]:
-        """Buffers of one slice, and the RUN record as it is at the start of a run with them."""
+        """Buffers of one slice, and the initial state of the RUN record with them."""
         m = int(roots["n"])
         if (dense, m) not in self._buffers:
             buffers, fields = _buffers(self.equations.n, dense, roots), self._first.copy()
@@ -279,7 +308,7 @@ class Run:
         return self._buffers[dense, m]
 
     def _adapt_slice(self, seconds: float):
-        """Return to Python often enough for an interrupt to be noticed."""
+        """Return to Python often enough to notice interrupts."""
         steps = int(self.record["slice"])
         if seconds > 0.2:
             self.record["slice"] = max(1, steps // 2)
@@ -287,7 +316,7 @@ class Run:
             self.record["slice"] = min(2 * steps, int(self.record["slots"]))
 
     def _is_stopped_by(self, watch: Watch) -> bool:
-        """Ask at the steps that are due, whatever the slices are, so that the answer does not depend on the time."""
+        """Query the watch at the steps due, whatever the slices, so that the answer does not depend on timing."""
         *_, steps, error_failures, newton_failures, size = self._results()
         if steps >= watch.due:
             if watch.stops(steps, error_failures + newton_failures, int(self.record["degree"]), abs(size)):
@@ -295,7 +324,7 @@ class Run:
         self.record["slice"] = min(int(self.record["slice"]), watch.due - steps)
         return False
 
-    # --- what was stored ----------------------------------------------------------------------------------------------
+    # --- stored output ------------------------------------------------------------------------------------------------
 
     def slope(self) -> np.ndarray:
         """y' at the end of the last step, from its polynomial."""
@@ -314,7 +343,7 @@ class Run:
         return _TIME.unpack_from(self._bytes, 0)[0]
 
     def _views(self) -> tuple[np.ndarray, ...]:
-        """What the kernel has stored in this slice."""
+        """The data stored by the kernel in this slice."""
         _, points, steps, rows, *_ = self._results()
         array, psi = self._slots.array, steps if self._dense else 0
         return (
@@ -330,7 +359,7 @@ class Run:
         )
 
     def _keep_slice(self, task: Task):
-        """Copy a slice, before the kernel goes on; by its number, so that doing it twice does no harm."""
+        """Copy a slice before the kernel continues; identified by its number, so that repeating it is harmless."""
         number, points, steps, *_ = self._results()
         if points or steps:
             self._collected[number] = tuple(view.copy() for view in self._views())
@@ -340,6 +369,19 @@ class Run:
         number, _, _, _, events, *_ = self._results()
         if events:
             self._events[number] = [record for m in range(events) for record in self._event_records(task, m)]
+
+    def take_events(self, task: Task) -> list[EventRecord]:
+        """The events since the last call, for a caller who stops and goes on within a task."""
+        self._keep_events(task)
+        found = [event for i in sorted(self._events) for event in self._events[i]]
+        self._events.clear()
+        self._collected.clear()
+        self.record["events_stored"] = 0
+        return found
+
+    def return_events(self, events: list[EventRecord]) -> None:
+        """Have events in the outcome that were taken."""
+        self._events[int(self.record["number"])] = events
 
     def _event_records(self, task: Task, m: int) -> list[EventRecord]:
         """The functions that fired at the m-th event of this slice."""
@@ -361,7 +403,7 @@ class Run:
         ]
 
     def _last_step(self) -> DenseOutput | None:
-        """The polynomial of the last step alone, for the owner of a run who stopped it and looks back."""
+        """The polynomial of the last step only, for the owner of a run who stopped it and examines the step."""
         degree, t = int(self.record["degree"]), self._time()
         if not degree or not int(self.record["steps"]):
             return None
@@ -375,7 +417,7 @@ class Run:
         return degrees if self.constant_order is None else np.full(degrees.size, self.constant_order)
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """t, y and y' at starting values behind the first one, which are output like steps; none by default."""
+        """t, y and y' at starting values after the first one, which are output like steps; none by default."""
         return None
 
     def _outcome(self, task: Task, reason: Ending, exception) -> Outcome:
@@ -394,7 +436,7 @@ class Run:
             history = ends, sizes, self.orders_of(degrees)
             if task.dense:
                 dense = DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
-        counts = self._counters.copy() if self.workspace is None else self.workspace.counts()
+        counts = self.counts()
         return Outcome(
             reason=reason,
             t=t,
@@ -418,8 +460,12 @@ class Run:
             doubts=() if task.switching is None or self._switching is None else self._switching.doubts,
         )
 
+    def counts(self) -> np.ndarray:
+        """A copy of the counters."""
+        return self._counters.copy() if self.workspace is None else self.workspace.counts()
+
     def _points(self, task: Task, parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The output: the start if it is asked for, starting values, and what the kernel has stored."""
+        """The output: the start if requested, starting values, and the values stored by the kernel."""
         times = task.t_eval
         with_start = times is None or (times.size > 0 and times[0] == task.t_span[0])
         if times is None and (behind := self.start_points(task)) is not None:
@@ -474,9 +520,9 @@ class OneStepRun(Run):
     attempt : Pointer
         ``status = attempt(run, t, h)``; see :mod:`daedal.methods.one_step`.
     accept : Pointer, optional
-        What becomes of a step that is accurate enough; cubic Hermite interpolation by default.
+        Called for a step that is accurate enough; cubic Hermite interpolation by default.
     order : int
-        Of the method; that of the error estimate, plus one, is `control_order`, the same by default.
+        Order of the method; `control_order` is that of the error estimate plus one, the same by default.
     """
 
     def __init__(
@@ -498,26 +544,26 @@ class OneStepRun(Run):
         self.constant_order = order
         super().__init__(method, equations, step=one_step, **(fields | options))
 
-    def integrate(self, task: Task) -> Outcome:
-        """Integrate; a method without error estimate needs a fixed step."""
+    def open(self, task: Task) -> None:
+        """Begin a task; a method without error estimate needs a fixed step."""
         self.method.require_error_estimate(task.fixed_step)
-        return super().integrate(task)
+        super().open(task)
 
 
 def _caller(equations: Equations) -> Any:
-    """The problem whose functions, and their parameters, a run without workspace calls; None for mechanisms."""
+    """The problem whose functions and parameters are called by a run without workspace; None for mechanisms."""
     return None if equations.mechanism is not None else equations.semi_explicit or equations.problem
 
 
 def positions_of(mechanism, n: int) -> int:
-    """How many coordinates a mechanism has, if y begins with (q, v); else 0."""
+    """The number of coordinates of a mechanism, if y starts with (q, v); otherwise 0."""
     if mechanism is None or mechanism.m != 2 or n < mechanism.n_state:
         return 0
     return mechanism.nx
 
 
 def _layout(fields) -> struct.Struct:
-    """The layout of neighbouring fields of a record."""
+    """The layout of adjacent fields of a record."""
     return struct.Struct("=" + "".join("d" if kind is f64 else "q" for _, kind in fields))
 
 

@@ -1,4 +1,4 @@
-"""The record of a run, which the loop of all methods and their steps share."""
+"""The record of a run, shared by the loop of all methods and their steps."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ STEP = i64(i64)
 
 TASK = (
     ("t", FLOAT),
-    ("h", FLOAT),  # 0 if it is to be chosen
+    ("h", FLOAT),  # 0 if chosen automatically
     ("t0", FLOAT),
     ("t_end", FLOAT),
     ("t_stop", FLOAT),
     ("h_max", FLOAT),
     ("sign", INTEGER),
-    ("max_steps", INTEGER),  # 0 if the steps may be as many as they are, as long as they advance
+    ("max_steps", INTEGER),  # 0 for no limit as long as the steps advance
     ("fixed", INTEGER),  # whether steps are constant, without error control
-    ("last_step", INTEGER),  # then
+    ("last_step", INTEGER),  # the number of constant steps
     ("each_step", INTEGER),  # whether every step is output
-    ("n_times", INTEGER),  # else so many times
+    ("n_times", INTEGER),  # otherwise the number of output times
     ("next_time", INTEGER),
-    ("times", ADDRESS),  # of numbers; ensembles of models with modes move it
+    ("times", ADDRESS),  # of the output times; ensembles of models with modes move it
     ("roots", at(ROOTS)),
     ("has_roots", INTEGER),
 )
-"""What changes from run to run: the first fields of RUN."""
+"""Fields that change from run to run: the first fields of RUN."""
 
 RESULT = (
     ("number", INTEGER),  # of the slice
@@ -44,19 +44,19 @@ RESULT = (
     ("newton_failures", INTEGER),
     ("h_last", FLOAT),
 )
-"""What Python wants to know after every slice: the next fields of RUN."""
+"""Fields that Python reads after every slice: the next fields of RUN."""
 
 _OF_SLICE = (
     ("dense", INTEGER),
     ("slots", INTEGER),
-    ("slice", INTEGER),  # steps before the next return to Python
+    ("slice", INTEGER),  # number of steps before the next return to Python
     ("out_t", f64["slots"]),
     ("out_y", f64["slots", "n"]),
     ("out_yp", f64["slots", "n"]),
     ("step_t", f64["slots"]),
     ("step_h", f64["slots"]),
     ("step_order", i64["slots"]),
-    ("step_start", i64["slots"]),  # the first row of a step among those of all slices
+    ("step_start", i64["slots"]),  # the first row of a step, counted over all slices
     ("step_psi", f64["slots", ROWS]),
     ("rows", INTEGER),
     ("coefficients", f64["rows", "n"]),
@@ -68,7 +68,7 @@ _OF_SLICE = (
 )
 
 BUFFERS = Struct("BUFFERS", [("n", INTEGER), ("roots", at(ROOTS)), *_OF_SLICE])
-"""The buffers of one slice, which a RUN has as its last fields."""
+"""The buffers of one slice: the last fields of a RUN."""
 
 RUN = Struct(
     "RUN",
@@ -89,44 +89,44 @@ RUN = Struct(
         ("order", INTEGER),  # of the step, for messages
         ("h_min", FLOAT),
         *[(name, f64["n"]) for name in ("y", "yp", "rtol", "atol", "inverse_weights")],
-        ("included", f64["n"]),  # 1 for components that take part in the error test, else 0
+        ("included", f64["n"]),  # 1 for components in the error test, otherwise 0
         *[(name, f64["n"]) for name in ("error", "scale", "scratch")],
-        ("slope", f64["n"]),  # y' at the end of a step that is tried
+        ("slope", f64["n"]),  # y' at the end of an attempted step
         ("correction", f64["n"]),  # of the last attempt, for messages
-        # how the first step is chosen
+        # choice of the first step
         ("start_order", INTEGER),  # of an explicit method, or 0
         ("positions", INTEGER),  # of a mechanism whose y begins with (q, v), or 0
-        # the step size control of one-step methods
+        # step size control of one-step methods
         ("control_order", INTEGER),  # of the error estimate, plus one
         ("controller", INTEGER),
-        ("kept_ratio", FLOAT),  # up to which the step stays as it is rather than grow
+        ("kept_ratio", FLOAT),  # growth below this ratio is skipped
         ("error_of_step", FLOAT),  # in units of the tolerance
-        ("least_error", FLOAT),  # for which the next step is chosen
+        ("least_error", FLOAT),  # smallest error used to choose the next step
         ("error_before", FLOAT),
         ("rejected", INTEGER),
-        ("most_failures", INTEGER),  # of a step, or 0
+        ("most_failures", INTEGER),  # in one step, or 0
         ("slope_known", INTEGER),
         ("stop_when_stiff", INTEGER),
         ("stiff_count", INTEGER),
         ("nonstiff_count", INTEGER),
         ("newton", NEWTON),  # of implicit methods
-        # what failed
+        # failures
         ("zero_weight", INTEGER),
         ("cj", FLOAT),
         ("attempt_newton_failures", INTEGER),
         ("attempt_error_failures", INTEGER),
         ("first_step_failures", INTEGER),
         ("jacobian_unevaluable", INTEGER),
-        # where the loop stands
+        # position of the loop
         ("started", INTEGER),
         ("pending", INTEGER),
         ("searching", INTEGER),
         ("found", INTEGER),
         ("t_low", FLOAT),
         ("t_limit", FLOAT),
-        ("t_seen", FLOAT),  # where the advance was looked at
+        ("t_seen", FLOAT),  # start of the current progress check
         ("steps_seen", INTEGER),
-        ("rows_before", INTEGER),  # of coefficients, in earlier slices
+        ("rows_before", INTEGER),  # number of coefficient rows in earlier slices
         *_OF_SLICE,
     ],
 )
@@ -134,5 +134,5 @@ RUN = Struct(
 
 @inlined
 def differences(run):
-    """The coefficients phi of the polynomial of the last step, one row each."""
+    """The coefficients phi of the polynomial of the last step, one per row."""
     return run.phi

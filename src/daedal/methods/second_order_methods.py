@@ -1,4 +1,4 @@
-"""What methods for F(t, x, x', x'') = 0 share: the problem as they see it, its workspace, its start."""
+"""Common parts of methods for F(t, x, x', x'') = 0: their form of the problem, its workspace, its start."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SecondOrderWorkspace(Workspace):
         )
 
     def _jacobian(self, problem: SecondOrderDAE) -> dict[str, Any]:
-        """The matrix of the user, or of a mechanism, in the form that goes with the structure of the problem."""
+        """The matrix of the user, or of a mechanism, in the form that matches the structure of the problem."""
         if problem.jacobian is None:
             return {}
         n, given = problem.n, problem.jacobian
@@ -92,7 +92,7 @@ def start_of(task: Task, form: SecondOrderForm) -> tuple[np.ndarray, np.ndarray,
 def set_fixed_tolerances(task: Task, rtol: np.ndarray, atol: np.ndarray) -> None:
     """Tolerances of a run with prescribed steps: only a scale for increments, from the size of y at the start."""
     size = float(np.max(np.abs(task.y0), initial=0.0))
-    if size <= float(np.max(task.atol)):  # as good as zero
+    if size <= float(np.max(task.atol)):  # practically zero
         size = 1.0
     rtol[:] = _FIXED_TOLERANCE
     atol[:] = _FIXED_TOLERANCE * size

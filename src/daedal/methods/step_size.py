@@ -1,6 +1,6 @@
-"""The size of steps in compiled code: of the first one, after steps accepted and rejected, and its limits.
+"""Step sizes in compiled code: first step, after accepted and rejected steps, limits.
 
-The rules are functions of numbers alone; kernels take them as they are, and integrators in C from their traces
+The rules are functions of numbers only; kernels use them directly, and integrators in C use their traces
 (:mod:`daedal.ensembles.gpu_model`).
 """
 
@@ -14,10 +14,10 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.externals import spacing
 from daedal.kernels.signatures import f64
 
-SPACINGS = 100.0  # of floats at the ends of the interval, below which no first step is
+SPACINGS = 100.0  # smallest first step, in floating-point spacings at the ends of the interval
 ROUNDOFF = float(np.finfo(np.float64).eps)
-FAILED = 0.25  # of a step that could not be computed, the size of the next attempt
-LEAST_BEFORE = 1e-4  # size of an error in the step before, below which it does not matter
+FAILED = 0.25  # factor by which a step that could not be computed is shortened
+LEAST_BEFORE = 1e-4  # error of the previous step below which it is ignored
 
 _SAFETY, _SMALLEST = 0.9, 0.2
 _BETA, _LARGEST = 0.04, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
@@ -32,7 +32,7 @@ _LEAST_ERROR = 1e-12
 def growth(size, before, order, rejected):
     """The factor by which a step grows after one with an error of `size`: a PI controller.
 
-    `before` is the error of the step before; `rejected` says whether an attempt at this step was rejected.
+    `before` is the error of the previous step; `rejected` is whether an attempt at this step was rejected.
     """
     factor = max(size, _LEAST_ERROR) ** (1.0 / order - 0.75 * _BETA) / max(before, LEAST_BEFORE) ** _BETA / _SAFETY
     return _limited(1.0 / max(factor, 1.0 / _LARGEST), rejected)
@@ -40,7 +40,7 @@ def growth(size, before, order, rejected):
 
 @part
 def classic_growth(size, order, rejected):
-    """The same by the classical rule."""
+    """The same using the classical rule."""
     return _limited(min(_LARGEST_CLASSIC, _SAFETY * max(size, _LEAST_ERROR) ** (-1.0 / order)), rejected)
 
 
@@ -51,7 +51,7 @@ def _limited(factor, rejected):
 
 @part
 def shrinkage(size, order):
-    """The factor by which a step with an error of `size`, which is too large, becomes shorter."""
+    """The factor by which a step with too large an error `size` is shortened."""
     return max(_SMALLEST, _SAFETY * size ** (-1.0 / order))
 
 
@@ -69,26 +69,26 @@ def step_by_slope(length, slope, shortest, longest):
 
 @part
 def step_by_size(size, slope):
-    """0.01 |y|/|y'| in the norm of the tolerances (HNW II.4); 0 where that is no length."""
+    """0.01 |y|/|y'| in the norm of the tolerances (HNW II.4); 0 if undefined."""
     return 0.01 * size / slope if size > 0.0 and slope > 0.0 and isfinite(size / slope) else 0.0
 
 
 @part
 def usual_position(q, largest, ratio):
-    """The size of positions; where they are as good as zero, `ratio`, that of the tolerances."""
+    """The typical size of positions; if they are practically zero, `ratio`, that of the tolerances."""
     return ratio if 0.0 < q <= largest else q
 
 
 @part
 def step_by_motion(q, v, a, tolerance, order):
-    """A fraction of the shortest of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 if there is none."""
+    """A fraction of the smaller of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 if undefined."""
     rate = max(v / q, sqrt(a / q))
     return 0.1 * min(tolerance, 1.0) ** (1.0 / (order + 1)) / rate if isfinite(rate) and rate > 0.0 else 0.0
 
 
 @part
 def first_step(by_motion, by_size, by_slope, length, longest):
-    """The first step of an explicit method, by the rule that applies first."""
+    """The first step of an explicit method, by the first applicable rule."""
     most = min(0.1 * length, longest)
     if by_motion > 0.0:
         return min(by_motion, most)
@@ -99,7 +99,7 @@ def first_step(by_motion, by_size, by_slope, length, longest):
 def first_step_size(t0, t1, y, yp, rtol, atol, longest):
     """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed (BCP section 5.2.4).
 
-    It is not shorter than a hundred spacings of floats at t_0 and t_1.
+    It is at least a hundred floating-point spacings at t_0 and t_1.
     """
     length, slope = abs(t1 - t0), 0.0
     for i in range(y.size):
@@ -112,7 +112,7 @@ def first_step_size(t0, t1, y, yp, rtol, atol, longest):
 
 @part
 def choose_first_step(run):
-    """The first step of a run for which none is given, by the rule of its method."""
+    """The first step of a run if not given, by the rule of its method."""
     n = run.n
     y, yp, rtol, atol = run.y, run.yp, run.rtol, run.atol
     h = first_step_size(run.t, run.t_end, y, yp, rtol, atol, run.h_max)
@@ -156,19 +156,19 @@ def _by_size(y, yp, rtol, atol):
 
 @inlined
 def shortest_step(run):
-    """The step size below which a run gives up."""
+    """The smallest step size with which a run continues."""
     return least_step(run.t, run.t_end - run.t)
 
 
 @part
 def least_step(t, rest):
-    """The step size below which a run gives up, with so much left of the interval."""
+    """The smallest step size with which a run continues, given the rest of the interval."""
     return max(4.0 * ROUNDOFF * abs(t), 1e-30 * abs(rest))
 
 
 @part
 def step_within(h, t, t_stop, longest, sign):
-    """A step within its limits; one that nearly leads to `t_stop` leads there."""
+    """A step within its limits; one that nearly reaches `t_stop` is adjusted to end there."""
     if abs(h) > longest:
         h = sign * longest
     rest = t_stop - t
@@ -177,7 +177,7 @@ def step_within(h, t, t_stop, longest, sign):
 
 @part
 def end_of_step(h, t, t_stop):
-    """t + h, or `t_stop` where that is the same up to round-off."""
+    """t + h, or `t_stop` if equal up to round-off."""
     end = t + h
     return t_stop if isfinite(t_stop) and abs(end - t_stop) <= 1e-14 * (abs(end) + abs(h)) else end
 
@@ -186,7 +186,7 @@ def end_of_step(h, t, t_stop):
 def step_to_try(run):
     """The step size within its limits, and the end of the step; the size is 0 if it has become too small.
 
-    Constant steps end on multiples of h, the last one on the end of the interval.
+    Constant steps end at multiples of h, the last one at the end of the interval.
     """
     if run.fixed:
         h = run.h

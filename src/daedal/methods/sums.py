@@ -1,4 +1,4 @@
-"""Sums of slopes and norms of errors, for one run and for eight side by side (:mod:`daedal.kernels.arithmetic`)."""
+"""Sums of slopes and norms of errors, for one run and for eight in parallel (:mod:`daedal.kernels.arithmetic`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from daedal.kernels.records import data_of, floats
 
 
 class Sums(NamedTuple):
-    """The functions that :func:`sums_of` makes."""
+    """The functions returned by :func:`sums_of`."""
 
     combine: Any
     weighted_sum: Any
@@ -20,7 +20,7 @@ class Sums(NamedTuple):
 
 
 def sums_of(number: NumberOperations) -> Sums:
-    """These functions for vectors of such numbers."""
+    """These functions for vectors of the given number type."""
     width, vector, get, put, spread, absolute, root, larger, where_less, _ = number
 
     @inlined
@@ -35,7 +35,7 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def combine_at(row, count, k, n, start, h, first, last, target):
-        """Both of them, with addresses, whose constant offsets cost nothing; sums stay in registers, four at a time."""
+        """Both of them with addresses, whose constant offsets cost nothing; sums stay in registers, four at a time."""
         weights, i = floats(row, count), first
         while i + 4 <= last:
             a, b, c, d = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
@@ -80,7 +80,7 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def set_scales(run):
-        """``run.scale`` = 1 / (rtol |y| + atol), with the larger of |y| at both ends of the step; 0 if left out."""
+        """``run.scale`` = 1 / (rtol |y| + atol), with the larger |y| of both ends of the step; 0 if excluded."""
         start, y, scale = run.phi[0], run.y, run.scale
         rtol, atol, included = run.rtol, run.atol, run.included
         for i in range(run.n):
@@ -89,11 +89,11 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def stiffness(run, h, k, a, change):
-        """|lambda| from the last two stages, both at the end of the step; -1 where it is not known.
+        """|lambda| from the last two stages, both at the end of the step; -1 if unknown.
 
-        They differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). Of a mechanism,
-        d = (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in whatever phase,
-        where |J d| / |d| is anything up to its square.
+        They differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). For a mechanism, d =
+        (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in any phase, whereas |J
+        d| / |d| can take any value up to its square.
         """
         n, s, nx, y, zero = run.n, a.shape[0], run.positions, run.y, spread(0.0)
         combine(a[s - 2], s - 2, k, run.phi[0], h, 0, n, change)
@@ -109,7 +109,7 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def growth(last, before, first, end, change, origin):
-        """The difference of two slopes in some components over `change` in those from `origin` on; -1 for 0/0."""
+        """The difference of two slopes in some components divided by `change` in those from `origin` on; -1 for 0/0."""
         top, bottom, zero = spread(0.0), spread(0.0), spread(0.0)
         for j in range(first, end):
             difference, moved = get(last, j) - get(before, j), get(change, origin + j - first)

@@ -1,4 +1,4 @@
-"""The coefficients of Runge-Kutta methods and of half-explicit ones in one value, exact where they are exact."""
+"""The coefficients of Runge-Kutta and half-explicit methods, exact where possible."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.methods.exact_numbers import quadratic_from_sympy
 
-_ROUNDOFF = 1e-12  # of sums of coefficients of half-explicit methods that are given as floats
+_ROUNDOFF = 1e-12  # round-off of sums of floating-point coefficients of half-explicit methods
 ROUNDOFF = 1e-10
-"""Sums of coefficients that are given as floats count as equal up to this; printed tables often have 12 digits."""
+"""Sums of floating-point coefficients count as equal up to this; printed tables often have 12 digits."""
 
 Number = Any
 """int, Fraction, Quadratic, a SymPy number, or float."""
 
 
 def as_coefficient(value: Any) -> Number:
-    """A coefficient as it is kept: integers and texts such as ``"1/3"`` become fractions, other numbers stay.
+    """The stored form of a coefficient: integers and strings like ``"1/3"`` become fractions, others are unchanged.
 
     >>> as_coefficient("3/40")
     Fraction(3, 40)
@@ -37,7 +38,7 @@ def as_coefficient(value: Any) -> Number:
 
 
 def coefficients(values: Iterable[Any]) -> tuple[Number, ...]:
-    """A row of coefficients as it is kept."""
+    """The stored form of a row of coefficients."""
     return tuple(as_coefficient(value) for value in values)
 
 
@@ -55,25 +56,27 @@ def _listed(values: Any, what: str) -> list[Any]:
 
 
 def as_row(values: Any, what: str) -> tuple[Number, ...]:
-    """Coefficients as they are kept, which must be real and finite."""
+    """The stored form of coefficients, which must be real and finite."""
     try:
         row = coefficients(_listed(values, what))
         finite = np.isfinite([float(x) for x in row])
     except (TypeError, ValueError, ZeroDivisionError):
-        raise InvalidProblemError(f"{what} must hold real numbers or texts such as '1/3', got {values!r}") from None
+        raise InvalidProblemError(
+            f"{what} must contain real numbers or strings such as '1/3', got {values!r}"
+        ) from None
     if not np.all(finite):
-        raise InvalidProblemError(f"{what} must hold finite numbers, got {values!r}")
+        raise InvalidProblemError(f"{what} must contain finite numbers, got {values!r}")
     return row
 
 
 class _Tableau:
-    """What all tableaux have: a name, s stages, rows of coefficients."""
+    """Common part of all tableaux: a name, s stages, rows of coefficients."""
 
     name: str
     b: Sequence[Number]
 
     def _keep(self, **fields: Any) -> None:
-        """Replace what was given by what is kept."""
+        """Replace given values by their stored form."""
         for field, value in fields.items():
             object.__setattr__(self, field, value)
 
@@ -101,7 +104,7 @@ class HalfExplicitTableau(_Tableau):
     Attributes
     ----------
     name : str
-        What the method is called.
+        Name of the method.
     a : tuple of tuples
         Row i holds :math:`a_{i1}, \dots, a_{i,i-1}`; the first row is empty.
     b : tuple
@@ -112,19 +115,19 @@ class HalfExplicitTableau(_Tableau):
         Only for partitioned methods: row i holds :math:`\bar a_{i1}, \dots, \bar a_{ii}`, the weights of the point
         whose constraint determines :math:`Z_i`. The first row is empty, because :math:`Z_1 = z_0` is known.
     bhat : tuple, or None
-        Weights of an embedded solution that does not satisfy the constraint and has to be projected.
+        Weights of an embedded solution that does not satisfy the constraint and must be projected.
     second_bhat : tuple, or None
         Weights of a second, coarse embedded solution; the error is then err1^2 / (err1 + 0.01 err2), with the exponent
         of a method of order p - 1, as in Brasey's code.
     dense : tuple of tuples, or None
         :math:`y(t_0 + \theta h) \approx y_0 + h \sum_i b_i(\theta) f(Y_i, Z_i)`, where row i holds the coefficients of
-        :math:`\theta, \theta^2, \dots` in :math:`b_i`. A row s + 1, if there is one, belongs to :math:`f(y_1, z_1)`.
+        :math:`\theta, \theta^2, \dots` in :math:`b_i`. An optional row s + 1 multiplies :math:`f(y_1, z_1)`.
     order : int
         The order of the method in y.
     embedded_stage : int, or None
-        The stage, counted from 1, that serves as embedded solution: it satisfies the constraint and has c = 1.
+        The stage, counted from 1, used as embedded solution: it satisfies the constraint and has c = 1.
     embedded_order : int, or None
-        The order of the embedded solution, be it a stage or made with `bhat`.
+        The order of the embedded solution, given by a stage or by `bhat`.
 
     Examples
     --------
@@ -162,20 +165,24 @@ class HalfExplicitTableau(_Tableau):
             self._keep(second_bhat=self._of_length("second_bhat", self.second_bhat, s))
         if self.dense is not None:
             if len(self.dense) not in (s, s + 1):
-                raise InvalidProblemError(f"{self.name}: dense has {len(self.dense)} rows for {s} stages")
+                raise InvalidProblemError(
+                    f"{self.name}: dense has {plural(len(self.dense), 'row')} for {plural(s, 'stage')}"
+                )
             degree = len(self.dense[0])
             self._keep(dense=tuple(self._of_length("a row of dense", row, degree) for row in self.dense))
 
     def _of_length(self, what: str, values: Iterable[Any], length: int) -> tuple[Number, ...]:
         row = coefficients(values)
         if len(row) != length:
-            raise InvalidProblemError(f"{self.name}: {what} must have {length} entries, and has {len(row)}")
+            raise InvalidProblemError(f"{self.name}: {what} must have {plural(length, 'entry')}, but has {len(row)}")
         return row
 
     def _triangle(self, what: str, rows: Sequence[Iterable[Any]], first: int) -> tuple[tuple[Number, ...], ...]:
-        """The rows of a lower triangle, also from a full matrix; the first row, of an explicit stage, is empty."""
+        """The rows of a lower triangle, possibly from a full matrix; the first row, of an explicit stage, is empty."""
         if len(rows) != len(self.b):
-            raise InvalidProblemError(f"{self.name}: there are {len(rows)} rows of {what} and {len(self.b)} weights b")
+            raise InvalidProblemError(
+                f"{self.name}: {plural(len(rows), 'row')} of {what}, but {plural(len(self.b), 'weight')} b"
+            )
         kept = []
         for i, row in enumerate(map(coefficients, rows)):
             length = i + first if i else 0
@@ -186,12 +193,13 @@ class HalfExplicitTableau(_Tableau):
 
     @property
     def partitioned(self) -> bool:
-        """Whether the stages have points of their own for the constraint."""
+        """Whether the constraint is imposed at points other than the stages."""
         return self.ab is not None
 
     @property
     def constraint_rows(self) -> tuple[tuple[Number, ...], ...]:
-        r"""Row i holds the weights of the point whose constraint determines :math:`Z_i`, be it a stage or not."""
+        r"""Row i holds the weights of the point whose constraint determines :math:`Z_i`, whether it is a stage or
+        not."""
         return self.ab if self.ab is not None else (*self.a[1:], self.b)
 
     @property
@@ -201,7 +209,7 @@ class HalfExplicitTableau(_Tableau):
 
     @cached_property
     def fault(self) -> str | None:
-        """Why no run with these coefficients can converge, or None: weights or nodes that do not add up."""
+        """Why no run with these coefficients can converge, or None: inconsistent sums of weights or nodes."""
         rows = {"b": self.b, "bhat": self.bhat, "second_bhat": self.second_bhat}
         sums = {f"the weights {name}": (sum(row, Fraction(0)), 1) for name, row in rows.items() if row is not None}
         for i, (row, node) in enumerate(zip(self.a, self.c, strict=True), 1):
@@ -220,12 +228,12 @@ class HalfExplicitTableau(_Tableau):
     def weights(self, theta: Any) -> tuple[Number, ...]:
         r"""The weights :math:`b_i(\theta)` of the dense output."""
         if self.dense is None:
-            raise InvalidProblemError(f"{self.name} has no dense output of its own")
+            raise InvalidProblemError(f"{self.name} has no dense output")
         theta = as_coefficient(theta)
         return tuple(sum((x * theta ** (k + 1) for k, x in enumerate(row)), Fraction(0)) for row in self.dense)
 
     def floats(self) -> dict[str, np.ndarray]:
-        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb; bhat, second_bhat, dense where they exist."""
+        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb; bhat, second_bhat, dense if they exist."""
         arrays = {
             "a": _square(self.a, self.s),
             "ab": _square(self.constraint_rows, self.s),
@@ -249,7 +257,7 @@ def _square(rows: Sequence[Sequence[Number]], s: int) -> np.ndarray:
     return matrix
 
 
-# --- the coefficients of any Runge-Kutta method in one value, exact where they are exact ------------------------------
+# --- the coefficients of any Runge-Kutta method, exact where possible -------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,16 +271,16 @@ class RungeKuttaTableau(_Tableau):
     Parameters
     ----------
     a : sequence of sequences
-        The matrix, row by row; a row may end early, what is missing is zero. Integers, fractions, texts such as
-        ``"5/12"`` and numbers of SymPy stay exact; floats make the tableau a numerical one.
+        The matrix, row by row; omitted entries at the end of a row are zero. Integers, fractions, strings such as
+        ``"5/12"`` and SymPy numbers stay exact; floats make the tableau numerical.
     b : sequence
         The weights.
     c : sequence, optional
-        The nodes; the sums of the rows of `a` if not given.
+        The nodes; by default the row sums of `a`.
     name : str
-        What the method is called.
+        Name of the method.
     embedded : sequence, optional
-        Weights of a method of lower order with the same stages, with which the error is estimated.
+        Weights of a lower-order method with the same stages, for the error estimate.
 
     Examples
     --------
@@ -296,17 +304,17 @@ class RungeKuttaTableau(_Tableau):
         if not any(b):
             raise InvalidProblemError(f"{self.name}: one of the weights b must not be zero")
         if len(rows) != s:
-            raise InvalidProblemError(f"{self.name}: there are {len(rows)} rows of a and {s} weights b")
+            raise InvalidProblemError(f"{self.name}: {plural(len(rows), 'row')} of a, but {plural(s, 'weight')} b")
         for i, row in enumerate(rows, 1):
             if len(row) > s:
-                raise InvalidProblemError(f"{self.name}: row {i} of a has {len(row)} entries, and there are {s} stages")
+                raise InvalidProblemError(f"{self.name}: row {i} of a has {plural(len(row), 'entry')}, but s = {s}")
         a = tuple((*row, *[Fraction(0)] * (s - len(row))) for row in rows)
         c = as_row(self.c, f"{self.name}: c") or tuple(sum(row, Fraction(0)) for row in a)
         if len(c) != s:
-            raise InvalidProblemError(f"{self.name}: c must have {s} entries, and has {len(c)}")
+            raise InvalidProblemError(f"{self.name}: c must have {plural(s, 'entry')}, but has {len(c)}")
         embedded = as_row(self.embedded, f"{self.name}: embedded")
         if len(embedded) not in (0, s):
-            raise InvalidProblemError(f"{self.name}: embedded must have {s} weights, and has {len(embedded)}")
+            raise InvalidProblemError(f"{self.name}: embedded must have {plural(s, 'weight')}, but has {len(embedded)}")
         self._keep(a=a, b=b, c=c, embedded=embedded)
 
     def _coefficients(self) -> Iterator[Number]:
@@ -314,12 +322,12 @@ class RungeKuttaTableau(_Tableau):
 
     @property
     def explicit(self) -> bool:
-        """Whether each stage needs earlier ones only."""
+        """Whether each stage depends only on earlier ones."""
         return not any(any(row[i:]) for i, row in enumerate(self.a))
 
     @property
     def diagonally_implicit(self) -> bool:
-        """Whether the stages are found one after the other."""
+        """Whether the stages can be solved one after the other."""
         return not any(any(row[i + 1 :]) for i, row in enumerate(self.a))
 
     @property
@@ -341,7 +349,7 @@ class RungeKuttaTableau(_Tableau):
         return RungeKuttaTableau(a, b, c, self.name, embedded)
 
     def adjoint(self) -> RungeKuttaTableau:
-        r"""The adjoint method, a step backwards inverted: :math:`a^*_{ij} = b_j - a_{s+1-i,s+1-j}` with reversed b.
+        r"""The adjoint method, the inverse of a step with -h: :math:`a^*_{ij} = b_j - a_{s+1-i,s+1-j}` with reversed b.
 
         A method that is its own adjoint is symmetric (Hairer, Norsett and Wanner I, II.8).
 
@@ -357,10 +365,10 @@ class RungeKuttaTableau(_Tableau):
         return RungeKuttaTableau(a, b, [1 - x for x in self.c[::-1]], f"adjoint of {self.name}")
 
     def reduced(self) -> RungeKuttaTableau:
-        """The method without stages that do nothing: those that y_1 does not depend on, and copies of others.
+        """The method without redundant stages: those that do not affect y_1, and copies of others.
 
-        Stages without influence are left out (Dahlquist and Jeltsch), stages that are equal for every problem are
-        taken together (Hundsdorfer and Spijker; Hairer and Wanner II, IV.12).
+        Stages without influence are removed (Dahlquist and Jeltsch), stages that are equal for every problem are merged
+        (Hundsdorfer and Spijker; Hairer and Wanner II, IV.12).
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What the driver hands to a method, and what it gets back."""
+"""Interface between driver and methods: input and output of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from daedal.solution.solution import DenseOutput, Statistics
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """What is to be integrated, in every form that is at hand; a method takes the one it works on.
+    """The equations to integrate, in all available forms; a method uses the one that it supports.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Equations:
     semi_explicit : SemiExplicitDAE, optional
         y' = f(t, y, z), 0 = g(t, y, z).
     second_order : SecondOrderForm, optional
-        F(t, x, x', x'') = 0, and how y is made of x and x'.
+        F(t, x, x', x'') = 0, and the composition of y from x and x'.
     hook : (Pointer, Record), optional
         Called after every accepted step with the record; it may change y, and stop the run.
     bridge : Bridge, optional
-        Keeps the user's functions and their exceptions; a new one by default.
+        Owner of the user's functions and their exceptions; a new one by default.
     params : object, optional
-        Parameters of `rate`, where it is machine code of its own.
+        Parameters of `rate`, if it is separate machine code.
     """
 
     n: int
@@ -53,17 +53,17 @@ class Equations:
 
 
 class Watch(Protocol):
-    """One who looks at a run now and then, and may stop it."""
+    """Monitors a run at intervals and may stop it."""
 
-    due: int  # the number of steps at which it is asked next
+    due: int  # the number of steps at which it is called next
 
     def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
-        """Whether the run is to stop, by the numbers of steps and of failed attempts, and by the last step."""
+        """Whether to stop the run, given the numbers of steps and failures, and the last step."""
 
 
 @dataclass
 class Task:
-    """What changes from run to run: an interval, consistent values, checked tolerances and limits."""
+    """The data of one run: an interval, consistent values, checked tolerances and limits."""
 
     t_span: tuple[float, float]
     y0: np.ndarray
@@ -72,21 +72,22 @@ class Task:
     atol: np.ndarray
     t_eval: np.ndarray | None = None
     switching: SwitchingFunctions | None = None
-    max_steps: int | None = None  # None: as many as it takes, as long as they advance
+    max_steps: int | None = None  # None: no limit as long as the steps advance
     first_step: float | None = None
     max_step: float = np.inf
-    t_stop: float | None = None  # the end of t_span if it is None
+    t_stop: float | None = None  # None: the end of t_span
     dense: bool = True
     progress: Any = None
-    excluded: np.ndarray | None = None  # components that the error test leaves out
-    index_2: bool = False  # whether the problem is known to have index 2, where the method may choose what it tests
+    excluded: np.ndarray | None = None  # components excluded from the error test
+    # whether the problem is known to have index 2, if the method may choose the tested components
+    index_2: bool = False
     fixed_step: float | None = None  # a constant step size, without error control
     watch: Watch | None = None
-    resume: Callable[[], bool] | None = None  # asked where the hook has stopped the run: whether it goes on
+    resume: Callable[[], bool] | None = None  # called if the hook has stopped the run: whether to continue
     suspect: Callable[[float, np.ndarray, float], int] | None = None
-    """Asked with t, y and the last step where steps seem to be limited by stability: how many more have to seem so
-    before it is asked again; 0 stops the run."""
-    guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
+    """Called with t, y and the last step if steps seem to be limited by stability: returns the number of further
+    suspicious steps before the next call; 0 stops the run."""
+    guess: np.ndarray | None = None  # guess of w and lambda at the start, if a mechanism's forces depend on them
 
     @property
     def n(self) -> int:
@@ -99,7 +100,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What a method hands back: the stored values and why it stopped. Nothing of it is used by later runs."""
+    """The result of a method: stored values and the reason to stop. Later runs do not reuse its memory."""
 
     reason: Ending
     t: np.ndarray
@@ -111,16 +112,16 @@ class Outcome:
     interrupted: bool
     failure: Any
     t_reached: float
-    y_reached: np.ndarray  # at the end of the last step, which may lie beyond the last output
+    y_reached: np.ndarray  # at the end of the last step, which may be beyond the last output
     h_last: float
     steps: int
     error_test_failures: int
     newton_failures: int
-    signal: int  # with which the hook has stopped the run
-    counts: np.ndarray  # the counters of the SYSTEM record
+    signal: int  # the signal with which the hook stopped the run
+    counts: np.ndarray  # counters of the SYSTEM record
     exception: BaseException | None = None
-    doubts: tuple[tuple[str, float], ...] = ()  # switching functions that may have a zero next to a time
-    last_step: DenseOutput | None = None  # dense output whose last step is that of the run, where its owner stopped it
+    doubts: tuple[tuple[str, float], ...] = ()  # switching functions that may have a zero close to a time
+    last_step: DenseOutput | None = None  # dense output whose last step is that of the run, if its owner stopped it
 
     def statistics(self, seconds: float = 0.0) -> Statistics:
         """The counters of the run."""
@@ -130,14 +131,14 @@ class Outcome:
 def statistics(
     counts: np.ndarray, steps: int = 0, error_failures: int = 0, newton_failures: int = 0, seconds: float = 0.0
 ) -> Statistics:
-    """Counters of a run, as users see them; `counts` are the last fields of the SYSTEM record."""
+    """Counters of a run in the form shown to users; `counts` are the last fields of the SYSTEM record."""
     further = (steps, error_failures + newton_failures, newton_failures, error_failures, seconds)
     return Statistics(*_as_statistics()((*counts.tolist(), *further)))
 
 
 @cache
 def _as_statistics() -> itemgetter:
-    """The numbers in the order of Statistics, from the counters of the SYSTEM record and those of the run."""
+    """The values in the order of Statistics, from the counters of the SYSTEM record and those of the run."""
     from daedal.kernels.system import CHANGING
 
     given = (*CHANGING, "steps", "rejected", "newton_failures", "error_failures", "seconds")

@@ -1,4 +1,4 @@
-"""An implicit problem made ready for kernels: its callbacks, its linear solver, and the counters."""
+"""An implicit problem prepared for kernels: its callbacks, its linear solver, and the counters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from daedal.methods.task import statistics
 from daedal.problems import ImplicitDAE
 from daedal.solution.solution import Statistics
 
-_VANISHED, _VANISHED_DIFFERENCES = 1e-12, 1e-6  # part of the largest pivot that an error of the entries may be
+_VANISHED, _VANISHED_DIFFERENCES = 1e-12, 1e-6  # fraction of the largest pivot that may be an error of the entries
 
 
 class Workspace:
@@ -67,7 +67,7 @@ class Workspace:
 
     @property
     def matrix_address(self) -> int:
-        """Where the record of the iteration matrix is."""
+        """The address of the record of the iteration matrix."""
         from daedal.kernels.linear import LINEAR
 
         return self.linear.address + LINEAR.offset("matrix")
@@ -84,13 +84,13 @@ class Workspace:
         self._residuals, self._differences = CHANGING.index("residuals"), CHANGING.index("jacobian_residuals")
 
     def adopt(self, problem: ImplicitDAE):
-        """Work from now on for the same problem with other parameters."""
+        """From now on use the same problem with other parameters."""
         if problem is not self.problem:
             self.bridge.replace(self._made_with, problem.params)
             self.problem = problem
 
     def begin(self):
-        """As it was when it was made: counters, scales of rows, parameters, what the linear solver has learnt."""
+        """Reset to the state at creation: counters, row scales, parameters, data stored by the linear solver."""
         self.bridge.refresh()
         self._counters[:] = 0
         if self._scaled_rows:
@@ -99,13 +99,13 @@ class Workspace:
             self._own["residuals"] = 0
 
     def prepare_matrices(self, *, accurate: bool):
-        """For the next run: accurate ones have central difference quotients and dF/dy' beside G."""
+        """Set up the next run: `accurate` selects central difference quotients and stores dF/dy' as well as G."""
         self._matrix["central"] = accurate
         self._matrix["keeps_slope"] = accurate and self.n <= self._largest_with_slope
         self._matrix["has_slope"] = False
 
     def counts(self) -> np.ndarray:
-        """A copy of the counters; residuals of a preconditioner's own are counted with the others."""
+        """A copy of the counters, including residual evaluations of a preconditioner."""
         counts = self._counters.copy()
         if self._own is not None:
             counts[self._residuals] += self._own["residuals"]
@@ -113,7 +113,7 @@ class Workspace:
         return counts
 
     def add_counts(self, counts: np.ndarray):
-        """Count what was done before the counters were set back as well."""
+        """Add counts from before the counters were reset."""
         self._counters += counts
 
     def statistics(self) -> Statistics:
@@ -121,7 +121,7 @@ class Workspace:
         return statistics(self.counts())
 
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray | None:
-        """F(t, y, y'), or None where it cannot be evaluated."""
+        """F(t, y, y'), or None if it cannot be evaluated."""
         from daedal.methods.evaluation import evaluate_residual
 
         result = np.empty(self.n)
@@ -146,7 +146,7 @@ class Workspace:
         return status == 0
 
     def solve(self, t, y, yp, r, cj, inverse_weights, rhs=None) -> np.ndarray | None:
-        """G^{-1} rhs with the matrix at hand, or None if the solve failed; the correction G^{-1} r by default."""
+        """G^{-1} rhs with the current matrix, or None if the solve failed; by default the correction G^{-1} r."""
         from daedal.methods.evaluation import apply_inverse
 
         b = (r if rhs is None else rhs).copy()
@@ -157,7 +157,7 @@ class Workspace:
         return b if status == 0 and np.all(np.isfinite(b)) else None
 
     def pivots_vanish(self) -> bool:
-        """Whether the last factors have a pivot like a rounding error: their matrix may be singular."""
+        """Whether the last factors have a pivot at round-off level: their matrix may be singular."""
         from daedal.kernels.matrix import BANDED, DENSE
 
         if self.linear["use_krylov"] or not self.linear["matrix"]["n"] or not self.system["factorisations"]:
@@ -185,5 +185,5 @@ class Workspace:
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InvalidProblemError(
-                f"residual is not finite at the initial values (t = {t:g}): equation {bad} gives {values[bad]}"
+                f"residual is not finite at the initial values (t = {t:g}): equation {bad} is {values[bad]}"
             )

@@ -42,6 +42,7 @@ from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.tracing.parameters import ParameterLayout
 
 _DETERMINED = 1e-12  # M_ii over the smallest mass that moves with coordinate i, below which constraints determine it
+_SHORTEST = 1e-4  # fraction of the interval to which steps are limited so that they do not pass two switches
 _MOST_EXPLICIT_STEPS = 2000.0  # number of explicit steps required by stability above which an implicit method is faster
 
 
@@ -277,7 +278,7 @@ class MotionVariation(Variation):
         """The same interval with sensitivities, which do not follow jumps at hidden switches."""
         refuse_sliding(base)
         warn_of_switches(base.events)
-        return self.run(request, self.given.starts)
+        return self.run(_within_switches(base, request), self.given.starts)
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
         """The solution with its sensitivities, over an interval without jumps."""
@@ -367,3 +368,13 @@ def _method(settings: Settings, system: MechanicalSystem) -> Any:
             f"{type(method).__name__}: omit method"
         )
     return method
+
+
+def _within_switches(base: Any, request: Request) -> Request:
+    """The request with steps no longer than the time between two switches, so that no branch is stepped over."""
+    times = np.unique([event.t for event in base.events if event.kind != "event"])
+    if times.size < 2:
+        return request
+    shortest = max(float(np.diff(times).min()), _SHORTEST * abs(request.span[1] - request.span[0]))
+    settings = request.settings
+    return request.changed(settings=replace(settings, max_step=min(settings.max_step, 0.5 * shortest)))

@@ -375,9 +375,9 @@ def _vector(value: Any, n: int) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:
-        raise InvalidProblemError(f"x0 must be a vector of {n} numbers: {error}") from None
+        raise InvalidProblemError(f"x0 must be a vector of length {n}: {error}") from None
     if array.shape != (n,) or not np.all(np.isfinite(array)):
-        raise InvalidProblemError(f"x0 must be a vector of {n} finite numbers, but its shape is {array.shape}")
+        raise InvalidProblemError(f"x0 must be a finite vector of length {n}, but its shape is {array.shape}")
     return array
 
 

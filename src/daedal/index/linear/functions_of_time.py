@@ -363,7 +363,7 @@ class QuasiPolynomial:
         if not isinstance(other, QuasiPolynomial):
             return NotImplemented
         if other.n != self.n:
-            raise InvalidProblemError(f"right-hand sides of {self.n} and {other.n} components cannot be added")
+            raise InvalidProblemError(f"right-hand sides of lengths {self.n} and {other.n} cannot be added")
         return QuasiPolynomial(self.terms + other.terms)
 
     def times(self, matrix: np.ndarray) -> QuasiPolynomial:
@@ -427,7 +427,7 @@ def as_forcing(f: Any, n: int, derivatives: Sequence[Any] | Any = None) -> Quasi
         return polynomial(np.zeros(n))
     if isinstance(f, QuasiPolynomial):
         if f.n != n:
-            raise InvalidProblemError(f"f must have {n} components, one for each equation, but it has {f.n}")
+            raise InvalidProblemError(f"f must have length {n}, the number of equations, but its length is {f.n}")
         return f
     function = Coefficient(f, (n,), "f", derivatives=derivatives)
     return function if function.constant is None else polynomial(function.constant)

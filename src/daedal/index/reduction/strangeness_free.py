@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.common.tabular import times
+from daedal.common.tabular import plural, times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block, Prolongation
 from daedal.index.reduction.prolonged_constraints import Constraints, Projector
@@ -121,7 +121,7 @@ class StrangenessFreeProblem(ReducedProblem):
         often = times(self.mu) if self.mu else "not"
         return [
             f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",
-            f"Solved by {self.by}, {self.d} differential equations and {self.a} constraints, "
+            f"Solved by {self.by}, {plural(self.d, 'differential equation')} and {plural(self.a, 'constraint')}, "
             f"in {self.problem.n} unknowns.",
         ]
 

@@ -209,13 +209,9 @@ class _DASSLRun(Run):
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate; constant steps start from values at t0, t0 + h, ..., given or computed."""
-        self._start, self._index_2 = None, task.index_2
         if task.fixed_step is None:
-            if self.method.max_order > 5:
-                raise InvalidProblemError(
-                    "max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough"
-                )
             return super().integrate(task)
+        self._index_2 = task.index_2
         times = fixed_times(task, self.method.max_order)
         self._start, counted = self._starting_values(task, times), None
         if self._start is None:
@@ -227,6 +223,16 @@ class _DASSLRun(Run):
         if counted is not None:
             outcome.counts += counted
         return outcome
+
+    def open(self, task: Task) -> None:
+        """Begin a task; steps of variable size begin with order 1."""
+        if task.fixed_step is None:
+            if self.method.max_order > 5:
+                raise InvalidProblemError(
+                    "max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough"
+                )
+            self._start, self._index_2 = None, task.index_2
+        super().open(task)
 
     def load(self, task: Task) -> None:
         """Components excluded from the error test, its norm, and the history of a run that has one."""

@@ -183,12 +183,18 @@ class _ModifiedBDFRun(Run):
         elif fixed is not None:
             count = round((task.t_span[1] - task.t_span[0]) / (task.sign * fixed))
             times = task.t_span[0] + task.sign * fixed * np.arange(count + 1)
-        elif method.family == "ordinary":
-            raise InvalidProblemError("the family 'ordinary' has no step control: give grid or fixed_step")
         if task.fixed_step is not None:
             values = self._given_past(task, times)
             self._past = None if values is None else (times[: len(values)], values)
         return super().integrate(task)
+
+    def open(self, task: Task) -> None:
+        """Begin a task; steps of variable size need no history."""
+        if task.fixed_step is None:
+            if self.method.family == "ordinary":
+                raise InvalidProblemError("the family 'ordinary' has no step control: give grid or fixed_step")
+            self._past, self._grid = None, None
+        super().open(task)
 
     def load(self, task: Task) -> None:
         """x, x' and x'' at the start, the grid, and the history."""

@@ -19,7 +19,7 @@ from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES, colloca
 from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_deviations, storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_tolerances, start_of
-from daedal.methods.task import Equations, Outcome, Task
+from daedal.methods.task import Equations, Task
 
 LARGEST = 300
 """Number of unknowns up to which collocation is used."""
@@ -185,8 +185,8 @@ class _CollocationRun(OneStepRun):
             workspace=workspace,
         )
 
-    def integrate(self, task: Task) -> Outcome:
-        """Integrate, if the method supports the equations."""
+    def open(self, task: Task) -> None:
+        """Begin a task, if the method supports the equations."""
         method, problem = self.method, self._form.problem
         free = not np.any(problem.order == 0) and task.excluded is None
         damped = method.kind == "radau" or method.controller == "thesis" or task.fixed_step is not None
@@ -195,7 +195,7 @@ class _CollocationRun(OneStepRun):
                 f"{method.kind} does not damp errors of multipliers: for equations with constraints use "
                 "Collocation('radau'), or a MechanicalSystem, which is projected after every step"
             )
-        return super().integrate(task)
+        super().open(task)
 
     def load(self, task: Task) -> None:
         """x, x' and x'' at the start."""

@@ -1,14 +1,14 @@
 r"""The polynomial of a step of an implicit Runge-Kutta method, and its defect, in compiled code.
 
 The polynomial u is stored by its values at equidistant points of the step: those of the method's own interpolation, or,
-where the step was taken in two halves, of that of each half. Whatever they are, u errs by about
+if the step was taken in two halves, of the interpolation of each half. In either case, the error of u is about
 
     (F_y + (g/h) F_y')^{-1} F(t, u, u'),
 
-which is the error itself for what algebraic equations or stiffness determine, and h/g times the error of the slope for
-other variables. With g = d + 1, d the degree of u, that is the error that goes with it, where u interpolates between
-the points. Methods whose end is no stage (Gauss) pass errors of algebraic variables on, and no step can be so short
-that they become smaller: what the start of the step is off by is left out.
+which is the error itself for components determined by algebraic equations or stiffness, and h/g times the error of the
+slope for other variables. With g = d + 1, d the degree of u, that is the corresponding error of u between the
+interpolation points. Methods whose end is not a stage (Gauss) propagate errors of algebraic variables, which shorter
+steps cannot reduce: the part due to the error at the start of the step is subtracted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from daedal.methods.implicit_rk.implicit_stages import PLACES
 from daedal.methods.one_step import close_polynomial, combine, weighted_sum
 from daedal.methods.run_record import RUN, STEP
 
-_SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
+_SHARPEST = 2e10  # y in units of the tolerance above which the defect may be round-off
 
 _call = caller(STEP)
 
@@ -53,21 +53,21 @@ def _factor(system, linear, method, t):
 
 @inlined
 def is_halved(run, method):
-    """Whether the run goes on from the two halves of a step."""
+    """Whether the run continues from the two halves of a step."""
     return method.doubling and not run.fixed
 
 
 @inlined
 def _degree(run, method):
-    """Of the polynomial of a step."""
+    """Degree of the polynomial of a step."""
     return 2 * method.degree if is_halved(run, method) else method.degree
 
 
 @part
 def find_points(run, method, h):
-    """Values inside of the step, of the polynomials of both halves where there are two, and at its ends.
+    """Values inside the step, from the polynomials of both halves if there are two, and at its ends.
 
-    In the first step the slope of the start is left out: of algebraic variables it need not be known.
+    The first step does not use the slope at the start, which may be unknown for algebraic variables.
     """
     n, s, halved, degree = run.n, method.s, is_halved(run, method), _degree(run, method)
     start, y, middle = run.phi[0], run.y, method.middle
@@ -93,10 +93,10 @@ def find_points(run, method, h):
 
 @part
 def add_defect(system, linear, run, method, address, t, h):
-    """run.error := the larger one of it and of the defect of the polynomial at some places inside of the step.
+    """run.error := the larger of itself and the defect of the polynomial at some points inside the step.
 
-    Where F is not defined, or the tolerance so sharp that the defect may be round-off, nothing is said; nor where
-    variables have index 2 or 3, in which round-off and errors of the start come divided by h.
+    The defect is ignored if F is undefined, or if the tolerance is so tight that the defect may be round-off; also for
+    variables of index 2 or 3, where round-off and errors at the start are divided by h.
     """
     n, rows = run.n, _degree(run, method) + 1
     error, r = run.error, method.residual
@@ -137,10 +137,10 @@ def add_defect(system, linear, run, method, address, t, h):
 
 @part
 def _find_inherited(system, linear, run, method, t):
-    """The error of the start, as far as algebraic equations or stiffness determine it.
+    """The error at the start, as far as it is determined by algebraic equations or stiffness.
 
-    With M = F_y + (g/h) F_y' it is M^{-1} F_y M^{-1} F(t_n, y_n, y'_n): where F_y is small beside M, the residual is an
-    error of the slope.
+    With M = F_y + (g/h) F_y' it is M^{-1} F_y M^{-1} F(t_n, y_n, y'_n): where F_y is small relative to M, the residual
+    is an error of the slope.
     """
     n, entries = run.n, method.entries
     inherited, r = method.inherited, method.residual
@@ -161,7 +161,7 @@ def _find_inherited(system, linear, run, method, t):
 
 @part
 def keep_polynomial(run, method, h):
-    """The polynomial in Newton form; its end is where the run goes on."""
+    """The polynomial in Newton form; the run continues from its end."""
     n, degree = run.n, _degree(run, method)
     phi, points, y = run.phi, method.points, run.y
     for j in range(n):

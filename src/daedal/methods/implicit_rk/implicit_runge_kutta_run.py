@@ -1,4 +1,4 @@
-"""The Python side of a run of an implicit Runge-Kutta method."""
+"""Python part of a run of an implicit Runge-Kutta method."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
 
 _MOST_FAILURES = 30
-_KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
+_KEPT_RATIO = 1.2  # steps grow only if this justifies a new factorisation
 _FOR_DIFFERENTIAL_EQUATIONS = (
-    "{name}: the matrix A is singular, and its stages leave algebraic variables undetermined; dF/dy' is singular, so "
-    "there are some: take a method with an invertible matrix, such as 'radau5', 'gauss2' or 'sdirk4', or one whose "
-    "first stage is the end of the last step, such as 'trapezoidal' or 'lobatto_iiia3'"
+    "{name}: the matrix A is singular, and its stages leave algebraic variables undetermined; dF/dy' is "
+    "singular, so there are some: use a method with an invertible matrix, such as 'radau5', 'gauss2' or "
+    "'sdirk4', or one whose first stage is the end of the last step, such as 'trapezoidal' or 'lobatto_iiia3'"
 )
-_PROJECT = "state it as a SemiExplicitDAE and take projection='always', "
+_PROJECT = "define it as a SemiExplicitDAE and use projection='always', "
 
 
 class ImplicitRungeKuttaRun(ClassifiedRun):
@@ -91,7 +91,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         )
 
     def load(self, task: Task) -> None:
-        """The classes of the variables, and the polynomial of a step, or of each half of it."""
+        """Load the classes of the variables, and the polynomial of a step, or of each half of it."""
         super().load(task)
         if task.fixed_step is not None:
             assert self.workspace is not None
@@ -129,7 +129,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         self.own.array("places")[:] = [places.ctypes.data for places in self._coupled[1::2]]
 
     def reconsider(self, task: Task) -> int:
-        """Look at the equations at the start: what they are, whether the method can solve them, what is projected."""
+        """Analyse the equations at the start: their type, whether the method can solve them, projections."""
         if not self.own["searches"]:
             return super().reconsider(task)
         tableau = self.method.coefficients
@@ -145,9 +145,9 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         return super().reconsider(task) if self._finds_classes else 0
 
     def _check_convergence(self, task: Task) -> None:
-        """Refuse an index for which no order is guaranteed for some variables; with constant steps it is noted.
+        """Reject an index for which no order is guaranteed for some variables; with constant steps, add a note instead.
 
-        So it is for mechanisms of index 2, whose multipliers, not their motion, are what is lost.
+        The same applies to mechanisms of index 2, which lose the multipliers but not the motion.
         """
         found = self.index_at_start(task)
         if found is None or found.index is None or found.index < 2:
@@ -159,16 +159,15 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         if task.fixed_step is not None or (index == 2 and self.equations.mechanism is not None):
             classes = ", ".join(dict.fromkeys(x.variables for x in open_cases))
             self.notes = (
-                f"The problem has index {index}, for which {name} has no guaranteed order in {classes} "
-                "(as daedal.analysis.analyse_method names the variables): smaller steps need not lead to "
-                "smaller errors.",
+                f"The problem has index {index}, for which {name} has no guaranteed order in {classes} (variables "
+                "named as by daedal.analysis.analyse_method): smaller steps need not lead to smaller errors.",
             )
             return
         other = _PROJECT if index == 2 else "another formulation, " if self.equations.mechanism is not None else ""
         raise InvalidProblemError(
             f"{name}: the problem has index {index}, for which this method need not converge "
-            "(daedal.analysis.analyse_method says what is guaranteed), least of all with variable steps; take "
-            f"'radau5', {other}or fixed_step to see what happens"
+            "(daedal.analysis.analyse_method shows its guaranteed orders), in particular with variable steps; "
+            f"use 'radau5', {other}or fixed_step to try it"
         )
 
     def _project(self) -> None:
@@ -181,9 +180,9 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         regular = plain and not np.any(b[np.ix_(rows, columns)])
         if not regular:
             raise InvalidProblemError(
-                "projection='always' is for index 2 in Hessenberg form, y' = f(t, y, z), 0 = g(t, y) with equations in "
-                "the order of the unknowns: state the problem as a SemiExplicitDAE whose g does not depend on z, or "
-                "take projection='never'"
+                "projection='always' needs index 2 in Hessenberg form, y' = f(t, y, z), 0 = g(t, y) with "
+                "equations in the order of the unknowns: define the problem as a SemiExplicitDAE whose g does "
+                "not depend on z, or use projection='never'"
             )
         n_z = int(rows.sum())
         self._lu = dense_lu(n_z)
@@ -200,10 +199,10 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
 
 
 def _inner(stages: Stages, most: int) -> np.ndarray:
-    """Weights of the slopes at equidistant points of a step, in later ones and in the first one.
+    """Weights of the slopes at equidistant points of a step, for later steps and for the first one.
 
-    Methods of stage order 1 whose last stage is the end of the step have a cubic polynomial through values and slopes
-    at both ends; others the one that interpolates the slopes of their stages.
+    Methods of stage order 1 whose last stage is the end of the step use a cubic polynomial through values and slopes at
+    both ends; others interpolate the slopes of their stages.
     """
     hermite = stages.end >= 0 and stages.stage_order < 2
     degree = min(most, 3 if hermite else stages.degree)

@@ -1,19 +1,19 @@
 r"""A step of an implicit Runge-Kutta method for F(t, y, y') = 0 in compiled code: its end, its error, its polynomial.
 
-The error is that of an embedded method, h sum (b_i - b^_i) Y'_i, where the tableau has one. Diagonally implicit ones
-filter it, (F_y' / h + a F_y)^{-1} F_y' / h: what algebraic equations or stiffness determine is no error (Hairer and
-Wanner II, IV.8). Otherwise the step is repeated with two halves, with which the run goes on: the difference is the
-error of the whole step, by which that of the halves is bounded (Hairer, Norsett and Wanner I, II.4). Either is compared
-with the defect of the polynomial of the step, and the larger one is tested.
+The error is that of an embedded method, h sum (b_i - b^_i) Y'_i, if the tableau has one. Diagonally implicit ones
+filter it, (F_y' / h + a F_y)^{-1} F_y' / h: components determined by algebraic equations or stiffness have no error
+(Hairer and Wanner II, IV.8). Otherwise the step is repeated as two halves, from which the run continues: the difference
+is the error of the whole step, which bounds that of the halves (Hairer, Norsett and Wanner I, II.4). Either estimate is
+compared with the defect of the polynomial of the step, and the larger one is tested.
 
-Projected methods are for index 2 in Hessenberg form (U. M. Ascher, L. R. Petzold: Projected implicit Runge-Kutta
-methods for differential-algebraic equations, SIAM J. Numer. Anal. 28 (1991) 1097-1120). The end of a step for y' =
-f(t, y, z), 0 = g(t, y) is replaced by
+Projected methods apply to index 2 in Hessenberg form (U. M. Ascher, L. R. Petzold: Projected implicit Runge-Kutta
+methods for differential-algebraic equations, SIAM J. Numer. Anal. 28 (1991) 1097-1120). The end of a step for y' = f(t,
+y, z), 0 = g(t, y) is replaced by
 
     y_{n+1} = y^ + f_z(t_{n+1}, y^, z^) lambda,    g(t_{n+1}, y_{n+1}) = 0.
 
-Multipliers z are taken from the stages of their own step: z_{n+1} interpolates the values Z_i, and errors of z_n are
-forgotten whatever R(infinity) is.
+Multipliers z are computed from the stages of their own step: z_{n+1} interpolates the values Z_i, and errors of z_n are
+not propagated for any R(infinity).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
 
 _TROUBLED = int(Ending.TROUBLED)
-_GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
-_SLOW_RATE = 0.6  # above it steps do not grow
-_TROUBLE = 5  # steps that do not grow after Newton's method has failed
-_NO_GROWTH = 0.5  # error with which a step stays as it is
+_GOOD_RATE = 0.05  # rate below which F_y and F_y' are kept for the next step
+_SLOW_RATE = 0.6  # rate above which steps do not grow
+_TROUBLE = 5  # steps without growth after a failure of Newton's method
+_NO_GROWTH = 0.5  # error for which the step size is kept
 _ROUNDOFF = 50.0 * np.finfo(np.float64).eps
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
 
-_MOST_PROJECTIONS = 20  # iterations
+_MOST_PROJECTIONS = 20  # maximal number of iterations
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 1e-2
 
@@ -52,7 +52,7 @@ _call, _call_step = caller(ATTEMPT), caller(STEP)
 
 @entry(STEP)
 def irk_begin(address):
-    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
+    """Derivatives at the start, from which the run determines the index of the variables if unknown."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
     if not method.searches:
@@ -104,7 +104,7 @@ def _attempt(system, run, method, address, t, h):
 
 @part
 def _set_weights(run, method, h):
-    """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
+    """Weights of corrections; variables of index 2 and 3 count less for short steps, like their errors."""
     n = run.n
     weights, others, plain, power = method.weights, method.others, run.inverse_weights, method.power
     share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
@@ -115,7 +115,7 @@ def _set_weights(run, method, h):
 
 @part
 def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
-    """The slopes of a step in k, and y = y_n + h sum_i b_i Y'_i, projected if that is wished for."""
+    """The slopes of a step in k, and y = y_n + h sum_i b_i Y'_i, projected if requested."""
     status = solve_all_stages(system, run, method, address, t0, t1, h, start, k)
     if status != CONVERGED:
         return status
@@ -125,7 +125,7 @@ def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
 
 @part
 def _embedded(run, method, address, h):
-    """The error by the embedded weights, filtered by the matrix of a stage."""
+    """The error from the embedded weights, filtered by the matrix of a stage."""
     n, s, entries = run.n, method.s, method.entries
     error, r = run.error, method.r[0]
     weighted_sum(method.embedded, s, method.whole[1:], 0, n, error)
@@ -146,9 +146,9 @@ def _embedded(run, method, address, h):
 
 @part
 def _discount_roundoff(run, method, address):
-    """Leave out of the errors of variables of index 2 and 3 what round-off explains, which is divided by h or h^2.
+    """Subtract from the errors of variables of index 2 and 3 the effect of round-off, which is divided by h or h^2.
 
-    It is the correction that Newton's matrix makes of rounding errors of the terms of the equations.
+    The effect is computed as the Newton correction for rounding errors of the terms of the equations.
     """
     n, entries = run.n, method.entries
     y, error, power = run.y, run.error, method.power
@@ -174,7 +174,7 @@ def _discount_roundoff(run, method, address):
 
 @part
 def _test(system, run, method):
-    """The error in units of the tolerance; errors of variables of index 2 and 3 count less where steps are short."""
+    """The error in units of the tolerance; errors of variables of index 2 and 3 count less for short steps."""
     n = run.n
     error, correction = run.error, run.correction
     weights, plain = method.weights, run.inverse_weights
@@ -187,7 +187,7 @@ def _test(system, run, method):
 
 @part
 def _predict(run, method, h):
-    """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
+    """Predict slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
     n, s = run.n, method.s
     whole, c, values, slope = method.whole, method.c, method.stage_y, run.yp
     for j in range(n):
@@ -210,7 +210,7 @@ def _follow(s, n, slope, k):
 
 @part
 def _halves(system, run, method, address, t, h):
-    """The step once more in two halves, and the error of the whole one."""
+    """Repeat the step in two halves, and estimate the error of the whole one."""
     n, s, middle_t = run.n, method.s, run.t + 0.5 * h
     start, y, middle, error = run.phi[0], run.y, method.middle, run.error
     whole, first, second = method.whole, method.first, method.second
@@ -262,7 +262,7 @@ def _accept(system, run, method, t, h):
 
 @part
 def project(system, run, method, address, t, h, start, k, y):
-    """Correct the end y of a step with the slopes k along f_z until the constraints hold."""
+    """Correct the end y of a step with slopes k along f_z until the constraints hold."""
     n, s = run.n, method.s
     multiplier, weights = method.multiplier, method.end_value
     point, slope, end_slope = method.stage_y, method.stage_yp, method.end_slope

@@ -1,9 +1,8 @@
-r"""What the steps of an implicit Runge-Kutta method take from its tableau: blocks of stages, and polynomials.
+r"""Data of a tableau for the steps of an implicit Runge-Kutta method: blocks of stages, and polynomials.
 
-Stages that depend on each other are one block: all of them for Gauss and Radau, each for itself where A is lower
-triangular. A first stage with nothing but zeros in its row, of a method whose last stage is the end of the step
-(trapezoidal rule, Lobatto IIIA), is known: its slope is that of the end of the last step (Brenan, Campbell and Petzold
-4.2).
+Stages that depend on each other form one block: all of them for Gauss and Radau, single ones if A is lower triangular.
+A first stage with a zero row, in a method whose last stage is the end of the step (trapezoidal rule, Lobatto IIIA), is
+known: its slope is that of the end of the last step (Brenan, Campbell and Petzold 4.2).
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from numpy.polynomial import Legendre
 from daedal.methods.tableau import RungeKuttaTableau, same
 
 MOST_DEGREE = 7
-"""Of the polynomial of a step."""
+"""Maximal degree of the polynomial of a step."""
 
 PLACES = 3
-"""Inside of a step, at which the defect of its polynomial is looked for."""
+"""Number of points inside a step at which the defect of its polynomial is evaluated."""
 
 
 @dataclass(frozen=True)
 class StageBlock:
-    """Stages that are found together: the first one, how many, and which matrix of Newton's method is theirs."""
+    """Stages solved together: the first one, their number, and their matrix of Newton's method."""
 
     first: int
     size: int
@@ -34,10 +33,10 @@ class StageBlock:
 
 
 class Stages:
-    r"""A tableau as steps see it.
+    r"""A tableau prepared for steps.
 
-    Slopes are kept with that of the start of the step in front: weights have s + 1 entries, the first for
-    :math:`y'_n`, the others for :math:`Y'_1, \dots, Y'_s`.
+    Slopes are stored after that of the start of the step: weights have s + 1 entries, the first for :math:`y'_n`, the
+    others for :math:`Y'_1, \dots, Y'_s`.
     """
 
     def __init__(self, tableau: RungeKuttaTableau):
@@ -49,7 +48,7 @@ class Stages:
 
     @cached_property
     def end(self) -> int:
-        """The stage that is the end of the step, or -1."""
+        """The stage at the end of the step, or -1."""
         one = self.tableau
         for i in reversed(range(self.s)):
             if same(one.c[i], 1) and all(same(x, y) for x, y in zip(one.a[i], one.b, strict=True)):
@@ -58,7 +57,7 @@ class Stages:
 
     @cached_property
     def known(self) -> bool:
-        """Whether the first stage is the end of the last step, with its slope."""
+        """Whether the first stage is the end of the last step, with known slope."""
         return bool(self.end > 0 and not np.any(self.a[0]) and self.c[0] == 0.0)
 
     @cached_property
@@ -95,7 +94,7 @@ class Stages:
         return tuple({block.matrix: block for block in reversed(self.blocks)}[k] for k in range(self._n_matrices))
 
     def of_block(self, block: StageBlock) -> np.ndarray:
-        """The part of A that belongs to a block."""
+        """The submatrix of A for a block."""
         last = block.first + block.size
         return self.a[block.first : last, block.first : last]
 
@@ -119,7 +118,7 @@ class Stages:
 
     @cached_property
     def nodes(self) -> int:
-        """How many of the nodes differ."""
+        """The number of distinct nodes."""
         kept: list[Any] = []
         for x in self.tableau.c:
             if not any(same(x, y) for y in kept):
@@ -128,7 +127,7 @@ class Stages:
 
     @cached_property
     def degree(self) -> int:
-        """Of the polynomial of a step."""
+        """Degree of the polynomial of a step."""
         return min(max(self.nodes, 1), MOST_DEGREE)
 
     @cached_property
@@ -137,7 +136,7 @@ class Stages:
 
     @cached_property
     def _inverse(self) -> np.ndarray:
-        """From moments with Legendre polynomials to the shortest weights at the nodes."""
+        """The minimum-norm weights at the nodes for given moments with Legendre polynomials."""
         return np.linalg.pinv(np.array([p(self.c) for p in self._basis]))
 
     def slope(self, theta: float) -> np.ndarray:
@@ -148,7 +147,7 @@ class Stages:
     def value(self, theta: float) -> np.ndarray:
         r"""Weights b(theta) with which :math:`y_n + h \sum b_i(\theta) Y'_i` interpolates; b(1) = b.
 
-        For collocation methods that is the collocation polynomial.
+        For collocation methods this is the collocation polynomial.
         """
         weights = self._inverse @ np.array([p.integ(lbnd=0.0)(theta) for p in self._basis])
         rest = self.b - self._inverse @ np.array([p.integ(lbnd=0.0)(1.0) for p in self._basis])
@@ -171,14 +170,14 @@ class Stages:
 
     @cached_property
     def end_value(self) -> np.ndarray:
-        """Weights of the slopes of the stages in y at the end, if that interpolates the values of the stages."""
+        """Weights of the stage slopes in y at the end, if it interpolates the values of the stages."""
         return self.b if self.end >= 0 else self.slope(1.0)[1:] @ self.a
 
     def inherited(self, degree: int, halved: bool) -> np.ndarray | None:
-        """What an error 1 of an algebraic variable at the start makes at 1 - q/degree, the degree that of one half.
+        """Effect at 1 - q/degree of an error 1 of an algebraic variable at the start, for the degree of one half.
 
-        The stages have no error, y_n + h sum_j a_ij Y'_j = 0: at the end r is left of it. None where the end of a step
-        is a stage, which forgets errors, and where A is singular and there are no algebraic variables.
+        The stages have no error, y_n + h sum_j a_ij Y'_j = 0: at the end, r remains of it. None if the end of a step is
+        a stage, which does not propagate errors, or if A is singular and there are no algebraic variables.
         """
         if self.end >= 0 or np.linalg.matrix_rank(self.a) < self.s:
             return None
@@ -194,10 +193,10 @@ class Stages:
 
 
 def inside(degree: int) -> dict[str, np.ndarray]:
-    r"""Places :math:`\theta` inside of a step, and weights of values at 1 - q/degree in the polynomial, and its slope.
+    r"""Points :math:`\theta` inside a step, and the weights of values at 1 - q/degree in the polynomial and its slope.
 
-    Two of them lie between the last points at both ends, where interpolation is worst, and none where the slope of the
-    polynomial is right in general.
+    Two of them lie between the last points at both ends, where interpolation is least accurate, and none where the
+    slope of the polynomial is exact in general.
     """
     places = np.array([0.4 / degree, 0.3, 1.0 - 0.6 / degree])
     powers = np.linalg.inv(np.vander(1.0 - np.arange(degree + 1) / degree, increasing=True))
@@ -211,5 +210,5 @@ def inside(degree: int) -> dict[str, np.ndarray]:
 
 @cache
 def stages_of(tableau: RungeKuttaTableau) -> Stages:
-    """The tableau as steps see it, made once."""
+    """The tableau prepared for steps, computed once."""
     return Stages(tableau)

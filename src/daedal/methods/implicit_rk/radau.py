@@ -31,31 +31,31 @@ class Radau(Method):
     r"""Radau IIA of orders 5, 9 and 13 with variable step and number of stages.
 
     The collocation polynomial u of degree s satisfies the equations at the s nodes of a step, the last of which is its
-    end: :math:`F(t_i, u(t_i), u'(t_i)) = 0`. Stages are found by a simplified Newton method with one real system of n
-    unknowns and (s - 1)/2 of 2n.
+    end: :math:`F(t_i, u(t_i), u'(t_i)) = 0`. The stages are computed by a simplified Newton method with one real system
+    of n unknowns and (s - 1)/2 of 2n.
 
     Parameters
     ----------
     stages : {"auto", 3, 5, 7}
-        "auto" begins with 3 (5 or 7 where tolerances are sharp), takes more where Newton's method converges fast and
-        fewer where it does not.
+        "auto" starts with 3 (5 or 7 for tight tolerances), increases the number if Newton's method converges fast and
+        decreases it if not.
     linear_solver : {"auto", "dense", "banded", "sparse"}
         "auto" follows the problem's `sparsity` and `bandwidth`.
     error_test : {"auto", "all", "differential"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components
-        to include. "auto" tests all of those of first-order problems.
+        Components in the error test: all; all but the algebraic ones; a mask or list of the components to include.
+        "auto" tests all components of first-order problems.
     variable_index : sequence of int, optional
         Index class 1, 2 or 3 of each variable. Errors and corrections of class i are multiplied by
-        :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which the others change by their size. Found at the
-        start from dF/dy and dF/dy' if it is not given, for up to 200 unknowns.
+        :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which the others change by their size. By default
+        computed at the start from dF/dy and dF/dy', for up to 200 unknowns.
     corrector : {"auto", "simultaneous", "staggered"}
-        In runs with sensitivities: all unknowns of the stages are found together, which is "auto", or those of the
-        solution first and the sensitivities next, with the same matrices.
+        In runs with sensitivities: "auto" solves for all unknowns of the stages together; "staggered" first for those
+        of the solution, then for the sensitivities, with the same matrices.
 
     Notes
     -----
-    What is compared with the tolerance is the largest error of u inside a step, of order s + 1 in h. Errors at the
-    ends of steps, of order 2s - 1, are far smaller.
+    The error test applies to the largest error of u inside a step, of order s + 1 in h. Errors at the ends of steps, of
+    order 2s - 1, are far smaller.
 
     Examples
     --------
@@ -83,8 +83,9 @@ class Radau(Method):
         check_matrix_options(self)
         if self.corrector == "staggered direct":
             raise InvalidProblemError(
-                "corrector: Radau has no staggered direct method, since no single matrix solves for the sensitivities "
-                "of all stages at once; 'staggered' iterates with the matrices that it has, and DASSL has both"
+                "corrector: Radau has no staggered direct method, since no single matrix solves for the "
+                "sensitivities of all stages at once; 'staggered' iterates with the available matrices, and "
+                "DASSL supports both"
             )
         check_corrector(self.corrector)
         if self.variable_index is not None:
@@ -96,7 +97,7 @@ class Radau(Method):
         return 2 * (RADAU_STAGES[-1] if self.stages == "auto" else self.stages) - 1
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Matrices for all systems, and room for the stages."""
+        """Matrices for all systems, and memory for the stages."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
@@ -157,7 +158,7 @@ class _RadauRun(ClassifiedRun):
 
 
 def _tables(schemes: list[CollocationStages], most: int) -> dict[str, np.ndarray]:
-    """The coefficients of all methods, one after the other."""
+    """The coefficients of all methods, concatenated."""
     count = len(schemes)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("c", "d", "value", "slope"), (count, most))
     shapes |= {"w": (count, most, most), "middle": (count,)}

@@ -7,10 +7,10 @@ embedded method compares y' at the start of the step with the slope of the collo
 
     (F_y + (g/h) F_y') e = F_y' (y'_0 - u'(t_0)),    g the real eigenvalue of A^{-1}.
 
-For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the
-largest error of u inside of the step, which is what is tested, together with the defect of u: dense output is as
-accurate as the tolerance asks for, and the end of the step, where the order is 2s - 1, far more so. Of variables of
-index 2 and 3 the defect is what counts: the embedded method does not know them.
+For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Multiplied by a constant of the method it is
+the largest error of u inside the step, which is tested together with the defect of u: dense output is as accurate as
+the tolerance requires, and the end of the step, where the order is 2s - 1, far more accurate. Variables of index 2 and
+3 are tested by the defect only: the embedded method does not cover them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RADAU = Struct(
     "RADAU",
     [
         *STAGE_FIELDS,
-        # the methods, one after the other; of tables the first rows and columns are in use
+        # the methods, concatenated; tables use the first rows and columns
         ("stages", i64[3]),
         ("c", f64[3, MOST_STAGES]),
         ("w", f64[3, MOST_STAGES, MOST_STAGES]),
@@ -47,45 +47,48 @@ RADAU = Struct(
         ("middle", f64[3]),
         ("value", f64[3, MOST_STAGES]),
         ("slope", f64[3, MOST_STAGES]),
-        ("lowest", INTEGER),  # which of them may be in use; `current` is
+        ("lowest", INTEGER),  # the lowest one in use; `current` is
         ("highest", INTEGER),
         ("deviations", f64[MOST_STAGES, "n"]),  # of the stages from the start
         ("defect", f64["n"]),
         # state
         ("smooth_rate", FLOAT),  # of Newton's method, for the choice of the stages
-        ("troubled", INTEGER),  # whether Newton's method has failed since the last step
-        ("since_change", INTEGER),  # steps with these stages
+        ("troubled", INTEGER),  # whether Newton's method failed since the last step
+        ("since_change", INTEGER),  # steps with this number of stages
         ("h_before", FLOAT),
         ("error_before", FLOAT),
     ],
 )
 
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
-_FIRST = 0.1  # by which a rejected first step is shortened
+_FIRST = 0.1  # factor by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
 _SHORT = (
-    10.0  # steps below the inverse of it, of the time in which others change do not test variables of index 2 in full
+    # steps below the inverse of this, relative to the time scale of the others, test variables of index 2 only
+    # partially
+    10.0
 )
-_INHERITED = 2  # failures after which an error that is left does not come from the length of the step
-_AGAIN = 0.3  # by which a step is shortened that was rejected before
-_KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
-_GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
+_INHERITED = 2  # failures after which a remaining error is not due to the step size
+_AGAIN = 0.3  # factor by which a repeatedly rejected step is shortened
+_KEPT = 1.2  # the step size, and with it the factors, is kept up to this ratio
+_GOOD_RATE = 1e-3  # rate below which F_y and F_y' are kept for the next step
 _RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
-_WORTH = 3.0  # there are not fewer stages where steps would have to be so much shorter with them
-_SETTLED = 5  # steps before there are more stages
-_SHARP = (1e6, 1e9)  # y in units of the tolerance from which a run begins with 5 and with 7 stages
-_LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more stages
+_WORTH = 3.0  # the number of stages is not reduced if steps would become shorter by this factor
+_SETTLED = 5  # steps before the number of stages is increased
+_SHARP = (1e6, 1e9)  # y in units of the tolerance above which a run starts with 5 and with 7 stages
+_LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which the number of stages may increase
 
 _TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
-_TIGHT = 3e-4  # the same with variables of index 2 and 3, to which errors of the others come divided by h
-_TIGHTEST = 1e-7  # with variables of index 3, to which what a constraint leaves comes divided by h^2 of the next step
-_SMALL = 1e-2  # the last correction with them, in units of the tolerance: the first ratios may be too good
-_FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
-_FURTHER = 2  # with the sharper tolerance
+_TIGHT = 3e-4  # the same with variables of index 2 and 3, which inherit errors of the others divided by h
+_TIGHTEST = 1e-7  # with variables of index 3, which inherit constraint residuals divided by h^2 of the next step
+# bound of the last correction of these variables, in units of the tolerance: the first ratios may be misleading
+_SMALL = 1e-2
+_FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each additional one
+_FURTHER = 2  # additional iterations with the tighter tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
-_POLISHED = 1e-2  # size of corrections with them, in tolerances, that may be round-off
+_POLISHED = 1e-2  # size of their corrections, in tolerances, that may be round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
-_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors if they do not fall
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that count as round-off if they stagnate
 _PLATEAU = 300.0  # the same in units of the round-off of y
 
 _call = caller(ATTEMPT)
@@ -93,7 +96,7 @@ _call = caller(ATTEMPT)
 
 @entry(STEP)
 def radau_begin(address):
-    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
+    """Derivatives at the start, from which the run determines the index of the variables if unknown."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
     method.error_before = 1e-2
@@ -118,7 +121,7 @@ def radau_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def radau_accept(address, t, h):
-    """The polynomial of the step, and size and stages of the next one."""
+    """The polynomial of the step, and step size and number of stages of the next one."""
     run = record_at(address, RUN)
     return _accept(run.system, run, record_at(run.method, RADAU), t, h)
 
@@ -150,7 +153,7 @@ def _attempt(system, linear, run, method, address, t, h):
 
 @entry(ATTEMPT)
 def radau_predict(address, t, h):
-    """Z from the polynomial of the last step, the tangent at the start of a run, or nothing."""
+    """Predict Z from the polynomial of the last step, the tangent at the start of a run, or zero."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
     n, s = run.n, stages_of(method)
@@ -209,14 +212,14 @@ def gamma_of(method):
 
 @part
 def _most_iterations(method):
-    """How many iterations a step may take."""
+    """The maximal number of iterations in a step."""
     return _FEWEST + int(_MORE * (stages_of(method) - 3)) + (_FURTHER if method.some_powers else 0)
 
 
 @part
 def _expect(run, method, h):
-    """What ends Newton's method. Corrections of variables of index 2 and 3 count like their errors, but have to fall
-    as far as they can.
+    """Set the stopping criteria of Newton's method. Corrections of variables of index 2 and 3 are weighted like their
+    errors, but must decrease as far as possible.
     """
     n, progress = run.n, run.newton
     weights, others = method.weights, method.others
@@ -251,7 +254,7 @@ def _give_up(run, method, h):
 
 @part
 def _estimate(system, linear, run, method, t, h):
-    """The error in units of the tolerance, filtered again where it is too large at first or after a failure."""
+    """The error in units of the tolerance, filtered again if too large at first or after a failure."""
     n, s = run.n, stages_of(method)
     z, d, share = method.deviations, method.d[method.current], method.share
     yp, slope, change = run.yp, method.stage_yp, method.stage_y
@@ -265,15 +268,15 @@ def _estimate(system, linear, run, method, t, h):
         noise += abs(weight)
         for j in range(n):
             slope[j] -= weight * z[i, j]
-    if method.some_powers:  # round-off, which is divided by h once more
+    if method.some_powers:  # round-off, divided by h once more
         for j in range(n):
             of_stage = max(_ROUNDOFF * abs(start[j]), roundoff[j])
             slope[j] = np.copysign(max(abs(slope[j]) - noise * of_stage, 0.0), slope[j])
     status = _defect(system, linear, run, method, t, h)
     if status != 0:
         return status
-    # Of their defect what counts is neither round-off, nor an error of the start, which comes divided by a shorter h,
-    # nor what Newton's method leaves, which comes divided by h.
+    # Their defect excludes round-off, errors at the start, which are divided by a shorter h, and the remaining error of
+    # Newton's method, which is divided by h.
     defect, digits = method.defect, wrms(start, run.inverse_weights)
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)
@@ -285,7 +288,7 @@ def _estimate(system, linear, run, method, t, h):
         for j in range(n):
             if power[j] == 0.0:
                 error[j] = max(abs(change[j]) * share[method.current], abs(defect[j]))
-            elif not again:  # what constraints determine is no stiff component
+            elif not again:  # components determined by constraints are not stiff components
                 scaled = factor ** power[j]
                 seen = min(shorter ** power[j], scaled * SHARPEST / digits)
                 beyond = max(abs(defect[j]) - roundoff[j], 0.0)
@@ -301,11 +304,11 @@ def _estimate(system, linear, run, method, t, h):
 
 @part
 def _defect(system, linear, run, method, t, h):
-    """How far u is off inside of the step: (F_y + (g/h) F_y')^{-1} F(t, u, u') where its interpolation is worst.
+    """The error of u inside the step: (F_y + (g/h) F_y')^{-1} F(t, u, u') at points of poor interpolation.
 
-    What algebraic equations or stiffness determine is exact at the ends of steps, and the embedded method sees nothing
-    of it; here it is the error itself. Where F is not defined, or the tolerance so sharp that the defect may be
-    round-off, nothing is said.
+    Components determined by algebraic equations or stiffness are exact at the ends of steps, and the embedded method
+    does not detect their errors; here they are fully visible. If F is undefined, or the tolerance so tight that the
+    defect may be round-off, the defect is ignored.
     """
     n, s = run.n, stages_of(method)
     z, start = method.deviations, run.phi[0]
@@ -343,7 +346,7 @@ def _slope_times(method, n, total, v, result):
 
 @part
 def _quotient(run, method):
-    """h / h_new by the error of the step, less bold where Newton's method took many iterations (IV.8)."""
+    """h / h_new from the error of the step, more cautious if Newton's method took many iterations (IV.8)."""
     most = _most_iterations(method)
     factor = min(_SAFETY, _SAFETY * (1 + 2 * most) / (run.newton.iterations + 2 * most))
     quotient = max(run.error_of_step, 1e-12) ** (1.0 / (stages_of(method) + 1)) / factor
@@ -380,14 +383,14 @@ def _next_step(run, method, t, h):
     run.h = h if 1.0 <= 1.0 / quotient <= _KEPT else h / quotient
     rest = run.t_stop - t
     if method.some_powers and abs(run.h) < abs(rest) < 2.0 * abs(run.h):
-        run.h = 0.5 * rest  # a last step that is far shorter would amplify the errors of variables of index 2 and 3
+        run.h = 0.5 * rest  # a far shorter last step would amplify the errors of variables of index 2 and 3
 
 
 @part
 def _choose_stages(run, method, grow):
-    """More stages where Newton's method converges fast, fewer where it is slow or has failed.
+    """More stages if Newton's method converges fast, fewer if it is slow or has failed.
 
-    A step of s stages is about tol^(1/(s+1)) of the time in which y changes: with two stages more it will be longer,
+    A step with s stages is about tol^(1/(s+1)) of the time in which y changes: with two more stages it will be longer,
     and the rate of convergence, which is proportional to it, larger.
     """
     method.since_change += 1
@@ -408,7 +411,7 @@ def _choose_stages(run, method, grow):
 
 @part
 def _keep_polynomial(run, method, h):
-    """The polynomial through the end of the step, the stages before it and the start, in Newton form; y' at the end."""
+    """The polynomial through the end of the step, the earlier stages and the start, in Newton form; y' at the end."""
     n, s = run.n, stages_of(method)
     phi, psi, y, yp = run.phi, run.psi, run.y, run.yp
     z, c, w = method.deviations, method.c[method.current], method.w[method.current]

@@ -1,8 +1,8 @@
-r"""What the stages of an implicit Runge-Kutta method need of its matrix A: a transformation, and memory for matrices.
+r"""Transformation of the matrix A of an implicit Runge-Kutta method, and memory for the matrices of its stages.
 
-With the eigenvalues of A the systems of the stages come apart: a real one of n unknowns for each real eigenvalue, a
-complex one for each pair (Butcher, BIT 16, 1976; Hairer and Wanner II, IV.8). Where A has too few eigenvectors, as for
-singly implicit methods, which have a single eigenvalue, a triangular form takes their place (Burrage, BIT 18, 1978).
+The eigenvalues of A decouple the systems of the stages: a real one of n unknowns for each real eigenvalue, a complex
+one for each pair (Butcher, BIT 16, 1976; Hairer and Wanner II, IV.8). If A has too few eigenvectors, as in singly
+implicit methods, which have a single eigenvalue, a triangular form is used (Burrage, BIT 18, 1978).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from daedal.kernels.records import Record
 from daedal.methods.iterative_solvers import sparse_direct
 
-_CONDITION = 1e6  # of eigenvectors, beyond which they are too close to each other
-_CLUSTERED = 1e-3  # eigenvalues that differ by less are one, whose multiplicity round-off has split
+_CONDITION = 1e6  # condition number of eigenvectors beyond which they are too nearly dependent
+_CLUSTERED = 1e-3  # eigenvalues closer than this are a multiple one, split by round-off
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Transformation:
     transform, inverse : array
         T and its inverse.
     coupling : array or None
-        What stands above the blocks.
+        The entries above the blocks.
     """
 
     eigenvalues: tuple[complex, ...]
@@ -40,7 +40,7 @@ class Transformation:
 
     @property
     def widths(self) -> list[int]:
-        """Rows of the blocks."""
+        """Numbers of rows of the blocks."""
         return [2 if x.imag else 1 for x in self.eigenvalues]
 
     @property
@@ -82,7 +82,7 @@ def transformation(a: np.ndarray) -> Transformation:
 
 
 def _deflated(a: np.ndarray, eigenvalue: float) -> Transformation:
-    """Triangular, by an orthogonal T, with a single eigenvalue: one null vector of A - lambda after the other."""
+    """Triangular form with a single eigenvalue, by an orthogonal T built from successive null vectors of A - lambda."""
     n = len(a)
     q, rest = np.eye(n), a - eigenvalue * np.eye(n)
     for k in range(n - 1):
@@ -94,7 +94,7 @@ def _deflated(a: np.ndarray, eigenvalue: float) -> Transformation:
 
 
 def _schur(a: np.ndarray) -> Transformation:
-    """The real Schur form, with its blocks of two rows scaled to (re, -im; im, re)."""
+    """The real Schur form, with its 2 x 2 blocks scaled to (re, -im; im, re)."""
     from scipy.linalg import schur
 
     form, q = schur(a)
@@ -110,24 +110,24 @@ def _schur(a: np.ndarray) -> Transformation:
     form = form / scale[:, None] * scale
     found = Transformation(tuple(eigenvalues), q * scale, (q / scale).T.copy(), form)
     first = 0
-    for width in found.widths:  # what is in the blocks is no coupling
+    for width in found.widths:  # entries inside blocks are not coupling
         form[first : first + width, : first + width] = 0.0
         first += width
     return found
 
 
 def in_deviations(found: Transformation, levels: int = 2) -> np.ndarray:
-    r"""Weights of the :math:`F_k / h^k` where the unknowns are deviations, and A stands for its inverse: powers."""
+    r"""Weights of the :math:`F_k / h^k` if the unknowns are deviations, with A replaced by its inverse: powers."""
     return np.array([[[(x**k).real, (x**k).imag] for k in range(levels)] for x in found.eigenvalues])
 
 
 def in_slopes(found: Transformation) -> np.ndarray:
-    """The same where the unknowns are slopes: the eigenvalue, and 1."""
+    """The same if the unknowns are slopes: the eigenvalue, and 1."""
     return np.array([[[x.real, x.imag], [1.0, 0.0]] for x in found.eigenvalues])
 
 
 class StageMatrices:
-    """Matrices for the systems of stages: the first real one may be given; systems may have them in common."""
+    """Matrices for the systems of stages; the first real one may be given, and systems may share them."""
 
     def __init__(self, places: Storage, bridge: Any, copies: int = 1):
         self._places, self._bridge, self._copies = places, bridge, copies
@@ -135,7 +135,7 @@ class StageMatrices:
         self._alive: list[Record] = []
 
     def give(self, address: int) -> None:
-        """The matrix at this address is that of the first real block."""
+        """Use the matrix at this address for the first real block."""
         self._kept[1, 0] = address
 
     def _address(self, width: int, number: int) -> int:
@@ -146,7 +146,7 @@ class StageMatrices:
         return self._kept[width, number]
 
     def system(self, found: Transformation, weights: np.ndarray, extra: np.ndarray | None = None) -> Record:
-        """The record of a system of stages; `extra` are weights of a real matrix that is factored besides."""
+        """The record of a system of stages; `extra` are weights of an additional real matrix to factor."""
         from daedal.methods.implicit_rk.stages import STAGE_SYSTEM
 
         firsts = np.concatenate([[0], np.cumsum(found.widths)[:-1]]).tolist()
@@ -187,10 +187,10 @@ class StageMatrices:
 
 @dataclass(frozen=True)
 class Storage:
-    """Rows and columns of the entries of a matrix, and their places in its storage and in those with blocks.
+    """Rows and columns of the entries of a matrix, and their positions in its storage and in block storage.
 
-    The unknowns of m stages stand in turn, so that entry (i, j) becomes the block of rows m i, ..., m i + m - 1 and
-    columns m j, ..., m j + m - 1: a band stays a band, and what is sparse has the same structure with blocks.
+    The unknowns of m stages are interleaved, so that entry (i, j) becomes the block of rows m i, ..., m i + m - 1 and
+    columns m j, ..., m j + m - 1: a band remains a band, and a sparse matrix has the same structure with blocks.
     """
 
     rows: np.ndarray
@@ -201,7 +201,7 @@ class Storage:
     pattern: Any = None
 
     def block_places(self, m: int) -> np.ndarray:
-        """The places of the first rows of all blocks, for each of their m columns; the other rows follow."""
+        """The positions of the first rows of all blocks, for each of their m columns; the other rows follow."""
         rows, columns = m * self.rows, m * self.columns + np.arange(m)[:, None]
         if self.pattern is not None:
             start = self.pattern.indptr.astype(np.int64)
@@ -218,7 +218,7 @@ class Storage:
         return m * ml + m - 1, m * mu + m - 1
 
     def matrix(self, bridge, copies: int = 1, m: int = 1) -> Record:
-        """A matrix with blocks of m x m, for so many copies of the unknowns."""
+        """A matrix with blocks of m x m, for this many copies of the unknowns."""
         from daedal.kernels import builders
 
         if self.pattern is not None:
@@ -228,7 +228,7 @@ class Storage:
         return builders.dense_matrix(bridge, m * self.n, copies=copies)
 
     def complex_matrix(self, bridge, copies: int = 1) -> Record:
-        """A complex matrix of this structure: the places are those of the real one."""
+        """A complex matrix of this structure, with the positions of the real one."""
         from daedal.kernels import builders
 
         if self.pattern is not None:

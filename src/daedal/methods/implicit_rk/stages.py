@@ -1,17 +1,17 @@
 r"""The stages of an implicit Runge-Kutta step in compiled code: their linear systems, and Newton's method for them.
 
-The equations are those of the stages together: F(t_i, y_i, y'_i) = 0 with y_i and y'_i linear in the unknowns, which
-are deviations of the stages from the start of the step, or their slopes; or F(t_i, x_i, x'_i, x''_i) = 0. The
-simplified Newton method has the matrix sum_k W_k (x) F_k / h^k, where F_0 = F_y, F_1 = F_y' (and F_2 = F_x'') at the
-start of the step, and the W_k are functions of the matrix A of the method. A transformation T makes them block
-triangular (Hairer, Wanner: Solving Ordinary Differential Equations II, IV.8), with a real system
+The stages satisfy the coupled equations F(t_i, y_i, y'_i) = 0 with y_i and y'_i linear in the unknowns, which are
+deviations of the stages from the start of the step, or their slopes; or F(t_i, x_i, x'_i, x''_i) = 0. The simplified
+Newton method has the matrix sum_k W_k (x) F_k / h^k, where F_0 = F_y, F_1 = F_y' (and F_2 = F_x'') at the start of the
+step, and the W_k are functions of the matrix A of the method. A transformation T makes them block triangular (Hairer,
+Wanner: Solving Ordinary Differential Equations II, IV.8), with a real system
 
     sum_k w_k F_k / h^k    for each real eigenvalue, and a complex one for each pair,
 
-all of n unknowns. Those of equal eigenvalues, of singly implicit methods, have the same factors. Mostly the blocks are
-decoupled; where A cannot be made diagonal, blocks are coupled to the ones after them by F_0.
+each of n unknowns. Equal eigenvalues, as in singly implicit methods, share factors. The blocks are usually decoupled;
+if A is not diagonalisable, blocks are coupled to later ones by F_0.
 
-A method puts the fields of `STAGES` first into its record, with the functions that evaluate its stages.
+The record of a method starts with the fields of `STAGES`, including the functions that evaluate its stages.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
-SHARPEST = 2e10  # y in units of the tolerance from which errors may be round-off
+SHARPEST = 2e10  # y in units of the tolerance above which errors may be round-off
 _NEW_MATRICES = 60  # iterations with a new matrix each
-_LEFT = 1e-6  # size of corrections with them, in tolerances, that may be round-off
-_ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
+_LEFT = 1e-6  # size of their corrections, in tolerances, that may be round-off
+_ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # round-off of a residual, including the transformation of the stages
 
 STAGE_SYSTEM = Struct(
     "STAGE_SYSTEM",
@@ -43,10 +43,10 @@ STAGE_SYSTEM = Struct(
         ("m", INTEGER),  # stages
         ("levels", INTEGER),
         ("blocks", INTEGER),
-        ("first", i64["blocks"]),  # row of the transformed stages; -1 for a matrix that the method wants besides
-        ("width", i64["blocks"]),  # 1 of a real block, 2 of a complex one
+        ("first", i64["blocks"]),  # row of the transformed stages; -1 for an additional matrix of the method
+        ("width", i64["blocks"]),  # 1 for a real block, 2 for a complex one
         ("matrix", i64["blocks"]),  # the address of its matrix
-        ("factors", i64["blocks"]),  # 0 where an earlier block has the same matrix
+        ("factors", i64["blocks"]),  # 0 if an earlier block has the same matrix
         ("weights", f64["blocks", "levels", 2]),  # w_k, real and imaginary part
         ("transform", f64["m", "m"]),
         ("inverse", f64["m", "m"]),
@@ -61,44 +61,45 @@ STAGE_FIELDS = (
     *[(name, ADDRESS) for name in ("solve", "iterate", "linearise", "factor", "correct", "residuals", "predict")],
     ("n", INTEGER),
     ("most_stages", INTEGER),
-    ("leading", INTEGER),  # unknowns that are found first; all of them by default
+    ("leading", INTEGER),  # number of unknowns solved for first; all by default
     # F_0, F_1, ..., entry by entry
     ("levels", INTEGER),
     ("entries", INTEGER),
     ("derivatives", f64["levels", "entries"]),
     *[(name, i64["entries"]) for name in ("rows", "columns", "place")],
     ("jacobian_known", INTEGER),
-    ("jacobian_fresh", INTEGER),  # whether it is one of this step
+    ("jacobian_fresh", INTEGER),  # whether the Jacobian is that of this step
     ("look", ADDRESS),  # working memory of `after_first_look`
-    # systems of stages, one of which is in use; for which h they are factored, and the matrix of `linear`, or 0
+    # systems of stages, one of which is current; the h of their factors, and the matrix of `linear`, or 0
     ("count", INTEGER),
     ("current", INTEGER),
     ("systems", i64["count"]),
     ("gamma", f64["count"]),
     ("factored", f64["count + 1"]),
-    ("shared", INTEGER),  # whether they have matrices in common
-    # unknowns, of which `unit` times a correction is taken, and corrections
+    ("shared", INTEGER),  # whether they share matrices
+    # unknowns, from which `unit` times a correction is subtracted, and corrections
     ("z", ADDRESS),
     ("unit", FLOAT),
     ("r", f64["most_stages", "n"]),
     ("hat", f64["most_stages * n"]),
-    ("flat", INTEGER),  # whether the prediction is to be the start of the step
+    ("flat", INTEGER),  # whether to predict the start of the step
     ("may_be_flat", INTEGER),
     *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual")],
-    # Newton's test: weights; those of variables that have to follow, and how far the round-off of F reaches into each
+    # Newton's test: weights; weights of variables that must converge as well, and the effect of the round-off of F on
+    # each
     ("weights", f64["n"]),
     ("others", f64["n"]),
     ("roundoff", f64["n"]),
-    ("power", f64["n"]),  # index class of each variable, less one
-    ("some_powers", INTEGER),  # whether some have to follow
-    ("discounts", INTEGER),  # whether the method estimates how far the round-off of F reaches,
-    ("sharp", INTEGER),  # and does so for all variables: it may exceed the tolerance
-    ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
-    ("unknown", FLOAT),  # rate / (1 - rate) with them, before a rate has been seen
+    ("power", f64["n"]),  # index class of each variable minus one
+    ("some_powers", INTEGER),  # whether some variables must converge as well
+    ("discounts", INTEGER),  # whether the method estimates the effect of the round-off of F,
+    ("sharp", INTEGER),  # and for all variables, since it may exceed the tolerance
+    ("searches", INTEGER),  # whether the run must determine the powers at the start
+    ("unknown", FLOAT),  # rate / (1 - rate) for these variables, before a rate has been observed
 )
 
 STAGES = Struct("STAGES", STAGE_FIELDS)
-"""The first fields of the record of a method whose stages are found together."""
+"""The first fields of the record of a method whose stages are solved together."""
 
 _call = caller(ATTEMPT)
 
@@ -127,7 +128,7 @@ def factor_systems(address, t, h):
     if status != 0:
         return status
     factored[current] = h
-    together = stages.discounts and stages.leading == stages.n  # without sensitivities, which come after the others
+    together = stages.discounts and stages.leading == stages.n  # without sensitivities, which follow the other unknowns
     stages.sharp = 1 if together and wrms(run.phi[0], run.inverse_weights) > SHARPEST else 0
     if stages.discounts and (stages.some_powers or stages.sharp):
         return _reach_of_roundoff(stages.linear, run, stages, t)
@@ -203,7 +204,7 @@ def _factor_pair(stages, blocks, b, t, h):
 
 @part
 def _correct(stages, blocks, t):
-    """r := T (the block triangular systems)^{-1} T^{-1} r; real and imaginary parts stand side by side."""
+    """r := T (the block triangular systems)^{-1} T^{-1} r; real and imaginary parts are interleaved."""
     n, m = stages.n, blocks.m
     r, hat, transform, inverse = stages.r, stages.hat, blocks.transform, blocks.inverse
     for b in range(blocks.blocks - 1, -1, -1):
@@ -263,11 +264,11 @@ def _couple(stages, blocks, b):
 
 @part
 def _reach_of_roundoff(linear, run, stages, t):
-    """How far the round-off of F, about eps (|F_y| |y| + |F_y'| |y'|), reaches into the variables.
+    """The effect of the round-off of F, about eps (|F_y| |y| + |F_y'| |y'|), on the variables.
 
-    Constraints pass it on to variables of index 2 and 3 divided by h and h^2. The inverse acts on it with equal signs
-    and with alternating ones, as in Higham's estimate of condition numbers (Accuracy and Stability of Numerical
-    Algorithms, 2nd ed., SIAM 2002, 15.3), lest it should cancel.
+    Constraints propagate it to variables of index 2 and 3 divided by h and h^2. The inverse is applied to it with equal
+    and with alternating signs, as in Higham's condition estimator (Accuracy and Stability of Numerical Algorithms, 2nd
+    ed., SIAM 2002, 15.3), to avoid cancellation.
     """
     n, roundoff, trial = run.n, stages.roundoff, stages.residual
     f, rows, columns = stages.derivatives, stages.rows, stages.columns
@@ -298,14 +299,14 @@ def _reach_of_roundoff(linear, run, stages, t):
 
 @entry(ATTEMPT)
 def solve_stages(address, t, h):
-    """The unknowns of the stages; old derivatives and a start that cannot be evaluated lead to a second try."""
+    """Solve for the unknowns of the stages; retried if derivatives are outdated or the start cannot be evaluated."""
     run = record_at(address, RUN)
     return _solve(run.system, run, record_at(run.method, STAGES), address, t, h)
 
 
 @entry(ATTEMPT)
 def iterate_stages(address, t, h):
-    """The same with the matrices at hand, from the values at hand."""
+    """The same with the current matrices and values."""
     run = record_at(address, RUN)
     return _staggered(run.system, run, record_at(run.method, STAGES), address, t, h)
 
@@ -333,7 +334,7 @@ def _solve(system, run, stages, address, t, h):
             stages.jacobian_known = 0
             continue
         if status == UNEVALUABLE and stages.may_be_flat and not stages.flat and run.newton.iterations == 0:
-            stages.flat = 1  # the polynomial of the last step leads where the equations are not defined
+            stages.flat = 1  # the polynomial of the last step leaves the domain of the equations
             continue
         if status == DIVERGED and stages.may_be_flat and run.fixed and not stages.some_powers:
             return _with_new_matrices(system, stages.linear, run, stages, address, t, h)
@@ -342,9 +343,9 @@ def _solve(system, run, stages, address, t, h):
 
 @part
 def _with_new_matrices(system, linear, run, stages, address, t, h):
-    """Newton's method from the start of the step, with derivatives at the last stage in every iteration.
+    """Newton's method from the start of the step, with new derivatives at the last stage in every iteration.
 
-    For constant steps, which cannot be shortened: those at the start of the step may be far from those at its end.
+    For constant steps, which cannot be shortened: derivatives at both ends of the step may differ strongly.
     """
     progress, r, f = run.newton, stages.r, stages.derivatives
     m, n = record_at(stages.systems[stages.current], STAGE_SYSTEM).m, stages.n
@@ -382,7 +383,7 @@ def _with_new_matrices(system, linear, run, stages, address, t, h):
 
 @part
 def _staggered(system, run, stages, address, t, h):
-    """All unknowns together, or the leading ones and then the others, which are their sensitivities."""
+    """Solve for all unknowns together, or for the leading ones and then the others, which are their sensitivities."""
     n, progress = stages.n, run.newton
     leading = n if stages.some_powers else stages.leading
     status = _iterate(system, run, stages, address, t, h, 0, leading)
@@ -402,7 +403,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
     progress, r, weights = run.newton, stages.r, stages.weights
     m = record_at(stages.systems[stages.current], STAGE_SYSTEM).m
     z = float_rows(stages.z, m, stages.n)
-    # Variables of index 2 and 3 see what is left of the corrections of others divided by h: their rate is measured.
+    # Variables of index 2 and 3 inherit remaining corrections of others divided by h: their rate is measured.
     known = stages.unknown if stages.some_powers else progress.factor
     start(progress, max(known, np.finfo(np.float64).eps) ** 0.8)
     progress.followers = stages.some_powers
@@ -436,7 +437,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
 
 @part
 def _is_roundoff(stages, m):
-    """Whether the corrections of all stages are what the round-off of F makes of them."""
+    """Whether the corrections of all stages are within the effect of the round-off of F."""
     for i in range(m):
         for j in range(stages.n):
             if not abs(stages.r[i, j]) <= stages.roundoff[j]:
@@ -446,13 +447,13 @@ def _is_roundoff(stages, m):
 
 @part
 def _beyond_roundoff(stages, correction):
-    """Mean squares of a correction in both weights, less what the round-off of F makes of it."""
+    """Mean squares of a correction in both weights, minus the effect of the round-off of F."""
     n, roundoff = correction.size, stages.roundoff
     weights, others = stages.weights, stages.others
     total, rest = 0.0, 0.0
     for j in range(n):
         size = abs(correction[j])
-        size = 0.0 if size <= roundoff[j] else size - roundoff[j]  # not a number stays what it is
+        size = 0.0 if size <= roundoff[j] else size - roundoff[j]  # NaN is preserved
         total += (size * weights[j]) ** 2
         rest += (size * others[j]) ** 2
     return total / n, rest / n
@@ -460,16 +461,16 @@ def _beyond_roundoff(stages, correction):
 
 @part
 def share_of_class(run, method, h):
-    """By what errors of variables of index 2 are multiplied; those of index 3 by its square.
+    """Factor of the errors of variables of index 2; those of index 3 use its square.
 
-    Hairer and Wanner (VII.6) take h, which depends on the unit of time. Here it is h / tau, and 1 at most, where tau is
-    the time in which the variables of index 1 change by their size. It has to fall with h: y' at the start of a step,
-    with which the estimate compares, carries the error of such variables from the step before.
+    Hairer and Wanner (VII.6) use h, which depends on the unit of time. Here it is h / tau, and at most 1, where tau is
+    the time in which the variables of index 1 change by their size. It must decrease with h: y' at the start of a step,
+    which the estimate uses, contains the error of such variables from the previous step.
     """
     n = run.n
     y, yp = run.phi[0], run.yp
     weights, power = run.inverse_weights, method.power
-    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
+    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have an index-2 part
     for i in range(n):
         if power[i] == lowest:
             size += (y[i] * weights[i]) ** 2

@@ -1,4 +1,4 @@
-"""One-step runs that find the index class of every variable at the start, from F_y and F_y'."""
+"""Runs of implicit methods that determine the index class of every variable at the start, from F_y and F_y'."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from daedal.methods.workspace import Workspace
 from daedal.problems.checks import check_vector
 
 LARGEST_JUDGED = 200
-"""Unknowns up to which the index of the variables is found at the start."""
+"""Number of unknowns up to which the index of the variables is determined at the start."""
 
-_ASIDE = 1e-2  # relative to the variables: a point where derivatives do not vanish that do so at the start by chance
+_ASIDE = 1e-2  # relative to the variables: a nearby point where derivatives do not vanish accidentally
 _HIGHEST = 3.0  # index class
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 class ClassifiedRun(OneStepRun):
-    """A run whose record begins with STAGE_FIELDS, with `power`, the index class of each variable less one.
+    """A run whose record starts with STAGE_FIELDS, where `power` is the index class of each variable minus one.
 
-    The compiled `begin` of the method asks with the ending TROUBLED to have the classes judged, where `searches` is set
-    and the index is not 0 or 1 at first sight.
+    The compiled `begin` of the method returns the ending TROUBLED to request the classes, if `searches` is set and the
+    index is not obviously 0 or 1.
     """
 
     _places: Storage
@@ -43,7 +43,7 @@ class ClassifiedRun(OneStepRun):
     def stage_record(
         self, struct: Struct, workspace: Workspace, systems: list[Record], residuals: Entry, predict: Entry, **values
     ) -> Record:
-        """The record of a method for F(t, y, y') = 0 whose stages are found together."""
+        """The record of a method for F(t, y, y') = 0 whose stages are solved together."""
         from daedal.methods.implicit_rk import stages
 
         places, n = self._places, workspace.problem.n
@@ -67,7 +67,7 @@ class ClassifiedRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """The classes of the variables as far as they are known."""
+        """Load the classes of the variables as far as known."""
         assert self.workspace is not None
         self.workspace.prepare_matrices(accurate=False)
         method, n = self.method, self.equations.n
@@ -81,7 +81,7 @@ class ClassifiedRun(OneStepRun):
             self._included.fill(1.0)
 
     def reconsider(self, task: Task) -> int:
-        """Find the index of the variables at the start; F_y and F_y' are there."""
+        """Determine the index of the variables at the start, where F_y and F_y' are available."""
         if not self.own["searches"]:
             return int(Ending.TROUBLED)
         self.own["searches"] = False
@@ -92,7 +92,7 @@ class ClassifiedRun(OneStepRun):
         classes = np.ones(self._places.n)
         for variable, index in found.higher_index_variables:
             classes[variable % classes.size] = index
-        if found.index != 2:  # 3, or the ranks of badly scaled matrices leave it open
+        if found.index != 2:  # 3, or undecided because of badly scaled matrices
             classes = np.maximum(classes, self._classes_by_structure(task))
         if classes.max() == 1.0:
             return 0
@@ -103,22 +103,22 @@ class ClassifiedRun(OneStepRun):
         return 0
 
     def index_at_start(self, task: Task) -> LocalIndex | None:
-        """The index of the linearised equations, from exact derivatives where they are given."""
+        """The index of the linearised equations, from exact derivatives if given."""
         if self.equations.problem.jacobian is None:
             return self.local_index(task)
         return judge(*self.partials_at_start())
 
     def partials_at_start(self) -> tuple[np.ndarray, np.ndarray]:
-        """F_y' and F_y as the first step has them."""
+        """F_y' and F_y as used in the first step."""
         places, n = self._places, self._places.n
         e, b = np.zeros((n, n)), np.zeros((n, n))
         b[places.rows, places.columns], e[places.rows, places.columns] = self.own.array("derivatives")
         return e, b
 
     def _classes_by_structure(self, task: Task) -> np.ndarray:
-        """Classes from the places of derivatives next to the start, where fewer of them vanish by chance.
+        """Classes from the sparsity pattern of derivatives near the start, where fewer vanish accidentally.
 
-        A pendulum that begins at rest on one side, say, has one velocity of index 1 at that point.
+        For example, a pendulum starting at rest on one side has one velocity of index 1 at that point.
         """
         problem, (y, yp), t = self.equations.problem, (task.y0, task.yp0), task.t_span[0]
         shares = 1.0 + np.arange(1, y.size + 1) * _GOLDEN % 1.0

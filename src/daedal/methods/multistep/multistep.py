@@ -1,4 +1,4 @@
-r"""Linear multistep and one-leg methods with constant steps: to see what the theory says about them.
+r"""Linear multistep and one-leg methods with constant steps, for comparison with theory.
 
 References
 ----------
@@ -37,24 +37,24 @@ from daedal.methods.workspace import Workspace
 
 _ROUNDED = 1e-3  # relative error of coefficients with few digits
 _SCHEMES = ("auto", "Px", "x")
-_LARGEST = 400  # unknowns up to which the kernel of F_y' is looked for in every step
+_LARGEST = 400  # unknowns up to which the kernel of F_y' is computed in every step
 _START_TOLERANCE = 1e-13
 _MOST_STEPS = 12
 
 
 def _check_consistency(found: MultistepFormula) -> None:
-    """rho(1) = 0 and rho'(1) = sigma(1), but for rounded coefficients: otherwise another equation would be solved."""
+    """rho(1) = 0 and rho'(1) = sigma(1), up to rounded coefficients: otherwise a different equation would be solved."""
     rho, sigma = ([float(x) for x in row] for row in (found.rho, found.sigma))
     at_1, slope = sum(rho), sum((found.k - j) * x for j, x in enumerate(rho))
     if abs(at_1) > _ROUNDED * max(map(abs, rho)) or abs(slope - sum(sigma)) > _ROUNDED * max(abs(slope), 1e-300):
         raise InvalidProblemError(
-            f"{found.name} is not consistent: rho(1) = {at_1:.4g} has to be 0, and rho'(1) = {slope:.4g} has to be "
+            f"{found.name} is not consistent: rho(1) = {at_1:.4g} must be 0, and rho'(1) = {slope:.4g} must be "
             f"sigma(1) = {sum(sigma):.4g}"
         )
 
 
 class _WithFormula(Method):
-    """What multistep and one-leg methods share."""
+    """Common part of multistep and one-leg methods."""
 
     formula: Any
     starting_values: Any
@@ -67,7 +67,7 @@ class _WithFormula(Method):
         found = _as_formula(self.formula, self.one_leg)
         if found.explicit:
             raise InvalidProblemError(
-                f"{found.name} is explicit, sigma begins with 0: F(t, y, y') = 0 would not determine algebraic "
+                f"{found.name} is explicit, sigma starts with 0: F(t, y, y') = 0 would not determine algebraic "
                 "variables. Remedy: an implicit formula such as 'bdf2' or 'adams_moulton2'"
             )
         if found.k > _MOST_STEPS:
@@ -79,24 +79,24 @@ class _WithFormula(Method):
 
     @property
     def max_order(self) -> int:
-        """The number of steps, plus one: what the order of a stable formula does not exceed by more than one."""
+        """The number of steps, plus one: the order of a stable formula exceeds it by at most one."""
         return self.formula.k + 1
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """The name of the method in solutions."""
         return f"{type(self).__name__}, {self.formula.name}"
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
-        """Steps are constant."""
+        """Constant steps are required."""
         if fixed_step is None:
             raise InvalidProblemError(
-                f"{type(self).__name__} takes constant steps: give fixed_step. For steps with error control use "
+                f"{type(self).__name__} needs constant steps: pass fixed_step. For steps with error control use "
                 "method='dassl' or 'radau'"
             )
 
     def prepare(self, equations: Equations) -> Run:
-        """The workspace of the problem, and room for the past."""
+        """The workspace of the problem, and memory for past values."""
         return _MultistepRun(self, equations)
 
 
@@ -111,21 +111,20 @@ class Multistep(_WithFormula):
         F(t_n, y_n, y'_n) = 0, \qquad
         \frac1h \sum_j \alpha_j (P y)_{n-j} = \sum_j \beta_j (P' y + P y')_{n-j},
 
-    the part of :math:`y` whose derivative occurs. For semi-explicit problems this is the multistep method for the
-    differential equations and :math:`g(t_n, y_n, z_n) = 0`; for ODEs it is the textbook method.
+    the differentiated part of :math:`y`. For semi-explicit problems this is the multistep method for the differential
+    equations and :math:`g(t_n, y_n, z_n) = 0`; for ODEs it is the textbook method.
 
     Parameters
     ----------
     formula : MultistepFormula, str or (rho, sigma)
-        The coefficients, a name that :func:`daedal.methods.coefficients` knows (``"bdf3"``, ``"adams_moulton2"``), or
+        The coefficients, a name accepted by :func:`daedal.methods.coefficients` (``"bdf3"``, ``"adams_moulton2"``), or
         both polynomials, highest powers first. It must be implicit.
     scheme : {"auto", "Px", "x"}
-        "Px" is (3.4.21) as above, of the order that the formula has for ODEs; "x" is (3.4.20), which differentiates y
-        itself and has a lower order where the kernel of :math:`F_{y'}` turns, but for BDF. "auto" is "Px", and "x" for
-        BDF: F with y' replaced by the formula, as in DASSL.
+        "Px" is (3.4.21) as above, with the order of the formula for ODEs; "x" is (3.4.20), which differentiates y
+        itself and has a lower order if the kernel of :math:`F_{y'}` rotates, except for BDF. "auto" is "Px", and for
+        BDF "x": F with y' replaced by the formula, as in DASSL.
     starting_values : array (n, m) or callable, optional
-        y at t0, t0 + h, ..., or a function of t that gives them; by default they are computed by Radau IIA. The first
-        is y0.
+        y at t0, t0 + h, ..., or a function of t that returns it; by default computed by Radau IIA. The first is y0.
 
     Examples
     --------
@@ -159,8 +158,8 @@ class OneLeg(_WithFormula):
         F\Bigl(\sum_j \beta_j t_{n-j},\ \sum_j \beta_j y_{n-j},\ \frac1h \sum_j \alpha_j y_{n-j}\Bigr) = 0,
         \qquad \sum_j \beta_j = 1 .
 
-    For algebraic variables it is stable only if all zeros of :math:`\sigma` lie inside the unit circle;
-    :func:`daedal.analysis.analyse_method` tells.
+    For algebraic variables it is stable only if all zeros of :math:`\sigma` lie inside the unit circle; see
+    :func:`daedal.analysis.analyse_method`.
 
     Parameters
     ----------
@@ -171,7 +170,7 @@ class OneLeg(_WithFormula):
 
     Examples
     --------
-    The implicit midpoint rule adds up what an algebraic equation is perturbed by:
+    The implicit midpoint rule accumulates perturbations of an algebraic equation:
 
     >>> import numpy as np
     >>> import daedal
@@ -196,8 +195,8 @@ def _as_formula(given, one_leg: bool) -> MultistepFormula:
         given = coefficients(given)
         if not isinstance(given, MultistepFormula):
             raise InvalidProblemError(
-                f"{given.name} is a Runge-Kutta method, not a multistep formula: take 'bdf1..7', 'adams_moulton1..8' "
-                "(the first is the trapezoidal rule), 'midpoint_one_leg', or (rho, sigma)"
+                f"{given.name} is a Runge-Kutta method, not a multistep formula: use 'bdf1..7', "
+                "'adams_moulton1..8' (the first is the trapezoidal rule), 'midpoint_one_leg', or (rho, sigma)"
             )
     if isinstance(given, (tuple, list)) and len(given) == 2:
         given = MultistepFormula(given[0], given[1], one_leg=one_leg, name="multistep formula")
@@ -206,7 +205,7 @@ def _as_formula(given, one_leg: bool) -> MultistepFormula:
             f"formula must be a MultistepFormula, a name such as 'bdf3', or (rho, sigma), got {given!r}"
         )
     if given.one_leg and not one_leg:
-        raise InvalidProblemError(f"{given.name} is a one-leg method: take OneLeg(...)")
+        raise InvalidProblemError(f"{given.name} is a one-leg method: use OneLeg(...)")
     return given
 
 
@@ -218,7 +217,7 @@ def _coefficients(given: MultistepFormula) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _entries(problem, kind: str) -> dict[str, Any]:
-    """Where the entries of the iteration matrix stand."""
+    """Positions of the entries of the iteration matrix."""
     places = storage(problem.n, kind, problem.bandwidth, problem.sparsity)
     names = {"entry_rows": places.rows, "entry_columns": places.columns, "place": places.place}
     indices = {name: np.ascontiguousarray(x, dtype=np.int64) for name, x in names.items()}
@@ -240,8 +239,8 @@ class _MultistepRun(Run):
         slopes = not method.one_leg and (projects or bool(np.any(b[1:])))
         if slopes and n > _LARGEST:
             raise InvalidProblemError(
-                f"{method.formula.name} needs the kernel of F_y' in every step, which is looked for in up to "
-                f"{_LARGEST} unknowns, not {n}; BDF and one-leg methods do without"
+                f"{method.formula.name} needs the kernel of F_y' in every step, which is limited to {_LARGEST} "
+                f"unknowns, not {n}; BDF and one-leg methods do not need it"
             )
         problem = equations.problem
         kind = storage_kind(problem)
@@ -275,7 +274,7 @@ class _MultistepRun(Run):
         self._accurate: Any = None
 
     def integrate(self, task: Task) -> Outcome:
-        """Integrate from values at t0, t0 + h, ..., given or computed."""
+        """Integrate from given or computed values at t0, t0 + h, ...."""
         self.method.require_error_estimate(task.fixed_step)
         k, given = self.method.formula.k, self.method.starting_values
         times, counted = fixed_times(task, k), None
@@ -303,7 +302,7 @@ class _MultistepRun(Run):
         return outcome
 
     def load(self, task: Task) -> None:
-        """The starting values."""
+        """Load the starting values."""
         assert self.workspace is not None and self._start is not None and task.fixed_step is not None
         self.workspace.prepare_matrices(accurate=self.workspace.problem.jacobian is None)
         values, m, k = self._start, len(self._start), self.method.formula.k
@@ -322,7 +321,7 @@ class _MultistepRun(Run):
             self.record[field] = value
 
     def adopt(self, equations: Equations) -> None:
-        """Other parameters; starting values are computed anew with them."""
+        """Use other parameters; starting values are recomputed."""
         super().adopt(equations)
         self._accurate = None
 

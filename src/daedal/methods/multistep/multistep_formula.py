@@ -1,4 +1,4 @@
-"""The coefficients of a linear multistep or one-leg method in one value, exact where they are exact."""
+"""The coefficients of a linear multistep or one-leg method, exact where possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daedal.methods.tableau import Number, as_row
 
 @dataclass(frozen=True, repr=False)
 class MultistepFormula:
-    r"""Coefficients of a linear multistep method, or of the one-leg method that goes with it.
+    r"""Coefficients of a linear multistep method, or of the corresponding one-leg method.
 
     .. math::
 
@@ -32,12 +32,12 @@ class MultistepFormula:
     Parameters
     ----------
     rho, sigma : sequence
-        The coefficients, those of the new point first, that is highest powers first. Integers, fractions, texts such
-        as ``"3/2"`` and numbers of SymPy stay exact.
+        The coefficients, that of the new point first, i.e. highest powers first. Integers, fractions, strings such as
+        ``"3/2"`` and SymPy numbers stay exact.
     one_leg : bool
         Whether it is used as a one-leg method.
     name : str
-        What the method is called.
+        Name of the method.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class MultistepFormula:
 
     @property
     def explicit(self) -> bool:
-        """Whether the new point enters only on the left."""
+        """Whether the new point occurs only on the left."""
         return not self.sigma[0]
 
     def floats(self) -> dict[str, np.ndarray]:

@@ -5,13 +5,13 @@ Brenan, Campbell, Petzold, section 3.4. With x_n for y and y_n for y', F(t_n, x_
     (3.4.20)   P_n {1/h sum_j a_j x_{n-j} - sum_j b_j y_{n-j}} - Q_n y_n = 0,
     (3.4.21)   P_n {1/h sum_j a_j P_{n-j} x_{n-j} - sum_j b_j [P'_{n-j} x_{n-j} + P_{n-j} y_{n-j}]} - Q_n y_n = 0
 
-for multistep methods, which differ where P = I - Q, along the kernel of F_y', depends on t; and
+for multistep methods, which differ if P = I - Q, along the kernel of F_y', depends on t; and
 
     (3.4.5)    F(sum_j b_j t_{n-j}, sum_j b_j x_{n-j}, 1/h sum_j a_j x_{n-j}) = 0
 
-for one-leg methods. All of them are F(tau, z, c (z - s) + r) = 0 with c = a_0 / (b_0 h): since F does not see Q y', y_n
-is found after x_n. Sums of a_j x_{n-j} are formed as sums of A_j (x_{n-j} - x_{n-j-1}) with A_j = a_0 + ... + a_j, so
-that rounded coefficients differentiate constants to zero.
+for one-leg methods. All of them have the form F(tau, z, c (z - s) + r) = 0 with c = a_0 / (b_0 h): since F does not
+depend on Q y', y_n is computed after x_n. Sums of a_j x_{n-j} are evaluated as sums of A_j (x_{n-j} - x_{n-j-1}) with
+A_j = a_0 + ... + a_j, so that rounded coefficients differentiate constants to zero.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ MULTISTEP = Struct(
         ("n", INTEGER),
         ("k", INTEGER),
         ("one_leg", INTEGER),
-        ("slopes", INTEGER),  # whether earlier y' enter
+        ("slopes", INTEGER),  # whether earlier y' are used
         ("of_projection", INTEGER),  # (3.4.21)
-        ("degree", INTEGER),  # of the polynomials of steps, when enough values are known
-        ("known", INTEGER),  # values
+        ("degree", INTEGER),  # of the polynomials of steps, once enough values are known
+        ("known", INTEGER),  # number of known values
         ("a", f64["k"]),  # A_0 = a_0, A_1, ..., A_{k-1}
         ("b", f64["k + 1"]),
         ("u", f64["k", "n"]),  # x_{n-j} or P_{n-j} x_{n-j}, the last one first
@@ -61,7 +61,7 @@ MULTISTEP = Struct(
 
 @entry(STEP)
 def multistep_begin(address):
-    """What is remembered of the starting values."""
+    """Initialise the stored data from the starting values."""
     run = record_at(address, RUN)
     method = record_at(run.method, MULTISTEP)
     system, linear = run.system, method.linear
@@ -101,7 +101,7 @@ def _begin(system, linear, run, method):
 
 @part
 def _find_slope(system, linear, run, method, t, z, zp):
-    """The smallest y' with F(t, z, y') = 0, as far as y' can satisfy it, and P and P' there."""
+    """The minimum-norm y' with F(t, z, y') = 0, in the least-squares sense, and P and P' there."""
     space, projector, solution, change = method.space, method.space.projector, method.space.solution, method.part
     for _ in range(_MOST_REPETITIONS):
         status = find_space(space, system, linear, run, t, z, zp, projector)
@@ -119,7 +119,7 @@ def _find_slope(system, linear, run, method, t, z, zp):
 
 @part
 def _remember(run, method, x, slope):
-    """u and w of a new value."""
+    """Store u and w of a new value."""
     space, u, w, value = method.space, method.u, method.w, method.part
     for j in range(method.k - 1, 0, -1):
         copy(u[j], u[j - 1])
@@ -190,7 +190,7 @@ def _collect(run, method, t, h):
 
 @part
 def _solve(system, linear, run, method, t, h):
-    """z and its slope; where P' is not zero, F(t, z, c (z - s) + r - P' z) = 0 by repetition with the last P' z."""
+    """z and its slope; if P' is nonzero, F(t, z, c (z - s) + r - P' z) = 0 by fixed-point iteration on P' z."""
     n, space = run.n, method.space
     z, zp, r, s, turned = method.z, method.zp, method.r, method.s, method.part
     correction = run.correction
@@ -224,7 +224,7 @@ def _solve(system, linear, run, method, t, h):
 
 @part
 def _keep_polynomial(run, method, h):
-    """Backward differences of the new value: the polynomial through the last ones."""
+    """Backward differences of the new value: the polynomial through the latest ones."""
     n, phi, y = run.n, differences(run), run.y
     method.known += 1
     run.degree = min(method.degree, method.known - 1)
@@ -240,7 +240,7 @@ def _keep_polynomial(run, method, h):
 
 @part
 def _output_slope(run, method, h):
-    """y' at the end of the step: that of the method in what F contains, else that of the polynomial."""
+    """y' at the end of the step: from the method for components contained in F, otherwise from the polynomial."""
     n, phi, yp, zp = run.n, differences(run), run.yp, method.zp
     for i in range(n):
         yp[i] = 0.0

@@ -1,4 +1,4 @@
-"""The values with which multistep methods of constant step begin: given, or computed to nearly all digits."""
+"""Starting values of multistep methods with constant steps: given, or computed to nearly full accuracy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 
-_SAME = 10.0  # tolerances by which the first of the given values may differ from y0
-_CLOSE = 1e-4  # part of the largest value by which they may be moved on purpose, to see what follows
+_SAME = 10.0  # tolerances by which the first given value may differ from y0
+_CLOSE = 1e-4  # fraction of the largest value by which they may be perturbed deliberately, as an experiment
 
 
 def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.ndarray | None:
-    """The given y at `times`, perhaps with further ones: (m, n), m >= k; None if there are none.
+    """The given y at `times`, possibly with additional ones: (m, n), m >= k; None if there are none.
 
-    `count` says what k is, in messages.
+    `count` describes k in messages.
     """
     if callable(given):
         return np.array([check_vector(given(t), n, f"starting_values({t:g})") for t in times])
@@ -32,7 +32,7 @@ def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.nda
 
 
 def require_start(values: np.ndarray, task: Task, label) -> None:
-    """Refuse given values that do not begin with y0, to some tolerances; `label` names a variable by its number."""
+    """Reject given values that do not start with y0, within some tolerances; `label` names a variable by its number."""
     off = (
         np.abs(values[0] - task.y0)
         - _SAME * (task.rtol * np.abs(task.y0) + task.atol)
@@ -41,15 +41,16 @@ def require_start(values: np.ndarray, task: Task, label) -> None:
     if np.max(off) > 0.0:
         i = int(np.argmax(off))
         raise InvalidProblemError(
-            f"starting_values contradict the initial values: at t = {task.t_span[0]:g} they say {label(i)} = "
-            f"{values[0, i]:.6g}, and y0 says {task.y0[i]:.6g}. They are y at t0, t0 + h, ..., the first of them y0"
+            f"starting_values contradict the initial values: at t = {task.t_span[0]:g}, {label(i)} is "
+            f"{values[0, i]:.6g} in starting_values and {task.y0[i]:.6g} in y0. They are y at t0, t0 + h, ..., "
+            "the first of them y0"
         )
 
 
 def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float, events: bool = False) -> Outcome:
-    """The solution at `times` by a run with steps of variable size, with the events on the way if they are wished for.
+    """The solution at `times` from a run with variable steps, with the events on the way if requested.
 
-    A terminal event ends it: what comes then is the output of the whole task.
+    A terminal event ends it: the output of the whole task follows.
     """
     outcome = _accurate_run(run, task, times, name, tolerance, {} if events else {"switching": None})
     if any(event.terminal for event in outcome.events):
@@ -81,13 +82,13 @@ def _accurate_run(run, task: Task, times: np.ndarray, name: str, tolerance: floa
 
 
 def fixed_times(task: Task, count: int) -> np.ndarray:
-    """t0, t0 + h, ..., so many."""
+    """The first `count` of t0, t0 + h, ...."""
     assert task.fixed_step is not None
     return task.t_span[0] + task.sign * task.fixed_step * np.arange(count)
 
 
 def points_behind(task: Task, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """t, y and y' at starting values behind the first one, which are output like steps."""
+    """t, y and y' at starting values after the first one, which are output like steps."""
     if values is None or task.fixed_step is None or len(values) < 2:
         return None
     times = fixed_times(task, len(values))
@@ -104,6 +105,6 @@ def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: floa
 
 
 def require_room(record, m: int) -> None:
-    """Refuse more starting values than there are steps."""
+    """Reject more starting values than there are steps."""
     if int(record["last_step"]) < m:
         raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")

@@ -1,9 +1,9 @@
-r"""Rosenbrock methods RODAS3, RODAS4 and RODAS5P for M y' = f(t, y) and its kin.
+r"""Rosenbrock methods RODAS3, RODAS4 and RODAS5P for M y' = f(t, y) and related problems.
 
 References
 ----------
-E. Hairer, G. Wanner: Solving Ordinary Differential Equations II, Springer 1996, IV.7 and VI.4; those of the single
-methods stand in :mod:`daedal.methods.rosenbrock.rosenbrock_tableaux`.
+E. Hairer, G. Wanner: Solving Ordinary Differential Equations II, Springer 1996, IV.7 and VI.4; references of the
+individual methods are in :mod:`daedal.methods.rosenbrock.rosenbrock_tableaux`.
 """
 
 from __future__ import annotations
@@ -24,33 +24,32 @@ from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
 MOST_FAILURES = 30
-_LARGEST_JUDGED = 200  # unknowns up to which the index is found at the start
+_LARGEST_JUDGED = 200  # unknowns up to which the index is determined at the start
 _RANK = 1e-10  # singular values below it, after scaling, count as zero
-_SAME = 1e-6  # relative difference of dF/dy' v at two points that counts as none
+_SAME = 1e-6  # relative difference of dF/dy' v at two points that counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class Rosenbrock(Method):
-    r"""Rosenbrock methods, which solve linear systems only: the Jacobian is part of the formula.
+    r"""Rosenbrock methods, which solve only linear systems: the Jacobian is part of the formula.
 
-    For :math:`M y' = f(t, y)` with a constant matrix M, singular or not, of index 0 and 1: semi-explicit problems of
-    index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems in which that
-    is not constant are solved as :math:`y' = z,\ 0 = F(t, y, z)` if this has index 1.
+    For :math:`M y' = f(t, y)` with a constant, possibly singular matrix M, of index 0 and 1: semi-explicit problems of
+    index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems where it is not
+    constant are solved as :math:`y' = z,\ 0 = F(t, y, z)` if this has index 1.
 
     Parameters
     ----------
     variant : {"rodas5p", "rodas4", "rodas3"}
-        Orders 5, 4 and 3, with 8, 6 and 4 stages. RODAS4 may be faster where a few digits are enough.
+        Orders 5, 4 and 3, with 8, 6 and 4 stages. RODAS4 may be faster if a few digits suffice.
     linear_solver : {"auto", "dense", "banded", "sparse"}
-        "auto" follows the problem's `sparsity` and `bandwidth`. Small traced problems have code of their own.
+        "auto" follows the problem's `sparsity` and `bandwidth`. Small traced problems use their own compiled code.
     error_test : {"auto", "all", "differential"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components
-        to include.
+        Components in the error test: all; all but the algebraic ones; a mask or list of the components to include.
 
     Notes
     -----
-    The Jacobian and the time derivative are exact where functions are traced; otherwise they are found by differences
-    in every step, which for functions in Python costs as much as the method saves.
+    The Jacobian and the time derivative are exact if functions are traced; otherwise they are finite differences in
+    every step, which for Python functions cost as much as the method saves.
 
     Examples
     --------
@@ -80,16 +79,16 @@ class Rosenbrock(Method):
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """The name of the method in solutions."""
         return f"Rosenbrock ({self.variant.upper()}), order {self.max_order}"
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Code for whole steps where there is some, a matrix, and room for the stages."""
+        """Code for whole steps if available, a matrix, and memory for the stages."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         if equations.mechanism is not None:
             raise InvalidProblemError(
-                "Rosenbrock methods are for first-order problems of index 0 and 1 with a constant matrix, which the "
-                "forms of a MechanicalSystem do not have: use method='radau' or 'dassl'"
+                "Rosenbrock methods need a first-order problem of index 0 or 1 with a constant matrix, unlike "
+                "the forms of a MechanicalSystem: use method='radau' or 'dassl'"
             )
         return _RosenbrockRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind))
 
@@ -114,7 +113,7 @@ class _RosenbrockRun(OneStepRun):
         product = code.slope_product() if self._quasilinear else None
         if self._quasilinear and product is None:
             raise InvalidProblemError(_refusal("is not constant, and the problem is too large for y' = z, F = 0"))
-        self._looked_at: Any = None  # the last start at which the index was seen
+        self._looked_at: Any = None  # the last start at which the index was checked
         self._watched = code is None
         workspace.prepare_matrices(accurate=False)
 
@@ -160,7 +159,7 @@ class _RosenbrockRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """See at every new start that the index is 0 or 1, and that dF/dy' is constant or does not matter."""
+        """Check at every new start that the index is 0 or 1, and that dF/dy' is constant or irrelevant."""
         if self._watched:
             self.own.array("first_y")[:] = task.y0
         start = task.t_span[0], task.y0.tobytes(), task.yp0.tobytes()
@@ -170,19 +169,19 @@ class _RosenbrockRun(OneStepRun):
         if self._watched and not _looks_constant(problem, task):
             raise InvalidProblemError(
                 _refusal("is not constant, and the residual could not be traced")
-                + ", or state the residual so that it can be traced (problem.functions says why it is not)"
+                + ", or define the residual so that it can be traced (problem.functions shows why it is not)"
             )
         _check_index(problem, task, self._quasilinear)
         self._looked_at = start
 
     def adopt(self, equations: Equations) -> None:
-        """Other parameters may have another index."""
+        """Parameters can change the index."""
         super().adopt(equations)
         self._looked_at = None
 
-    def integrate(self, task: Task) -> Outcome:
-        """Integrate; refuse equations whose dF/dy' turns out not to be constant."""
-        outcome = super().integrate(task)
+    def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
+        """The outcome; raise an error if dF/dy' turns out not to be constant."""
+        outcome = super().close(task, reason, interrupted)
         if self._watched and self.own["changed"]:
             raise InvalidProblemError(
                 _refusal(f"is not constant: it has changed between t = {task.t_span[0]:g} and {outcome.t_reached:g}")
@@ -195,14 +194,14 @@ def _refusal(what: str) -> str:
 
 
 def _check_index(problem, task: Task, quasilinear: bool) -> None:
-    """Refuse problems of index 2 and more, and those that y' = z, 0 = F(t, y, z) makes one of."""
+    """Reject problems of index 2 and above, including those for which y' = z, 0 = F(t, y, z) has such an index."""
     t, y, yp = task.t_span[0], task.y0, task.yp0
     if task.n > _LARGEST_JUDGED:
         return
     try:
         by_slopes, by_y = problem.exact_partials(t, y, yp) or partials(problem.sample, t, y, yp)
     except (Unevaluable, ArithmeticError, ValueError):
-        return  # the first step will say what is wrong
+        return  # the first step reports the error
     if not (np.isfinite(by_slopes).all() and np.isfinite(by_y).all()):
         return
     if not is_clearly_index_1(by_slopes, by_y):
@@ -210,7 +209,7 @@ def _check_index(problem, task: Task, quasilinear: bool) -> None:
         if found is not None and found.index is not None and found.index > 1:
             names = ", ".join(problem.label(i) for i, _ in found.higher_index_variables)
             raise InvalidProblemError(
-                f"the problem has index {found.index} ({names}), and Rosenbrock methods are for index 0 and 1: use "
+                f"the problem has index {found.index} ({names}), but Rosenbrock methods need index 0 or 1: use "
                 "method='radau'"
             )
     if quasilinear and not _is_regular(np.where(np.any(by_slopes != 0.0, axis=0), by_slopes, by_y)):
@@ -218,7 +217,7 @@ def _check_index(problem, task: Task, quasilinear: bool) -> None:
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix has full rank, after its rows and columns have been scaled."""
+    """Whether a matrix has full rank, after scaling its rows and columns."""
     for axis in (1, 0):
         size = np.max(np.abs(matrix), axis=axis, keepdims=True)
         matrix = matrix / np.where(size > 0.0, size, 1.0)
@@ -226,7 +225,7 @@ def _is_regular(matrix: np.ndarray) -> bool:
 
 
 def _looks_constant(problem, task: Task) -> bool:
-    """Whether F(t, y, v) - F(t, y, 0) depends on nothing but v, linearly, as far as a few points show."""
+    """Whether F(t, y, v) - F(t, y, 0) depends only on v, linearly, as far as a few points show."""
     (t0, t1), y0, yp0 = task.t_span, task.y0, task.yp0
     n = task.n
     waves = [np.sin((k + 1.0) * (1.0 + np.arange(n))) for k in range(3)]
@@ -239,7 +238,7 @@ def _looks_constant(problem, task: Task) -> bool:
         (values / share, size / abs(share)) for share, pair in found if pair is not None for values, size in [pair]
     ]
     if not known:
-        return True  # the first step will say what is wrong
+        return True  # the first step reports the error
     first = known[0][0]
     return all(
         np.all(np.abs(values - first) <= _SAME * np.abs(first) + 1e4 * np.finfo(float).eps * size)
@@ -248,7 +247,7 @@ def _looks_constant(problem, task: Task) -> bool:
 
 
 def _slopes(problem, t: float, y: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """F(t, y, v) - F(t, y, 0) and the size of its terms; None where F is not defined."""
+    """F(t, y, v) - F(t, y, 0) and the size of its terms; None if F is undefined."""
     try:
         with np.errstate(all="ignore"):
             values, base = problem.sample(t, y, v), problem.sample(t, y, np.zeros(y.size))

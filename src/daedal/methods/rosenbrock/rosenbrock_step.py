@@ -1,9 +1,8 @@
 r"""Steps of Rosenbrock methods for F(t, y, y') = 0 in compiled code.
 
-The equations of the stages stand in :mod:`daedal.symbolic.tracing.linearly_implicit`. Where a problem was traced and is
-small, machine code made for it takes a whole step in one call; where its pivots are bad, something is not finite or a
-function raises, and for all other problems, the step is taken stage by stage, with a matrix and factors of the usual
-kind.
+The equations of the stages are defined in :mod:`daedal.symbolic.tracing.linearly_implicit`. For small traced problems,
+generated machine code computes a whole step in one call; if its pivots are bad, a value is not finite or a function
+raises, and for all other problems, the step is computed stage by stage, with a matrix and factors of the usual kind.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ ROSENBROCK = Struct(
     "ROSENBROCK",
     [
         ("linear", at(LINEAR)),
-        ("general", ADDRESS),  # the step without code of its own
+        ("general", ADDRESS),  # the step without generated code
         ("step", CALLBACK),  # (y, y', h) -> y, increments, defect [, z]
         ("time_derivative", CALLBACK),
         ("slope_product", CALLBACK),
         ("depends_on_time", INTEGER),
-        ("quasilinear", INTEGER),  # whether y' = z is solved with the equations
-        ("watched", INTEGER),  # whether it must be seen along the run that dF/dy' is constant
-        ("changed", INTEGER),  # whether it was seen that it is not
+        ("quasilinear", INTEGER),  # whether y' = z is solved together with the equations
+        ("watched", INTEGER),  # whether dF/dy' must be monitored for changes
+        ("changed", INTEGER),  # whether a change was detected
         ("n", INTEGER),
         # the method
         ("stages", INTEGER),
@@ -44,23 +43,24 @@ ROSENBROCK = Struct(
         ("time_weights", f64["stages"]),
         ("differences", f64["degree", "stages"]),  # weights of increments in the polynomial of a step
         ("slope", f64["stages"]),  # and in h y' at its end
-        ("middle", FLOAT),  # where in the step its polynomial is tested; weights in y and in h y' there
+        ("middle", FLOAT),  # point in the step where its polynomial is tested; weights in y and in h y' there
         ("inside", f64["stages"]),
         ("inside_slope", f64["stages"]),
-        # y, increments, defect and z of the step, by code of its own or not
-        ("rows", INTEGER),  # z is there in quasilinear problems only
-        ("result", ADDRESS),  # where they stand: in `own`, or in the block of that code
+        # y, increments, defect and z of the step, from generated code or not
+        ("rows", INTEGER),  # z exists only in quasilinear problems
+        ("result", ADDRESS),  # their location: `own`, or the block of the generated code
         ("own", f64["rows", "n"]),
         ("z", f64["stages", "n"]),  # increments of z
         *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "right", "by_time", "slopes", "probe", "first_y")],
     ],
 )
 
-_SHARE, _SPACINGS = 1e-6, 1e3  # of h and of round-off of t: increments of the time
+_SHARE, _SPACINGS = 1e-6, 1e3  # increments of the time, relative to h and to the round-off of t
 _SPACING = np.finfo(np.float64).eps
-STUBBORN = 3  # failures after which the defect is a jump: of an input, or from a start that is off by some tolerances
-_EVERY = 8  # steps between two looks at dF/dy'
-_SAME = 1e-5  # relative difference of dF/dy' v that counts as none
+# failures after which the defect is a jump: of an input, or from a start that is inconsistent by some tolerances
+STUBBORN = 3
+_EVERY = 8  # steps between two checks of dF/dy'
+_SAME = 1e-5  # relative difference of dF/dy' v that counts as zero
 _ROUNDOFF = 1e4 * np.finfo(np.float64).eps
 
 _call = caller(ATTEMPT)
@@ -116,7 +116,7 @@ def _attempt(system, run, method, address, t, h):
 
 @part
 def _by_code(system, run, method, h):
-    """The step by code made for the problem; not 0 where its result is of no use."""
+    """The step using generated code; nonzero if its result is unusable."""
     n, s = run.n, method.stages
     start, slope, block = differences(run)[0], run.yp, floats(method.step.block, 2 * n + 1)
     for j in range(n):
@@ -194,7 +194,7 @@ def _general(system, matrix, run, method, t, h):
 
 @part
 def _defect(system, matrix, run, method, t, h):
-    """What the polynomial errs by inside of the step, G^{-1} F there; nothing is said where F is not defined."""
+    """The error of the polynomial inside the step, G^{-1} F there; ignored if F is undefined."""
     n, s = run.n, method.stages
     u, defect = method.own[1 : s + 1], method.own[s + 1]
     y, yp, start = method.stage_y, method.stage_yp, differences(run)[0]
@@ -252,7 +252,7 @@ def _linearise(system, matrix, run, method, h):
 
 @part
 def _difference_in_time(system, run, method, h):
-    """F_t by a difference into the step, or out of it where F is not defined there."""
+    """F_t by a difference into the step, or away from it if F is undefined there."""
     start, z, right, by_time = differences(run)[0], run.yp, method.right, method.by_time
     status, delta = 0, max(_SHARE * abs(h), _SPACINGS * _SPACING * abs(run.t))
     for side in range(2):
@@ -286,7 +286,7 @@ def _accept(system, run, method, t, h):
 
 @part
 def keep_polynomial(run, method, t, h):
-    """Backward differences of the polynomial from the increments, and y' at its end; the secant if nobody looks."""
+    """Backward differences of the polynomial from the increments, and y' at its end; only the secant if not needed."""
     n, s = run.n, method.stages
     phi, y, yp = differences(run), run.y, run.yp
     seen = run.dense or run.each_step or run.has_roots
@@ -327,7 +327,7 @@ def keep_polynomial(run, method, t, h):
 
 @part
 def _look_at_mass(system, run, method, t):
-    """Whether F(t, y, v) - F(t, y, 0) is the same now as at the start of the run, for one v."""
+    """Check that F(t, y, v) - F(t, y, 0) is the same as at the start of the run, for one v."""
     n = run.n
     y, first, slopes = run.y, method.first_y, run.yp
     v, zero, value, other = method.slopes, method.stage_yp, method.right, method.stage_y

@@ -1,7 +1,7 @@
 r"""Rosenbrock methods as data: RODAS3, RODAS4 and RODAS5P, stiffly accurate, of orders 3, 4 and 5.
 
-In the form without products by the Jacobian (Hairer, Wanner: Solving Ordinary Differential Equations II, (IV.7.25) and
-(VI.4.12)), with :math:`\Gamma = (\gamma_{ij})`,
+In the form without products with the Jacobian (Hairer, Wanner: Solving Ordinary Differential Equations II, (IV.7.25)
+and (VI.4.12)), with :math:`\Gamma = (\gamma_{ij})`,
 
 .. math::
 
@@ -9,8 +9,8 @@ In the form without products by the Jacobian (Hairer, Wanner: Solving Ordinary D
     + M \sum_{j<i} \frac{c_{ij}}{h} u_j + \gamma_i h f_t, \qquad y_1 = y_0 + \sum_i m_i u_i
 
 where :math:`(a_{ij}) = (\alpha_{ij}) \Gamma^{-1}`, :math:`(c_{ij}) = I/\gamma - \Gamma^{-1}` and :math:`m = b^T
-\Gamma^{-1}`. The last two stages are evaluated at :math:`t_1`, and their increments are what the embedded method and
-the method add: :math:`\hat y_1 = y_0 + \sum_j a_{sj} u_j` and :math:`y_1 = \hat y_1 + u_s`, so that :math:`u_s`
+\Gamma^{-1}`. The last two stages are evaluated at :math:`t_1`, and their increments are added by the embedded method
+and the method: :math:`\hat y_1 = y_0 + \sum_j a_{sj} u_j` and :math:`y_1 = \hat y_1 + u_s`, so that :math:`u_s`
 estimates the error.
 
 References
@@ -34,7 +34,7 @@ import numpy as np
 class RosenbrockTableau:
     r"""Coefficients of a stiffly accurate Rosenbrock method."""
 
-    order: int  # the order, for differential equations and for DAEs of index 1; that of the embedded method is one less
+    order: int  # for differential equations and for DAEs of index 1; the embedded method has order one less
     gamma: float  # the diagonal of \Gamma
     # The rows below the diagonal of a and c
     lower_a: tuple[tuple[float, ...], ...]
@@ -42,7 +42,7 @@ class RosenbrockTableau:
     # The rows k_1, k_2, \dots of weights of the increments in y_0 + \theta (y_1 - y_0) + \theta (1 - \theta) (k_1 +
     # \theta (k_2 + \dots))
     inner: tuple[tuple[float, ...], ...]
-    # The \theta at which that is tested: where it errs most, or nearly so, in what algebraic equations determine
+    # The \theta at which it is tested: near the maximum of its error in components determined by algebraic equations
     middle: float
 
     @property
@@ -134,7 +134,7 @@ _RODAS3 = RosenbrockTableau(
     gamma=0.5,
     lower_a=((), (0.0,), _A3, (*_A3, 1.0)),
     lower_c=((), (4.0,), (1.0, -1.0), (1.0, -1.0, -8.0 / 3.0)),
-    # The cubic of order 2 for differential and algebraic variables that is exact for f_yy (f, f) as well.
+    # The cubic of order 2 for differential and algebraic variables that is also exact for f_yy (f, f).
     inner=((3.0, -1.0, -1.0, -1.0), (0.0, 0.0, 0.0, 2.0)),
     middle=2.0 / 3.0,
 )

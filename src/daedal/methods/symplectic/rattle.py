@@ -1,4 +1,4 @@
-r"""RATTLE and SHAKE: constant steps for long runs of conservative mechanisms, whose energy does not drift.
+r"""RATTLE and SHAKE: constant steps for long runs of conservative mechanisms without energy drift.
 
 References
 ----------
@@ -43,13 +43,13 @@ _FIRST_HALVES: dict[int, tuple[float, ...]] = {
 }
 
 ORDERS = tuple(_FIRST_HALVES)
-_MOMENT = 1e-6  # the distance of differences with respect to t
-_TIMES = 3  # over the interval, at which forces are looked at
-_DAMPED = 1e-6  # part of the forces that may depend on velocities by rounding errors and differences
+_MOMENT = 1e-6  # increment of differences with respect to t
+_TIMES = 3  # points of the interval at which forces are checked
+_DAMPED = 1e-6  # fraction of the forces that may depend on velocities through rounding errors and differences
 
 NOT_SYMPLECTIC = (
-    "Forces depend on velocities other than through the inertia of M(q): the steps are still symmetric and of their "
-    "order, but not symplectic, and nothing keeps energy from drifting."
+    "Forces depend on velocities other than through the inertia of M(q): the steps are still symmetric and of "
+    "their order, but not symplectic, and energy may drift."
 )
 
 
@@ -68,17 +68,17 @@ class _Symplectic(Method):
     controlled = False
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
-        """The step is constant: what keeps the energy is lost when it changes."""
+        """Constant steps are required: energy conservation is lost if the step changes."""
         if fixed_step is None:
             raise InvalidProblemError(
-                f"{type(self).__name__} takes constant steps, without which energy would drift: give fixed_step"
+                f"{type(self).__name__} needs constant steps, without which energy would drift: pass fixed_step"
             )
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The composition as a record, straight-line code, and room for matrices."""
+        """The composition as a record, straight-line code, and memory for matrices."""
         mechanism, name = equations.mechanism, type(self).__name__
         if mechanism.linear:
-            raise InvalidProblemError(f"{name} is made for mechanical systems; a HessenbergDAE is solved by dassl")
+            raise InvalidProblemError(f"{name} needs a mechanical system; for a HessenbergDAE use dassl")
         system = mechanism.system
         for given, what in (
             (system.n_velocity_constraints, "velocity constraints"),
@@ -88,8 +88,8 @@ class _Symplectic(Method):
         ):
             if given:
                 raise InvalidProblemError(
-                    f"{name} is for mechanisms with position constraints alone, and this one has {what}: such systems "
-                    "are not Hamiltonian. Remedy: leave method out, or take method='phem56'"
+                    f"{name} needs a mechanism with position constraints only, but this one has {what}: such "
+                    "systems are not Hamiltonian. Remedy: omit method, or use method='phem56'"
                 )
         return _SymplecticRun(self, equations)
 
@@ -132,13 +132,13 @@ class RATTLE(_Symplectic):
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """The name of the method in solutions."""
         return f"RATTLE, order {self.order}"
 
 
 @dataclass(frozen=True)
 class SHAKE(_Symplectic):
-    r"""The method of Ryckaert, Ciccotti and Berendsen, for constant M and forces that depend on positions alone.
+    r"""The method of Ryckaert, Ciccotti and Berendsen, for constant M and forces that depend only on positions.
 
     .. math::
 
@@ -146,7 +146,7 @@ class SHAKE(_Symplectic):
         v_n = \frac{q_{n+1} - q_{n-1}}{2h}
 
     Positions are those of :class:`RATTLE`. The velocities in ``sol.raw.y`` violate their constraints by :math:`O(h^2)`;
-    projected, as ``sol.v`` is, they are those of RATTLE as well. The last step looks one step beyond the end.
+    projected, as in ``sol.v``, they equal those of RATTLE. The last step uses one step beyond the end.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class SHAKE(_Symplectic):
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """The name of the method in solutions."""
         return "SHAKE, order 2"
 
 
@@ -198,7 +198,7 @@ class _SymplecticRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """Accelerations at the start, from which the first iteration begins; what kind of forces there are."""
+        """Accelerations at the start, as a guess for the first iteration, and the type of forces."""
         mechanism = self.equations.mechanism
         nx, constant = mechanism.nx, not callable(mechanism.system.mass)
         times = np.linspace(*task.t_span, _TIMES)
@@ -206,8 +206,8 @@ class _SymplecticRun(OneStepRun):
         damped = True if True in found else None if None in found else False
         if isinstance(self.method, SHAKE) and (damped or not constant):
             raise InvalidProblemError(
-                "SHAKE is for a constant mass matrix and forces that depend on positions alone. Remedy: a mass that "
-                "is constant as a matrix, not as a function, or method='rattle'"
+                "SHAKE needs a constant mass matrix and forces that depend only on positions. Remedy: define the "
+                "mass as a constant matrix, not as a function, or use method='rattle'"
             )
         self.notes = (NOT_SYMPLECTIC,) if damped else ()
         self.own.array("push")[:] = task.yp0[nx:]
@@ -216,9 +216,9 @@ class _SymplecticRun(OneStepRun):
 
 
 def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
-    r"""Whether forces are other than :math:`f(q, 0) - \dot M v + \frac12 \nabla_q (v^T M v)` at a point near y.
+    r"""Whether forces differ from :math:`f(q, 0) - \dot M v + \frac12 \nabla_q (v^T M v)` at a point near y.
 
-    None where that cannot be told: with these velocities, which are not those of the motion, functions may raise.
+    None if this cannot be decided: functions may raise for these velocities, which are not those of the motion.
     """
     try:
         return _depends_on_velocities(mechanism, t, y)

@@ -1,6 +1,6 @@
-r"""The two halves of a step of RATTLE for functions that are called: matrices are evaluated and factored with pivoting.
+r"""The two halves of a step of RATTLE for called functions: matrices are evaluated and factorised with pivoting.
 
-The equations are those of :mod:`daedal.symbolic.symplectic`, which makes straight-line code of them.
+The equations are those of :mod:`daedal.symbolic.symplectic`, which generates straight-line code from them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _load(dense, c, q, v):
 
 @part
 def keep_start(dense, c, t, q, v):
-    """M and G^T at the start of the step."""
+    """Store M and G^T at the start of the step."""
     _load(dense, c, q, v)
     status = evaluate(c, t, MASS | JACOBIAN)
     copy_matrix(dense.mass, c.mass)
@@ -52,7 +52,7 @@ def keep_start(dense, c, t, q, v):
 
 @part
 def _momentum_force(dense, c, t, q, v):
-    """F = f + (dM/dt along v) v, the derivative by differences of sixth order; M and the state are left changed."""
+    """F = f + (dM/dt along v) v, with the derivative by differences of sixth order; M and the state are modified."""
     nx = c.nx
     force, product, mass = dense.force, dense.product, c.mass
     _load(dense, c, q, v)

@@ -7,10 +7,10 @@ F = f + (dM/dt) v, which is -H_q of a conservative mechanism,
     q_1 = q_0 + h/2 (u + u_1),                                  g(t_1, q_1) = 0,
     M_1 v_1 = M_1 u_1 + h/2 (F(t_1, q_1, u_1) - G_1^T mu),      G_1 v_1 + g_t = 0.
 
-For constant M and forces of positions alone only lambda is found by iteration: the explicit RATTLE (VII.1.22).
+If M is constant and forces depend only on positions, only lambda is iterated: the explicit RATTLE (VII.1.22).
 
-SHAKE takes the velocities from the positions, v_n = (q_{n+1} - q_{n-1}) / (2 h): the push of the second half of a step
-is that of the first half of the next one, and they are found together by g(t_2, q_2) = 0.
+SHAKE computes the velocities from the positions, v_n = (q_{n+1} - q_{n-1}) / (2 h): the push of the second half of a
+step equals that of the first half of the next one, and both are determined by g(t_2, q_2) = 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from daedal.methods.symplectic.rattle_dense import DENSE, first_half, keep_start
 _MOST_ITERATIONS = 50
 _ROUNDOFF = 2.0 * np.finfo(float).eps
 _NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
-_CLOSE = 1e-10  # corrections that no longer become smaller are rounding errors
+_CLOSE = 1e-10  # corrections below this that no longer decrease are rounding errors
 
 RATTLE = Struct(
     "RATTLE",
@@ -42,19 +42,19 @@ RATTLE = Struct(
         ("weights", f64["stages"]),  # gamma_i of the composition
         ("nodes", f64["stages"]),  # gamma_1 + ... + gamma_i
         ("shake", INTEGER),
-        ("separable", INTEGER),  # M is constant and forces depend on positions alone
-        ("positions", CALLBACK),  # straight-line code, if there is any
+        ("separable", INTEGER),  # whether M is constant and forces depend only on positions
+        ("positions", CALLBACK),  # straight-line code, if available
         ("velocities", CALLBACK),
         ("dense", DENSE),
         ("q", f64["mechanism.nx"]),
         ("v", f64["mechanism.nx"]),
         ("x", f64["mechanism.nx"]),  # q_1
         ("u", f64["mechanism.nx"]),
-        ("w", f64["mechanism.nx"]),  # what a half adds to v
+        ("w", f64["mechanism.nx"]),  # increment of v in one half
         ("d", f64["mechanism.nx"]),  # u_1 - u
-        ("push", f64["mechanism.nx"]),  # w / (h/2) of the last half step, from which the next one begins
+        ("push", f64["mechanism.nx"]),  # w / (h/2) of the last half step, the initial guess for the next one
         ("turn", f64["mechanism.nx"]),  # d / h of the last step
-        ("ahead", INTEGER),  # SHAKE knows u of the step
+        ("ahead", INTEGER),  # whether SHAKE already has u of the step
         ("h_before", FLOAT),
     ],
 )
@@ -104,7 +104,7 @@ def _attempt(system, method, c, run, t, h):
 
 @part
 def _wants_slope(run, t):
-    """Whether values inside of the step that ends at t may be asked for."""
+    """Whether values inside the step that ends at t may be needed."""
     if run.dense or run.has_roots or run.each_step:
         return 1
     if run.next_time >= run.n_times:
@@ -148,7 +148,7 @@ def _rattle(system, method, c, t_0, t_1, h):
 
 @part
 def _shake(system, method, c, t_0, t_1, h):
-    """One step of SHAKE from (q, v), in place; the positions of the next one are found already."""
+    """One step of SHAKE from (q, v), in place; the positions of the next one are already known."""
     q, v, x, u, w, push = method.q, method.v, method.x, method.u, method.w, method.push
     if not (method.ahead and method.h_before == h):
         status = _find_positions(system, method, c, t_0, t_1, h, 0.5 * h)
@@ -168,7 +168,7 @@ def _shake(system, method, c, t_0, t_1, h):
 
 @part
 def _find_positions(system, method, c, t_0, t_1, h, factor):
-    """x, u = v + w and d from (q, v), by iteration until round-off; `factor` times F - G^T lambda is the push."""
+    """x, u = v + w and d from (q, v), by iteration to round-off; `factor` times F - G^T lambda is the push."""
     nx, q, v, x, u, w, d = c.nx, method.q, method.v, method.x, method.u, method.w, method.d
     push, turn = method.push, method.turn
     for i in range(nx):
@@ -220,7 +220,7 @@ def _is_finite(values):
 
 @part
 def _straight_positions(method, c, t_0, t_1, h, factor):
-    """w and d of one iteration by straight-line code; not 0 where that is of no use."""
+    """w and d of one iteration by straight-line code; nonzero if its result is unusable."""
     nx, block = c.nx, method.positions.block
     arguments = floats(block, 4 * nx + 3)
     copy(arguments, method.q)

@@ -1,0 +1,218 @@
+"""The inputs of a simulation: constant between two calls, and changed in place, where machine code reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError, UnknownNameError, near_names
+from daedal.problems.checks import check_real
+from daedal.problems.compile import with_known_params
+from daedal.problems.named_inputs import Inputs, Signal
+from daedal.problems.symbols import Driven
+from daedal.simulation.scatter import scatter
+
+_UNUSUAL = 0.6180339887498949  # markers that parameters of a user are unlikely to equal
+
+
+class HeldInputs:
+    """What calls change in a problem: its inputs, and parameters that are named as inputs.
+
+    Parameters
+    ----------
+    problem : object
+        As the user stated it.
+    given : mapping or sequence of str, optional
+        Values by name, or names alone, in the order in which vectors hold them. By default all inputs of the problem.
+    hold : {"zero", "first"}
+        How samples are held, of inputs that are given as (times, values).
+
+    Attributes
+    ----------
+    problem : object
+        The same problem, whose parameters this object owns.
+    vector : numpy.ndarray
+        The numbers at present.
+    """
+
+    def __init__(self, problem: Any, given: Any = None, hold: str = "zero"):
+        if isinstance(given, str):
+            given = given.replace(",", " ").split()
+        stated = getattr(problem, "inputs", None)
+        stated = stated if isinstance(stated, Inputs) else None
+        params = getattr(problem, "params", None)
+        values = dict(given) if isinstance(given, Mapping) else {}
+        names = list(given) if given is not None else list(stated or ())
+        own, others = {} if hasattr(problem, "in_each") else _named_parameters(params), dict(stated or {})
+        for name in names:
+            if name not in others and name not in own:
+                known = [*others, *own]
+                there = f"there are {', '.join(map(repr, known))}" if known else "the problem has neither"
+                hint = near_names(name, known) if isinstance(name, str) else ""
+                raise UnknownNameError(f"inputs: {name!r} is neither an input nor a parameter; {hint}{there}")
+        self.signals: dict[str, Any] = {}
+        self._held: dict[str, tuple[dict, Any]] = {}
+        self._boxes: dict[str, dict] = {}
+        self._bridges: list[Any] = []
+        self.problem = problem
+        if names or others:
+            self._own(problem, params, stated, names, values, own, hold)
+        self.names = tuple(self._held)
+        self.inputs = None
+        self.vector = np.zeros(0)
+        if self._held:
+            self.inputs = Inputs({name: box[name] for name, (box, _) in self._held.items()})
+            self.vector = self.inputs.vector({name: box[name] for name, (box, _) in self._held.items()})
+        self.size = self.vector.size
+        self._address, self._pairs, self._count = self.vector.ctypes.data, np.zeros(0, dtype=np.int64), 0
+        self._refreshed: list[Any] = []
+
+    def _own(self, problem, params, stated, names, values, own, hold):
+        """Copies of the dictionaries that hold the numbers, for this simulation alone."""
+        driven = isinstance(params, Driven)
+        given = params.given if driven else params
+        boxes = self._boxes
+        if own:
+            mine = {name: float(v) if type(v) is int and name in names else v for name, v in own.items()}
+            given = mine
+            boxes |= dict.fromkeys(own, mine)
+        if driven:
+            inputs = dict(params.inputs)
+            boxes |= dict.fromkeys(inputs, inputs)
+            params = Driven(given, inputs)
+        else:
+            params = given
+        for name in dict.fromkeys([*(stated or ()), *names]):
+            box = boxes[name]
+            if name in values and stated is not None and name in stated:
+                box[name] = stated.signals({name: values[name]}, hold)[name]
+            elif name in values:
+                box[name] = Inputs({name: box[name]}).signals({name: values[name]})[name]
+            if callable(box[name]):
+                self.signals[name] = box[name]
+            elif name in names or not names:
+                self._held[name] = box, np.shape(box[name])
+        self._held = {name: self._held[name] for name in [*names, *self._held] if name in self._held}
+        if hasattr(problem, "in_each"):  # all modes read one dictionary of inputs
+            self.problem = problem.in_each(
+                lambda mode: with_known_params(mode, Driven(mode.params.given, params.inputs))
+            )
+        else:
+            self.problem = with_known_params(problem, params)
+
+    def jump_after(self, t: float) -> float:
+        """The next time at which an input that was given as samples or a table jumps or has a kink."""
+        signals = [signal for signal in self.signals.values() if isinstance(signal, Signal)]
+        return min((float(time) for signal in signals for time in signal.times[signal.times > t][:1]), default=np.inf)
+
+    def take_pieces(self, t: float) -> None:
+        """Have inputs that were given as samples or tables as they are from t to their next break point."""
+        for name, signal in self.signals.items():
+            if isinstance(signal, Signal):
+                self._boxes[name][name] = signal.course(t)
+        for bridge in self._bridges:
+            bridge.refresh()
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the numbers are called."""
+        return () if self.inputs is None else self.inputs.labels
+
+    def __getitem__(self, name: str) -> Any:
+        return self._held[name][0][name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held
+
+    def checked(self, u: Any) -> np.ndarray:
+        """Values by name, or the vector of all, as a vector; what is not named stays as it is."""
+        if self.inputs is None:
+            raise InvalidProblemError(
+                "u is given, but the simulation has no inputs: state the problem with inputs=['u'], or name "
+                "parameters of it as inputs=... of the simulation"
+            )
+        if isinstance(u, Mapping):
+            for name in u:
+                if name in self.signals:
+                    raise InvalidProblemError(
+                        f"u: input '{name}' was given as a function of time or as samples; give the simulation a "
+                        "number for it if steps are to set it"
+                    )
+            values = {name: self[name] for name in self.names} | self.inputs.signals(u)
+            for name in u:
+                if callable(values[name]):
+                    raise InvalidProblemError(
+                        f"u: input '{name}' of a step must be a number or a vector, got {u[name]!r}"
+                    )
+            return self.inputs.vector(values)
+        vector = check_real(u, "u", f"hold {self.size} real numbers").reshape(-1)
+        if vector.size != self.size:
+            numbers = f"{self.size} number{'s' * (self.size != 1)}"
+            raise InvalidProblemError(f"u must hold {numbers} for {', '.join(self.labels)}, got {vector.size}")
+        if not np.isfinite(vector).all():
+            bad = int(np.flatnonzero(~np.isfinite(vector))[0])
+            raise InvalidProblemError(f"u is not finite: {self.labels[bad]} = {vector[bad]}")
+        return vector
+
+    def set(self, vector: np.ndarray) -> None:
+        """Write the numbers to the parameters, and to the places where machine code reads them."""
+        self.vector[:] = vector
+        numbers, k = vector.tolist(), 0
+        for name, (box, shape) in self._held.items():
+            if shape:
+                box[name] = np.array(numbers[k : k + shape[0]])
+                k += shape[0]
+            else:
+                box[name] = numbers[k]
+                k += 1
+        if self._count:
+            scatter(self._address, self._pairs.ctypes.data, self._count, self.size)
+        for bridge in self._bridges:
+            bridge.forget_parameters()
+        for bridge in self._refreshed:
+            bridge.refresh()
+
+    def bind(self, bridges: Sequence[Any]) -> None:
+        """Find the places in memory that machine code reads; others are written by reading all parameters again."""
+        self._bridges, self._refreshed, pairs = list(bridges), [], []
+        if not self.size:
+            return
+        markers = _UNUSUAL * (1.0 + np.arange(self.size)) * np.pi
+        for bridge in bridges:
+            found = self._places(bridge, markers)
+            if found is None:
+                self._refreshed.append(bridge)
+            else:
+                pairs += found
+        self._pairs = np.array(pairs, dtype=np.int64).reshape(-1)
+        self._count = len(pairs)
+
+    def _places(self, bridge: Any, markers: np.ndarray) -> list[tuple[int, int]] | None:
+        before, pairs = self.vector.copy(), []
+        entries = [(target, cell, read, read(cell[0]).copy()) for target, cell, read in bridge.parameters]
+        self._write(markers)
+        try:
+            for target, cell, read, base in entries:
+                marked = read(cell[0])
+                changed = np.flatnonzero(marked != base)
+                source = [np.flatnonzero(markers == marked[i]) for i in changed]
+                if any(len(k) != 1 for k in source):
+                    return None
+                pairs += [(target.ctypes.data + 8 * int(i), int(k[0])) for i, k in zip(changed, source, strict=True)]
+        finally:
+            self._write(before)
+        return pairs
+
+    def _write(self, vector: np.ndarray):
+        for name, value in self.inputs.split(vector).items() if self.inputs is not None else ():
+            self._held[name][0][name] = value
+
+
+def _named_parameters(params: Any) -> dict[str, Any]:
+    """The parameters in a dictionary, which alone can be changed by name."""
+    given = params.given if isinstance(params, Driven) else params
+    return dict(given) if isinstance(given, dict) else {}

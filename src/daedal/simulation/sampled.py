@@ -1,0 +1,154 @@
+"""Sampled controllers: called at regular instants, with delay and quantisation, and what they have done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daedal.common.messages import unknown_name
+from daedal.common.progress import Progress
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_finite, check_positive, check_real
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A controller in discrete time: every `dt` it reads outputs and sets inputs, which are constant in between.
+
+    Parameters
+    ----------
+    controller : callable
+        ``u = controller(t, y)``, with the outputs y at the instant t. An object may have a state, and ``reset()``,
+        which is called before a run.
+    dt : float
+        The sampling interval.
+    delay : int
+        How many intervals later an input acts; until then inputs are those of the start.
+    resolution : float or array
+        Of the inputs: they are rounded to multiples of it. 0 does not round.
+    output_resolution : float or array
+        The same for the outputs that the controller reads.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> cart = daedal.ODE(lambda t, y, u: [y[1], u], 2, names="x v", inputs=["u"])
+    >>> late = daedal.simulation.Sampled(lambda t, y: -2.0 * y[0] - 3.0 * y[1], 0.1, delay=1, resolution=0.01)
+    >>> record = daedal.Simulation(cart, [1.0, 0.0]).run(late, t_end=5.0)
+    >>> record.u[0, :4]
+    array([ 0.  , -2.  , -2.  , -1.38])
+    """
+
+    controller: Callable[..., Any]
+    dt: float
+    delay: int = 0
+    resolution: Any = 0.0
+    output_resolution: Any = 0.0
+
+    def __post_init__(self):
+        if not callable(self.controller):
+            raise InvalidProblemError(f"controller must be a function u = controller(t, y), got {self.controller!r}")
+        if self.dt is None:
+            raise InvalidProblemError("dt is missing: the interval at which the controller is called")
+        object.__setattr__(self, "dt", check_positive(self.dt, "dt"))
+        if isinstance(self.delay, bool) or not isinstance(self.delay, (int, np.integer)) or self.delay < 0:
+            raise InvalidProblemError(f"delay must be a whole number of intervals, got {self.delay!r}")
+        for name in ("resolution", "output_resolution"):
+            steps = check_real(getattr(self, name), name, "hold numbers that are not negative")
+            if not np.all(steps >= 0.0) or not np.isfinite(steps).all():
+                raise InvalidProblemError(
+                    f"{name} must hold numbers that are not negative, got {getattr(self, name)!r}"
+                )
+            object.__setattr__(self, name, steps)
+
+    def begin(self, u: np.ndarray) -> Callable[[float, np.ndarray], Any]:
+        """The controller at the start of a run, as a function from outputs to the inputs that act from then on."""
+        reset = getattr(self.controller, "reset", None)
+        if callable(reset):
+            reset()
+        waiting = deque([u.copy()] * self.delay)
+
+        def act(t: float, y: np.ndarray) -> Any:
+            given = self.controller(t, rounded(y, self.output_resolution))
+            if given is None:
+                raise InvalidProblemError(
+                    f"the controller returned None at t = {t:g}; it must return the inputs (is a return missing?)"
+                )
+            if not isinstance(given, dict):
+                given = rounded(check_real(given, "the result of the controller", "be numbers"), self.resolution)
+            if not self.delay:
+                return given
+            waiting.append(given)
+            return waiting.popleft()
+
+        return act
+
+    def run(self, simulation: Any, t_end: Any, *, progress: bool = False) -> Recording:
+        """See :meth:`daedal.Simulation.run`."""
+        if t_end is None:
+            raise InvalidProblemError("t_end is missing: the time at which the run ends")
+        t0, end = simulation.t, check_finite(t_end, "t_end")
+        if not end > t0:
+            raise InvalidProblemError(f"t_end = {end:g} is not after {t0:.10g}, the time of the simulation")
+        act, k = self.begin(simulation._held.vector), 0
+        times, outputs, inputs = [t0], [simulation.outputs], []
+        bar = Progress(progress, (t0, end))
+        try:
+            while simulation.t < end:
+                simulation.inputs = act(simulation.t, outputs[-1].copy())
+                inputs.append(simulation._held.vector.copy())
+                k += 1
+                after = t0 + k * self.dt
+                after = end if end - after < 1e-9 * self.dt else after
+                outputs.append(simulation.step_to(after))
+                times.append(simulation.t)
+                bar.update(simulation.t)
+                if simulation.t < after:
+                    break
+        finally:
+            bar.close()
+        inputs.append(simulation._held.vector.copy())
+        return Recording(
+            np.array(times), np.array(outputs).T, np.array(inputs).T, simulation.output_names, simulation.input_names
+        )
+
+
+def rounded(values: np.ndarray, resolution: np.ndarray) -> np.ndarray:
+    """Values rounded to multiples of a resolution."""
+    if not np.any(resolution):
+        return values
+    values, steps = np.broadcast_arrays(values, resolution)
+    return np.where(steps > 0.0, np.round(values / np.where(steps > 0.0, steps, 1.0)) * steps, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a sampled run has been through.
+
+    Attributes
+    ----------
+    t : numpy.ndarray, shape (nt,)
+        The instants, and the end.
+    y : numpy.ndarray, shape (n, nt)
+        The outputs there.
+    u : numpy.ndarray, shape (m, nt)
+        The inputs from there on; those of the last interval at the end.
+    output_names, input_names : tuple of str
+    """
+
+    t: np.ndarray
+    y: np.ndarray
+    u: np.ndarray
+    output_names: tuple[str, ...] = field(repr=False)
+    input_names: tuple[str, ...] = field(repr=False)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """An output or an input by its name."""
+        for names, rows in ((self.output_names, self.y), (self.input_names, self.u)):
+            if name in names:
+                return rows[names.index(name)]
+        raise unknown_name(name, [*self.output_names, *self.input_names])

@@ -1,0 +1,104 @@
+"""Saved states of a simulation: copies of the memory of its method, and of what the driver keeps beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.driver.plan_stages import Plan
+from daedal.kernels.records import Record
+
+_CHANGING = (
+    *("daedal.methods", "daedal.kernels", "daedal.events", "daedal.mechanics", "daedal.driver", "daedal.hybrid"),
+    *("daedal.simulation", "daedal.symbolic.tracing.modal"),
+)  # modules whose objects may change while a run goes on
+_CONTAINERS = (list, dict, set)
+_CONSTANT = ("Settings", "Request", "SavedState", "Pool", "HybridProblem", "Mode", "Transition", "_OneThread")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedState:
+    """A state that :meth:`daedal.Simulation.save_state` has returned; it belongs to that simulation.
+
+    Attributes
+    ----------
+    owner : int
+        Which simulation.
+    t : float
+        The time.
+    image : object
+        Copies of memory.
+    """
+
+    owner: int
+    t: float
+    image: Any
+
+    def __repr__(self) -> str:
+        return f"<state of a simulation at t = {self.t:.10g}>"
+
+
+def image_of(simulation: Any) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[Any, Any]]]:
+    """Copies of all arrays that compiled code writes to, and of the attributes of the objects around them."""
+    arrays: dict[tuple[int, int], np.ndarray] = {}
+    objects: dict[int, Any] = {}
+    for found in _reached(simulation):
+        if isinstance(found, np.ndarray):
+            arrays[found.__array_interface__["data"][0], found.nbytes] = found
+        else:
+            objects[id(found)] = found
+    return (
+        [(array, array.copy()) for array in arrays.values()],
+        [(one, (one if isinstance(one, _CONTAINERS) else vars(one)).copy()) for one in objects.values()],
+    )
+
+
+def restore_image(simulation: Any, image: Any) -> None:
+    """Write everything back, where it was."""
+    arrays, objects = image
+    for one, contents in objects:
+        if isinstance(one, list):
+            one[:] = contents
+        elif isinstance(one, (dict, set)):
+            one.clear()
+            one.update(contents)
+        else:
+            vars(one).clear()
+            vars(one).update(contents)
+    for array, contents in arrays:
+        array[...] = contents
+
+
+def _reached(start: Any) -> Iterator[Any]:
+    """Arrays, containers and objects of a run that can change while it goes on."""
+    seen: set[int] = set()
+    waiting = [start]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        kind = type(one)
+        if kind is np.ndarray:
+            if one.flags.writeable and one.dtype != object:
+                yield one
+            continue
+        if kind is Record:
+            yield one.data
+            waiting += [one.block, *one._alive.values()]
+            continue
+        if kind is tuple:
+            waiting += one
+            continue
+        if kind in _CONTAINERS:
+            yield one
+            waiting += one.values() if kind is dict else one
+            continue
+        if kind.__name__ in _CONSTANT or issubclass(kind, (Plan, type)) or callable(one):
+            continue
+        if kind.__module__.startswith(_CHANGING) and hasattr(one, "__dict__"):
+            yield one
+            waiting += vars(one).values()

@@ -1,0 +1,551 @@
+"""The stepper: :class:`Simulation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.linear_models.linear_model import LinearModel
+from daedal.analysis.linear_models.linearise import linearise
+from daedal.common.messages import unknown_name
+from daedal.driver.request import checked_request, checked_settings
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.mode_state import StateForm
+from daedal.problems.checks import check_finite, check_real
+from daedal.problems.compile import with_other_params
+from daedal.problems.problem_sources import is_source
+from daedal.simulation.continued_modes import ContinuedModes
+from daedal.simulation.continued_run import ContinuedRun
+from daedal.simulation.held_inputs import HeldInputs
+from daedal.simulation.sampled import Recording, Sampled
+from daedal.simulation.saved_state import SavedState, image_of, restore_image
+from daedal.solution.quantities import row_named
+from daedal.solution.solution import Solution
+
+_NUMBERS = (float, int, np.integer, np.floating)
+_HORIZON = 1000.0  # first steps, an interval for scales
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """The state of a simulation at one time; a mechanism's has q, v, lam and the like as well.
+
+    Attributes
+    ----------
+    t : float
+    y, yp : numpy.ndarray
+        The variables of the problem and their derivatives: (q, v, r) of a mechanism, (y, z), or y.
+    solution : Solution
+        The point as a solution of one output time, with all quantities by name.
+    """
+
+    t: float
+    solution: Any
+
+    @property
+    def y(self) -> np.ndarray:
+        """The variables."""
+        return self.solution.y[:, 0]
+
+    @property
+    def yp(self) -> np.ndarray:
+        """Their derivatives."""
+        return self.solution.yp[:, 0]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("q", "v", "a", "lam", "r", "w", "s", "reaction", "z", "x", "xp", "xpp"):
+            return np.asarray(getattr(self.solution, name))[:, 0]
+        raise AttributeError(f"the state of a simulation has no attribute {name!r}")
+
+    def __getitem__(self, name: str) -> Any:
+        """A quantity by its name, as in ``sol[name]``."""
+        values = np.asarray(row_named(self.solution.quantities(), name))
+        return float(values[0]) if values.ndim == 1 else values[..., 0]
+
+    def __repr__(self) -> str:
+        pairs = zip(self.solution.names, self.y.tolist(), strict=False)
+        return f"<t = {self.t:.6g}: {', '.join(f'{name} = {value:.6g}' for name, value in pairs)}>"
+
+
+class Simulation:
+    r"""A problem that is solved step by step, with inputs that the caller sets.
+
+    The method keeps its history, its step size and its matrices from call to call; only where an input jumps does it
+    restart. Events, modes, hidden switches and projections onto constraints work as in :func:`daedal.solve`.
+
+    Parameters
+    ----------
+    problem : problem, Model or Circuit
+        As for :func:`daedal.solve`.
+    initial : tuple
+        Initial values, as for :func:`daedal.solve`.
+    t0 : float
+        The time at which the simulation begins.
+    inputs : mapping or sequence of str, optional
+        Values at the start by name: numbers and vectors, which steps change; or functions of time, tables and samples,
+        which they do not. Names may be those of parameters of the problem too. A sequence of names fixes the order in
+        which the vector `u` of a step holds them; by default all inputs in their order.
+    outputs : sequence, mapping or callable, optional
+        What steps return and :attr:`outputs` holds: names of quantities, and functions ``f(t, y)`` of the variables. By
+        default the variables y: (q, v, r) of a mechanism, (y, z), or y.
+    params : object, optional
+        Parameters in place of the problem's, as for :func:`daedal.solve`.
+    exact : bool, optional
+        Whether internal steps end where calls end. By default they do in problems with inputs, which may jump there.
+        Otherwise the method takes the steps that suit the tolerances, and values between them are interpolated.
+    max_steps : int, optional
+        A limit of the internal steps of one call, which bounds its work. Where it is reached the call raises
+        :class:`IntegrationError`; the simulation stays where it got, and the next call goes on from there. Constant
+        work of every call is ``fixed_step`` with a one-step method.
+    horizon : float, optional
+        A typical interval, for scales: of the first step, and for the search for switches that depend on time alone. By
+        default 1000 first calls.
+    events, rtol, atol, method, formulation, ...
+        As for :func:`daedal.solve`.
+
+    Attributes
+    ----------
+    t : float
+    y : numpy.ndarray
+        The variables as integrated; those of :attr:`state` are projected onto the constraints.
+    events : list
+        Events so far: :class:`EventRecord`, or :class:`HybridEvent` in problems with modes. It may be cleared.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0], rtol=1e-8)
+    >>> for flow in (1.0, 1.0, 0.0):
+    ...     level = sim.step(0.5, u=[flow])
+    ...     print(f"{sim.t} {level[0]:.5f}")
+    0.5 0.44240
+    1.0 0.78694
+    1.5 0.61287
+    >>> start = sim.save_state()
+    >>> first = sim.step(1.0)[0]
+    >>> sim.restore(start)
+    >>> bool(sim.step(1.0)[0] == first), f"{sim['level']:.5f}", sim["flow"]
+    (True, '0.37172', 0.0)
+    """
+
+    def __init__(
+        self,
+        problem,
+        initial=None,
+        *,
+        t0=0.0,
+        inputs=None,
+        outputs=None,
+        hold="zero",
+        params=None,
+        exact=None,
+        max_steps=None,
+        horizon=None,
+        events=None,
+        method="auto",
+        formulation="auto",
+        rtol=1e-6,
+        atol=1e-9,
+        first_step=None,
+        max_step=None,
+        fixed_step=None,
+        correct_initial=False,
+        compile="auto",
+        switches="auto",
+        **method_options,
+    ):
+        steps = (max_steps, first_step, max_step, fixed_step)
+        settings = checked_settings(
+            *(method, formulation, rtol, atol, events, *steps, False, correct_initial, compile, switches),
+            **method_options,
+        )
+        self._most_steps = settings.max_steps or 0
+        self._settings = checked_settings(
+            *(method, formulation, rtol, atol, events, None, first_step, max_step, fixed_step),
+            *(False, correct_initial, compile, switches),
+            **method_options,
+        )
+        self._source = problem if is_source(problem) else None
+        self._horizon = None if horizon is None else check_finite(horizon, "horizon")
+        if self._horizon is not None and not self._horizon > 0.0:
+            raise InvalidProblemError(f"horizon must be positive, got {horizon!r}")
+        self._given = problem, params, inputs, hold, exact
+        self._wanted = outputs
+        self.events: list[Any] = []
+        self._begin(initial, check_finite(t0, "t0"))
+
+    # --- the start ----------------------------------------------------------------------------------------------------
+
+    def _begin(self, initial: Any, t0: float):
+        problem, params, inputs, hold, exact = self._given
+        if self._source is not None:
+            problem, initial = self._source.as_problem(initial), self._source.as_initial(initial, t0, params)
+        if params is not None:
+            problem = with_other_params(problem, params)
+        self._stated, self._initial, self._t0 = problem, initial, t0
+        self._held = HeldInputs(problem, inputs, hold)
+        self._held.take_pieces(t0)
+        self._exact = bool(self._held.size) if exact is None else bool(exact)
+        self._next_jump = self._jump_after(t0)
+        self._moved = False
+        self._run: Any = None
+        self._start(self._horizon or 1.0)
+        self._choose_outputs(self._wanted)
+
+    def _start(self, length: float):
+        request = checked_request(
+            self._held.problem, self._settings, (self._t0, self._t0 + length), self._initial, t_eval=[]
+        )
+        kind = ContinuedModes if isinstance(self._held.problem, HybridProblem) else ContinuedRun
+        self._run = kind(request, self._held, self._stated, exact=self._exact)
+        self._t = self._t0
+        self._solution: Any = None
+
+    def reset(self, initial=None, *, t0=None):
+        """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
+        self.events.clear()
+        self._begin(self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0"))
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def step(self, dt, u=None) -> np.ndarray:
+        """Advance by dt with constant inputs, and return the outputs.
+
+        Parameters
+        ----------
+        dt : float
+            Positive.
+        u : array or mapping, optional
+            Inputs from now on: the vector of all, or values by name. By default they stay as they are.
+
+        Returns
+        -------
+        numpy.ndarray
+            :attr:`outputs` at the end. A terminal event stops the step before: compare :attr:`t`.
+        """
+        if not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
+            raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
+        return self.step_to(self._t + dt, u)
+
+    def step_to(self, t, u=None) -> np.ndarray:
+        """Advance to the time t with constant inputs, and return the outputs; see :meth:`step`."""
+        try:
+            forwards = self._t < t < inf
+        except TypeError:
+            forwards = False
+        if not forwards:
+            self._refuse_time(t)
+        if u is not None:
+            self._set_inputs(u)
+        if not self._moved:
+            self._first_step(t)
+        run = self._run
+        try:
+            if self._next_jump <= t:
+                self._over_jumps(float(t))
+            else:
+                run.go_to(t, self._most_steps)
+        finally:
+            self._solution, self._t = None, run.t
+            if not run.is_quick:
+                self._collect()
+        return self.outputs
+
+    def internal_step(self) -> np.ndarray:
+        """One step of the method, as long as its error control allows, and return the outputs.
+
+        Where calls of :meth:`step` with ``exact=False`` have stopped within a step, it leads to the end of that one.
+        """
+        if not self._moved:
+            self._first_step(self._t + (self._horizon or 1.0))
+        try:
+            self._run.internal_step()
+        finally:
+            self._solution, self._t = None, self._run.t
+            self._collect()
+        return self.outputs
+
+    def _refuse_time(self, t: Any):
+        if not isinstance(t, _NUMBERS) or t != t or t in (inf, -inf):
+            raise InvalidProblemError(f"t must be a finite number, got {t!r}")
+        raise InvalidProblemError(
+            f"t = {t:g} is not after {self._t:.10g}, the time of the simulation; it goes forwards only. Remedy: "
+            "save_state() before, and restore(state)"
+        )
+
+    def _first_step(self, t: float):
+        """Scales of time are those of the first call, where nothing else is known."""
+        self._moved = True
+        if self._horizon is None and t - self._t > 0.0 and self._t == self._t0:
+            length = _HORIZON * (t - self._t)
+            if isfinite(length) and (self._run.follows_time or t - self._t > 1.0):
+                self._start(length)
+
+    def _over_jumps(self, t: float) -> bool:
+        """To t, with a restart at each jump of an input that was given as samples or a table."""
+        run = self._run
+        while self._next_jump <= t:
+            at = self._next_jump
+            before = float(np.nextafter(at, -inf))  # where functions are as they were
+            if before > run.t and not run.go_to(before, self._most_steps):
+                return False
+            run.change(partial(self._held.take_pieces, at), at)
+            self._next_jump = self._jump_after(at)
+        return run.t >= t or run.go_to(t, self._most_steps)
+
+    def _jump_after(self, t: float) -> float:
+        """The next time at which inputs given as signals, or parts of a model or circuit, jump or have a kink."""
+        at = self._held.jump_after(t)
+        if self._source is None:
+            return at
+        end = t + (self._horizon or 1.0)
+        points = self._source.as_breakpoints(t, end, self._given[1])
+        if points is None:
+            return at
+        times = np.concatenate([np.ravel(x) for x in (points if isinstance(points, (list, tuple)) else [points])])
+        return min([at, end, *times[times > t].tolist()])
+
+    def _collect(self):
+        """Events since the last call."""
+        found = self._run.events_so_far
+        if found:
+            self.events.extend(found)
+            found.clear()
+
+    # --- inputs and outputs -------------------------------------------------------------------------------------------
+
+    def _set_inputs(self, u: Any):
+        held = self._held
+        if type(u) is np.ndarray and u.shape == held.vector.shape and u.dtype == np.float64:
+            if (u == held.vector).all():
+                return
+            if not np.isfinite(u).all():
+                held.checked(u)
+            vector = u
+        else:
+            vector = held.checked(u)
+            if np.array_equal(vector, held.vector):
+                return
+        self._run.change(partial(self._held.set, vector))
+        self._solution = None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs at present, by name."""
+        return {name: self._held[name] for name in self._held.names}
+
+    @inputs.setter
+    def inputs(self, u: Any):
+        self._set_inputs(u)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """What the numbers of the vector u are called."""
+        return self._held.labels
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """What the outputs are called."""
+        return self._output_names
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """The outputs at present, as a vector."""
+        run, places = self._run, self._places
+        if places is None:
+            return self._computed_outputs()
+        if not run.is_plain:
+            return self.y[places]
+        return run.unknowns()[places].copy() if type(places) is slice else run.unknowns()[places]
+
+    def _choose_outputs(self, wanted: Any):
+        """Entries of y where all outputs are such, else functions of the simulation."""
+        self._places: Any = None
+        self._functions: list[Callable[[], Any]] = []
+        labels = self.names
+        self._n = len(labels)
+        if wanted is None:
+            self._output_names, self._places = labels, slice(0, len(labels))
+            if isinstance(self._run, ContinuedModes):
+                self._places = None
+                self._functions = [lambda: self.y]
+            return
+        if callable(wanted) or isinstance(wanted, str):
+            wanted = [wanted]
+        if isinstance(wanted, Mapping):
+            pairs = list(wanted.items())
+        elif isinstance(wanted, Sequence):
+            pairs = [
+                (x if isinstance(x, str) else getattr(x, "__name__", f"output {i}"), x) for i, x in enumerate(wanted)
+            ]
+        else:
+            raise InvalidProblemError(
+                f"outputs must be names of quantities, or functions f(t, y), or a mapping of both, got {wanted!r}"
+            )
+        plain = all(isinstance(x, str) and x in labels for _, x in pairs)
+        if plain and not isinstance(self._run, ContinuedModes):
+            self._places = np.array([labels.index(x) for _, x in pairs], dtype=np.int64)
+            self._output_names = tuple(name for name, _ in pairs)
+            return
+        names: list[str] = []
+        for name, what in pairs:
+            names += self._add_output(name, what)
+        self._output_names = tuple(names)
+
+    def _add_output(self, name: str, what: Any) -> list[str]:
+        if isinstance(what, str):
+            self._functions.append(lambda: self[what])
+            _ = self[what]
+            return [name]
+        if not callable(what):
+            raise InvalidProblemError(f"outputs: '{name}' must be the name of a quantity or a function, got {what!r}")
+        self._functions.append(lambda: what(self._t, self.y))
+        values = check_real(what(self._t, self.y), f"output '{name}'", "return numbers")
+        if values.ndim > 1:
+            raise InvalidProblemError(f"output '{name}' must return a number or a vector, got shape {values.shape}")
+        return [name] if values.ndim == 0 else [f"{name}[{i}]" for i in range(values.size)]
+
+    def _computed_outputs(self) -> np.ndarray:
+        return np.concatenate([np.ravel(np.asarray(function(), dtype=float)) for function in self._functions])
+
+    # --- where it stands ----------------------------------------------------------------------------------------------
+
+    @property
+    def t(self) -> float:
+        """The time."""
+        return self._t
+
+    @property
+    def problem(self) -> Any:
+        """The problem as it was given."""
+        return self._given[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables: of those in the present mode, where there are modes."""
+        return tuple(self._one_point().names)
+
+    @property
+    def mode(self) -> str | None:
+        """The mode of a problem with modes."""
+        return getattr(self._run, "mode", None)
+
+    @property
+    def y(self) -> np.ndarray:
+        """The variables as integrated."""
+        run = self._run
+        if run.is_plain:
+            return run.unknowns()[: self._n].copy()
+        return self._one_point().y[:, 0].copy()
+
+    @property
+    def state(self) -> SimulationState:
+        """The state: ``.y``, ``.yp``; of a mechanism ``.q``, ``.v``, ``.lam`` and the like; quantities by name."""
+        return SimulationState(self._t, self._one_point())
+
+    def __getitem__(self, name: str) -> Any:
+        """A quantity of the solution, an input, or an output, by its name."""
+        solution = self._one_point()
+        known: list[str] = []
+        for quantity in solution.quantities():
+            if name in quantity.names:
+                return float(np.asarray(quantity.rows())[quantity.names.index(name)][0])
+            known += quantity.names
+        if name in self._held:
+            return self._held[name]
+        places = [i for i, own in enumerate(getattr(self, "_output_names", ())) if own == name]
+        if places:
+            return float(self.outputs[places[0]])
+        raise unknown_name(name, [*known, *self._held.names])
+
+    def _one_point(self) -> Solution:
+        """The present point as a solution, computed once."""
+        if self._solution is None:
+            self._solution = self._run.solution()
+        return self._solution
+
+    # --- states -------------------------------------------------------------------------------------------------------
+
+    def save_state(self) -> SavedState:
+        """All that the continuation depends on: the state, the history and the matrices of the method, inputs, modes.
+
+        What follows :meth:`restore` is, bit for bit, what follows now.
+        """
+        return SavedState(id(self), self._t, image_of(self))
+
+    def restore(self, state: SavedState) -> None:
+        """Go back to a state of this simulation; any number of times."""
+        if not isinstance(state, SavedState):
+            raise InvalidProblemError(f"state must come from save_state(), got {type(state).__name__}")
+        if state.owner != id(self):
+            raise InvalidProblemError(
+                "state was saved by another simulation, whose memory is arranged differently. Remedy: reset(initial) "
+                "with the values of its state"
+            )
+        restore_image(self, state.image)
+
+    # --- controllers --------------------------------------------------------------------------------------------------
+
+    def run(self, controller, dt=None, t_end=None, *, progress=False) -> Recording:
+        """Let a controller set the inputs at regular instants, up to `t_end`.
+
+        Parameters
+        ----------
+        controller : callable or Sampled
+            ``u = controller(t, y)``, called with the outputs at the beginning of each interval; see
+            :class:`daedal.simulation.Sampled` for delays and quantisation. A controller with a state is an object that
+            is called; where it has ``reset()``, that is called first.
+        dt : float
+            The sampling interval; that of a :class:`~daedal.simulation.Sampled` by default.
+        t_end : float
+            The end. The last interval is shorter if it is no multiple of dt.
+        progress : bool
+            Show a bar with the model time.
+
+        Returns
+        -------
+        Recording
+            Times, outputs and inputs at all instants.
+
+        Examples
+        --------
+        >>> import daedal
+        >>> cart = daedal.ODE(lambda t, y, u: [y[1], u], 2, names="x v", inputs=["u"])
+        >>> sim = daedal.Simulation(cart, [1.0, 0.0])
+        >>> record = sim.run(lambda t, y: -2.0 * y[0] - 3.0 * y[1], dt=0.1, t_end=5.0)
+        >>> print(record.t.size, abs(record["x"][-1]) < 0.02)
+        51 True
+        """
+        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, dt)
+        return sampled.run(self, t_end, progress=progress)
+
+    def linearise(self, *, inputs=None, outputs=None) -> LinearModel:
+        """The linear model at the present point, with the present inputs; see :func:`daedal.linearise`.
+
+        Examples
+        --------
+        >>> import daedal
+        >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0] ** 2], 1, names=["level"], inputs={"flow": 2.0})
+        >>> sim = daedal.Simulation(tank, [2.0])
+        >>> sim.linearise().A, sim.linearise().B
+        (array([[-2.]]), array([[1.]]))
+        """
+        problem = self._held.problem
+        if isinstance(problem, HybridProblem):
+            problem = self._run.forms_here[self.mode].problem
+        form = StateForm(problem)
+        y, yp = form.at_end(self._one_point())
+        named = [name for name in self._held.names if name in (getattr(problem, "inputs", None) or ())]
+        wanted = named if inputs is None else inputs
+        return linearise(problem, form.initial(y, yp), t=self._t, inputs=wanted or None, outputs=outputs)
+
+    def __repr__(self) -> str:
+        mode = f", mode {self.mode!r}" if self.mode is not None else ""
+        return f"<Simulation of a {type(self._stated).__name__} at t = {self._t:.10g}{mode}>"
