@@ -18,9 +18,9 @@ ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md", "any-index.md", "index-reduction.md", "fields.md"}
-UNTRACED |= {"trajectory-control.md"}
+UNTRACED |= {"trajectory-control.md", "linearise.md", "export-fmu.md"}
 """Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
-flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
+flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4; FMUs."""
 
 
 TWICE = {

@@ -30,6 +30,7 @@ class SwitchTimes:
         others = np.array(switched.in_time, dtype=bool) & ~np.array(switched.is_affine, dtype=bool)
         self.isolated: list[int] = np.flatnonzero(others).tolist()
         self._known: tuple[bytes, float] = b"", nan
+        self._rates: np.ndarray | None = None  # if they are the same in all modes
         self._near, self._noisy = 0, list[tuple[int, float]]()
         self._search = _ZeroSearch(switched, moded) if self.isolated else None
 
@@ -55,7 +56,10 @@ class SwitchTimes:
     def _by_formula(self, t: float, end: float) -> float:
         switched, moded, sign = self._switched, self._moded, self._request.sign
         u = switched.values(t, np.zeros(switched.value_size), moded)
-        rates = switched.rates(t, np.zeros(switched.rate_size), moded)
+        rates = self._rates
+        if rates is None:
+            rates = switched.rates(t, np.zeros(switched.rate_size), moded)
+            self._rates = rates if switched.has_constant_rates else None
         for j in self._affine:
             rate = float(rates[j])
             bound = float(moded.upper[j] if sign * rate > 0.0 else moded.lower[j])

@@ -423,7 +423,7 @@ def _hybrid_model(
         tableau = _tableau("dopri5" if method == "auto" else method, inner, float(np.min(rtol)))
         made = mode_in_c(mode_name, inner, None)
         modes.append(_with_guards(made, problem.transitions_from(mode_name)))
-    sizes = {(mode.code.n, mode.code.positions, mode.code.n_parameters) for mode in modes}
+    sizes = {(mode.code.positions, mode.code.n_parameters, bool(mode.code.positions) or mode.code.n) for mode in modes}
     if len(sizes) > 1 or hasattr(tableau, "gamma"):
         raise InvalidProblemError(
             "export_fmu: modes must have the same variables and parameters, and an explicit method. Remedy: give all "
@@ -437,13 +437,18 @@ def _hybrid_model(
     for mode in modes:
         found = problem.accumulation_from(mode.name)
         accumulation.append(-1 if found is None or not isinstance(found.target, str) else numbers[found.target])
-    tolerances = check_tolerances(current.code.n, *_of_size(current.code.n, rtol, atol))
+    largest = max(modes, key=lambda mode: mode.code.n)
+    smallest = min(modes, key=lambda mode: mode.code.n)
+    n = largest.code.n
+    tolerances = check_tolerances(n, *_of_size(n, rtol, atol))
+    if outputs is None:  # states that only some modes have are not shown
+        outputs = [(name, None) for name in state_names(smallest.problem)]
     return model_of(
         modes,
         tableau,
-        start=start,
+        start=np.concatenate([start, np.zeros(n - start.size)]),
         start_mode=numbers[first_mode],
-        names=state_names(current.problem),
+        names=state_names(largest.problem),
         parameters=parameters,
         values=values,
         inputs=places,

@@ -281,7 +281,8 @@ class _ModeWriter:
         """``name`` for the mode in p[P]."""
         last = len(self.modes) - 1
         cases = " ".join(f"case {k}: return {name}_{k}(t, y, p, result);" for k in range(last))
-        choice = f"  switch ((int)p[P]) {{ {cases} }}\n" if cases else ""
+        zeros = "  for (int i = 0; i < K; i++) result[i] = 0;\n" if name == "slopes" and last else ""
+        choice = f"{zeros}  switch ((int)p[P]) {{ {cases} }}\n" if cases else ""
         return (
             f"FUNCTION int {name}(real t, const real* y, const real* p, real* result) {{\n"
             f"{choice}  return {name}_{last}(t, y, p, result);\n}}"
@@ -313,7 +314,7 @@ def model_of(
 ) -> FMUModel:
     """The model of modes with states of the same length, as text in C."""
     writer, first = _ModeWriter(modes), modes[0]
-    n, count = first.code.n, first.code.n_parameters
+    n, count = max(mode.code.n for mode in modes), first.code.n_parameters
     stated = [(name, None) for name in names[:n]] if outputs is None else outputs
     computed = [(name, output) for name, output in stated if output is not None or name not in names]
     output_names = list[str]()
@@ -325,7 +326,8 @@ def model_of(
             graph, rates = mode.tracer.graph, mode.rates
             graph.most_nodes = max(graph.most_nodes, len(graph) + 10 * MOST_OPERATIONS)
             output_names, of_outputs = output_nodes(mode, computed)
-            writer.function("rates", k, rates.nodes, rates.raises, rates.pivots)
+            padding = [graph.zero] * (n - mode.code.n)  # a mode without some states leaves them as they are
+            writer.function("rates", k, [*rates.nodes, *padding], rates.raises, rates.pivots)
             writer.function("model_outputs", k, of_outputs, graph.false)
             if is_hybrid:
                 indicators.append(mode.guards)
@@ -365,7 +367,7 @@ def model_of(
     switching = ""
     if m:
         switching = writer.dispatched("switching_functions")
-    parts += _transitions(writer, modes)
+    parts += _transitions(writer, modes, n)
     constrained = any(mode.code.constraints + mode.code.velocity_constraints for mode in modes)
     merged = ProblemInC(
         "\n".join([*writer.texts, *texts]),
@@ -381,9 +383,10 @@ def model_of(
     directions = tuple([-1] * m if is_hybrid else [0] * m)
     events = EventsInC(switching, tuple(f"indicator {k}" for k in range(m)), directions, (1,) * m)
     layer = "fmi2" if version == "2.0" else "fmi3"
-    tables = _tables(modes, m, first.rates.integrated, inputs, start, values, rtol, atol, accumulation)
+    integrated = list(first.rates.integrated) if len(modes) == 1 else list(range(n))
+    tables = _tables(modes, m, integrated, inputs, start, values, rtol, atol, accumulation)
     macros = {
-        "N_STATES": len(first.rates.integrated),
+        "N_STATES": len(integrated),
         "N_OUTPUTS": len(output_names),
         "N_INPUTS": len(inputs),
         "N_MODES": len(modes) if is_hybrid else 1,
@@ -409,7 +412,7 @@ def model_of(
     names_of_p = list(parameters)
     return FMUModel(
         states=list(names),
-        integrated=list(first.rates.integrated),
+        integrated=integrated,
         start=start,
         parameters=names_of_p,
         values=values,
@@ -493,7 +496,7 @@ def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> l
     return nodes if graph.count(nodes) <= MOST_OPERATIONS else None
 
 
-def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC]) -> list[str]:
+def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC], n: int) -> list[str]:
     """reset_map and next_mode for all modes and guards."""
     if not any(mode.guards for mode in modes):
         return []
@@ -528,12 +531,12 @@ def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC]) -> list[str]:
                     reset = reset.get(target) if isinstance(target, str) else None
                 if reset is not None:
                     nodes, raises = traced_at_state(mode, reset, True, f"the reset of {what}")
-                    if len(nodes) != mode.code.n:
+                    if not min(other.code.n for other in modes) <= len(nodes) <= n:
                         raise InvalidProblemError(
-                            f"export_fmu: the reset of {what} returns {len(nodes)} values, but the state has "
-                            f"{mode.code.n}"
+                            f"export_fmu: the reset of {what} returns {len(nodes)} values, but the state has {n}"
                         )
-                    made = writer.function("reset", k, nodes, raises, suffix=f"_{k}_{g}")
+                    padding = [mode.tracer.graph.zero] * (n - len(nodes))
+                    made = writer.function("reset", k, [*nodes, *padding], raises, suffix=f"_{k}_{g}")
                     of_guard.append(f"case {g}: return {made}(t, y, p, result);")
         resets.append(f"case {k}: switch (guard) {{ {' '.join(of_guard)} }} break;")
         targets.append(f"case {k}: switch (guard) {{ {' '.join(of_target)} }} break;")

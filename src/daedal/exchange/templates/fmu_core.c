@@ -30,7 +30,8 @@ enum {
   MODE_REFERENCE = FIRST_INDICATOR + E
 };
 
-enum { MOST_EVENTS = 100000, CHATTERING = 200 };
+enum { CHATTERING = 100 }; /* events that advance by less than LITTLE of a communication step */
+#define LITTLE 1e-3
 #define AT_ONCE (IS_COSIMULATION ? 1e-10 : 1e-6) /* time between transitions, relative to the time, that counts as none */
 
 #define NO_TIME 1e-13 /* relative to the time */
@@ -40,7 +41,7 @@ typedef struct {
   Member m;
   double start_time, event_time;
   real y[N], p[P + 1];
-  int is_started, is_changed, is_stale, events_at_once, muted, needs_projection;
+  int is_started, is_changed, is_stale, events_at_once;
   real rates[N_STATES + 1], outputs[N_OUTPUTS + 1], indicators[E + 1];
 } Model;
 
@@ -248,6 +249,8 @@ static int handle_event(Instance* c) {
 /* To t_end, exactly. */
 static int advance_to(Instance* c, double t_end) {
   Model* w = &c->model;
+  const double length = t_end - w->m.t;
+  double since = w->m.t;
   int events = 0;
   c->setting.t1 = t_end;
   if (w->is_changed) {
@@ -274,7 +277,13 @@ static int advance_to(Instance* c, double t_end) {
       return fail(c, "the integration ends at t = %.10g (ending %d, see daedal.kernels.endings): take smaller steps or "
                   "other start values", w->m.t, w->m.status);
     }
-    if (++events > MOST_EVENTS) return fail(c, "more than %d events before t = %.10g", MOST_EVENTS, t_end);
+    if (++events % CHATTERING == 0) {
+      if (w->m.t - since < LITTLE * length) {
+        return fail(c, "events follow each other without end at t = %.10g, as where a solution slides along a switch: "
+                    "state what happens there as a mode of its own", w->m.t);
+      }
+      since = w->m.t;
+    }
     if (handle_event(c)) return 1;
   }
   w->m.status = RUNNING;
@@ -417,7 +426,6 @@ static int discrete_update(Instance* c, int* moved) {
   begin_watch(w);
 #endif
   for (int i = 0; i < N_STATES; i++) if (before[STATES[i]] != w->m.y[STATES[i]]) *moved = 1;
-  w->needs_projection = 0;
   return 0;
 }
 

@@ -101,6 +101,7 @@ class SwitchedProblem:
         self.in_time = [self._is_in_time(switch) for switch in self.switches]
         self.is_affine = [in_time and self._is_affine(one) for one, in_time in zip(self.switches, self.in_time)]
         self.slides = [self._has_rate(switch) for switch in self.switches]
+        self.has_constant_rates = all(map(self._is_steady, np.flatnonzero(self.is_affine).tolist()))
         self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
         self._closed: list[ClosedForm | None] = []  # one entry once known
         self._along: dict[tuple[int, ...], Any] = {}
@@ -193,6 +194,10 @@ class SwitchedProblem:
     def _is_affine(self, switch: Followed) -> bool:
         [rate] = directional(self._graph, [switch.function], {self.tracer.t.node: self._graph.one})
         return self.modes.depends_on(rate) <= {NAME, MODES}
+
+    def _is_steady(self, j: int) -> bool:
+        """Whether a switching function that is affine in time depends on no mode, so that its rate is one number."""
+        return MODES not in self.modes.depends_on(self.switches[j].function)
 
     def _has_rate(self, switch: Followed) -> bool:
         """Whether the rate jumps with the equations and follows from the state alone."""
