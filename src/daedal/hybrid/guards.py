@@ -238,8 +238,8 @@ class Guards:
         return known
 
     def _standard(self, guard: Any, params: Any) -> tuple[Any, int]:
-        """A guard in its form for tracing, with its number of arguments; None if it has state, or takes other
-        arguments.""" if isinstance(guard, GuardOfRun) or is_compiled(guard):
+        """A guard in its form for tracing, with its number of arguments; None if it has state or other arguments."""
+        if isinstance(guard, GuardOfRun) or is_compiled(guard):
             return None, 0
         function = in_driven_form(guard, params)
         places = self.form.arguments.of(function, "guard")

@@ -265,8 +265,8 @@ class HybridProblem(Preparable):
         return self.start(initial) if callable(self.start) else (self.start, initial)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
-        """For a model with its own entry: a function of the arguments of guards that is not negative if a run may start
-        in `mode`; None if there is no such formula.""" return None
+        """Function of the guards' arguments, not negative if a run may start in `mode`; None if there is no formula."""
+        return None
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
         """Names of internal variables of a mode that output omits."""

@@ -290,8 +290,8 @@ class _Walk:
                 variable = name.removesuffix("(0)")
                 if variable not in form.labels:
                     raise InvalidProblemError(
-                        f"sensitivities: '{name}' is not an initial value of the mode in which the run starts, which has
-                        " f"{', '.join(form.labels)}"
+                        f"sensitivities: '{name}' is not an initial value of the initial mode, which has "
+                        f"{', '.join(form.labels)}"
                     )
                 start[k, form.labels.index(variable)] = 1.0
         for name, value in (self.variation.given.wanted.initial or {}).items():
