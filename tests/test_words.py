@@ -33,6 +33,16 @@ STUMBLING_BLOCKS = re.compile(
     re.IGNORECASE,
 )
 
+# Words that CONTRIBUTING.md replaces: personification, riddles, and prepositions taken from German.
+TICS = re.compile(
+    r"\banew\b|\bbehind (the (first|last|others?|end|start|root)|which|them)\b|\bof (its|one's) own\b|\blest\b"
+    r"|\blook(s|ed)? at\b|\b(is|are|be|been|was|were|not) told\b|\bsuch as it is\b|\bwhat there is to\b"
+    r"|\bthat (is|are) there\b|\bas (it|they) stands?\b|\b(goes|went) on\b|\b(held|holds) against\b|\bto and fro\b"
+    r"|\bsays (that|whether|which|how|what|so|nothing)\b|\b(wants|knows|lends)\b|\bso many (steps|times|members)\b"
+    r"|\bpart of (the|its) (largest|interval|tolerance|step size)\b",
+    re.IGNORECASE,
+)
+
 
 def paragraphs(text: str) -> str:
     """The text without line breaks, which may lie inside a phrase."""
@@ -51,6 +61,14 @@ def own_words(source: str) -> list[str]:
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     strings = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
     return [node.value for node in strings if isinstance(node.value, str)]
+
+
+def all_words(source: str) -> str:
+    """Docstrings, comments and messages of a file; strings that are joined in the source are joined here."""
+    nodes = ast.walk(ast.parse(source))
+    strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    comments = "\n".join(line.partition("# ")[2] for line in source.splitlines())
+    return paragraphs("\n\n".join([*strings, comments]))
 
 
 def public_docstrings() -> list[tuple[str, str]]:
@@ -83,6 +101,23 @@ def test_messages_are_in_plain_english():
     suspects = {name: text for name, text in sources().items() if STUMBLING_BLOCKS.search(paragraphs(text))}
     words = {name: STUMBLING_BLOCKS.findall(paragraphs(" | ".join(own_words(suspects[name])))) for name in suspects}
     assert {name: found for name, found in words.items() if found} == {}
+
+
+def test_sources_have_no_tics():
+    found = {
+        name: sorted({match.group() for match in TICS.finditer(all_words(text))}) for name, text in sources().items()
+    }
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_tics_are_seen_in_docstrings_comments_and_messages():
+    for source in (
+        '"""What the message\nsays of it, computed\nanew."""',
+        "x = 1  # computed anew",
+        'x = f"computed {x} anew"',
+    ):
+        assert TICS.search(all_words(source)), source
+    assert not TICS.search(all_words('"""The renewed message is behind a wall."""'))
 
 
 def test_the_reference_is_in_plain_english():

@@ -5,8 +5,8 @@ The linearised system along the trajectory is, Ascher and Petzold (2.3),
 .. math:: x^{(m)} = \sum_j A_j\, x^{(j-1)} + B y + q, \qquad 0 = C x + r,
 
 for a mechanism, m = 2, :math:`C = G`, :math:`B = M^{-1} G^T`. A stiff method treats the frozen part :math:`(R A_j S)_j`
-implicitly whatever the formulation, but the turning of the constraints only if they are imposed along a suitable
-direction D: with :math:`S_o` an orthonormal basis of ker C the part
+implicitly for any formulation, but the rotation of the constraints only if they are imposed along a suitable direction
+D: with :math:`S_o` an orthonormal basis of ker C the part
 
 .. math:: V_D = S_o^T D (C D)^{-1} C' S_o
 

@@ -36,7 +36,7 @@ _MOST_CHANGES = 20  # changes of the method in one run
 _FIRST_LOOKS = {
     "radau": 4 * FIRST_LOOK,
     **dict.fromkeys(("rosenbrock", "dopri5", "dop853"), 16 * FIRST_LOOK),
-}  # the cheaper the steps, the later
+}  # larger for cheaper steps
 
 
 def is_automatic(settings: Settings) -> bool:

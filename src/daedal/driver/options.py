@@ -1,7 +1,7 @@
-"""The options of a run, each stated once: its type, default, check and description.
+"""The options of a run, each defined once: its type, default, check and description.
 
-A `TypedDict` is the table. Type checkers take the types of keywords from it; :func:`checked` checks what a user gives,
-and :func:`takes` makes the signature and the docstring of `solve`, `prepare` and `solve_many`.
+A `TypedDict` is the table. Type checkers take the types of keywords from it; :func:`checked` validates values, and
+:func:`takes` generates the signature and the docstring of `solve`, `prepare` and `solve_many`.
 """
 
 import inspect
@@ -28,13 +28,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(NamedTuple):
-    """What is known of an option, besides its type."""
+    """The description of an option, except its type."""
 
     group: str
     default: Any
     kind: str  # its type in words
     about: str
-    check: Callable[[Any, str], Any] | None = None  # of (value, name), returns the value as the driver takes it
+    check: Callable[[Any, str], Any] | None = None  # function of (value, name), returns the value for the driver
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _one_of(*known: str) -> Callable[[Any, str], str]:
     return check
 
 
-# --- values that stand for several options ----------------------------------------------------------------------------
+# --- values that combine several options ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Steps:
     first_step, max_step : float, optional
         First and largest step size.
     max_steps : int, optional
-        Largest number of steps.
+        Maximal number of steps.
     fixed_step : float, optional
         Constant step size, without error control.
     t_stop : float, optional
@@ -105,16 +105,16 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """What to differentiate a solution by, and how, for ``daedal.solve(..., sensitivities=Sensitivities(...))``.
+    """Requested sensitivities and their method, for ``daedal.solve(..., sensitivities=Sensitivities(...))``.
 
     Parameters
     ----------
     names : True, name, index, or sequence of them
         Parameters, and initial values such as ``"x(0)"``; True for all parameters.
     initial : mapping, optional
-        Derivatives of the initial values {name: array (n,)}, where these depend on a parameter.
+        Derivatives of the initial values {name: array (n,)}, if they depend on a parameter.
     errors : bool
-        Whether the errors of sensitivities are controlled too.
+        Whether to control the errors of sensitivities too.
     method : {"auto", "simultaneous", "staggered", "staggered direct"}
         How a step of DASSL or Radau computes them.
 
@@ -147,7 +147,7 @@ class Sensitivities:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What a plan depends on."""
+        """The values that a plan depends on."""
         return "sensitivities", self.names, self.initial, self.errors, self.method
 
 
@@ -158,7 +158,7 @@ _EVENTS, _RUN, _DERIVATIVES = "Events and switches", "Values of this run", "Sens
 
 
 class MethodOptions(TypedDict, total=False):
-    """Options of the methods, for a method that is given by name; the classes of :mod:`daedal.methods` explain them."""
+    """Options of a method given by name; the classes of :mod:`daedal.methods` explain them."""
 
     columns: int
     controller: Any
@@ -202,9 +202,11 @@ class SolverOptions(MethodOptions, total=False):
             _METHOD,
             "auto",
             'str or method, such as "dassl" or ``daedal.methods.DASSL(max_order=2)``',
-            "How time is discretised. The automatic choice goes by structure, size and stiffness, and may change "
-            "during the run (``sol.method``): :doc:`/methods/which-method`. Options of a method that is given by name, "
-            "such as ``max_order=2``, are keywords too.",
+            (
+                "The integration method. The automatic choice depends on structure, size and stiffness, and may "
+                "change during the run (``sol.method``): :doc:`/methods/which-method`. Options of a method given by "
+                "name, such as ``max_order=2``, are keywords too."
+            ),
         ),
     ]
     formulation: Annotated[
@@ -223,8 +225,10 @@ class SolverOptions(MethodOptions, total=False):
             _METHOD,
             "auto",
             '{"auto", "never", "always"}',
-            "Whether functions become machine code with exact derivatives: those that can be traced, none, or all, "
-            "with an error where that is impossible: :doc:`/tracing`.",
+            (
+                "Whether to compile functions to machine code with exact derivatives: those that can be traced, "
+                "none, or all, with an error if impossible: :doc:`/tracing`."
+            ),
             _one_of("auto", "never", "always"),
         ),
     ]
@@ -262,11 +266,11 @@ class SolverOptions(MethodOptions, total=False):
     ]
     steps: Annotated[
         Steps | None,
-        Option(_STEPS, None, "daedal.Steps, optional", "Several of these, as one value."),
+        Option(_STEPS, None, "daedal.Steps, optional", "Several of these options in one value."),
     ]
     dense_output: Annotated[
         bool | None,
-        Option(_OUTPUT, None, "bool, optional", "Keep data for ``sol(t)``. By default for up to 1000 unknowns.", _flag),
+        Option(_OUTPUT, None, "bool, optional", "Keep data for ``sol(t)``. By default up to 1000 unknowns.", _flag),
     ]
     events: Annotated[
         "Event | Callable[..., Any] | Sequence[Event | Callable[..., Any]] | None",
@@ -283,8 +287,10 @@ class SolverOptions(MethodOptions, total=False):
             _EVENTS,
             "auto",
             '{"auto", "never"}',
-            "Whether conditions, absolute values and tables in traced functions are located, and the run restarted "
-            "there: :doc:`/guide/hidden-switches`.",
+            (
+                "Whether to locate conditions, absolute values and tables in traced functions and restart the run "
+                "there: :doc:`/guide/hidden-switches`."
+            ),
             _one_of("auto", "never"),
         ),
     ]
@@ -325,7 +331,7 @@ class SolverOptions(MethodOptions, total=False):
 
 
 class DAEOptions(SolverOptions, total=False):
-    """Options of `solve_dae`: also what holds for one run."""
+    """Options of `solve_dae`, including those of a single run."""
 
     t_stop: Annotated[
         float | None,
@@ -375,7 +381,13 @@ class RunOptions(DAEOptions, total=False):
     """Options of `solve`."""
 
     params: Annotated[
-        Any, Option(_RUN, None, "object, optional", "Parameters in place of the problem's; a mapping replaces entries.")
+        Any,
+        Option(
+            _RUN,
+            None,
+            "object, optional",
+            "Parameters that replace the problem's; a mapping replaces the given entries.",
+        ),
     ]
 
 
@@ -391,7 +403,7 @@ def table(options: "type[SolverOptions]") -> dict[str, Option]:
 def split(
     given: Mapping[str, Any], options: "type[SolverOptions]" = SolverOptions
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of a table, checked, defaults for those that are not given, and the others: those of a method."""
+    """The checked options of a table, with defaults, and the others: those of a method."""
     shown, known, rest = _TABLES[options], dict(_DEFAULTS[options]), {}
     for name, value in {**given, **_within(given.get("steps"), given)}.items():
         if name not in shown:
@@ -405,7 +417,7 @@ def split(
 
 
 def _within(steps: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that `steps` stands for."""
+    """The options set by `steps`."""
     if steps is None:
         return {}
     if not isinstance(steps, Steps):
@@ -414,7 +426,7 @@ def _within(steps: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in found.items() if value is not None}
     for name in found:
         if given.get(name) is not None:
-            raise InvalidProblemError(f"{name} is given twice, in steps and on its own; leave one out")
+            raise InvalidProblemError(f"{name} is given both in steps and as an option; omit one")
     return found
 
 
@@ -424,8 +436,8 @@ def _sensitivities(known: dict[str, Any]) -> Sensitivities | None:
     if isinstance(names, Sensitivities):
         if initial is not None or errors is not True or method != "auto":
             raise InvalidProblemError(
-                "initial_sensitivities, sensitivity_errors and sensitivity_method are fields of daedal.Sensitivities; "
-                "give them there"
+                "initial_sensitivities, sensitivity_errors and sensitivity_method are fields of "
+                "daedal.Sensitivities; set them there"
             )
         return names
     if names is None or names is False:
@@ -446,7 +458,7 @@ _DEFAULTS = {
 
 
 def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Callable[[Function], Function]:
-    """Give a function of ``**options`` the signature with all options, and put their descriptions into its docstring.
+    """Give a function of ``**options`` the signature with all options, and their descriptions in its docstring.
 
     They replace ``{options}``.
     """
@@ -469,7 +481,7 @@ def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Ca
 
 
 def _described(shown: Mapping[str, Option]) -> str:
-    """Sections of a docstring, a group in each; options without a description share that of the next."""
+    """Sections of a docstring, one per group; options without a description share that of the next one."""
     text, names, group = "", [], ""
     for name, option in shown.items():
         if option.group != group:

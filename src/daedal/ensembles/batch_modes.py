@@ -116,7 +116,7 @@ class ModesBatch(Batch):
         for mode in modes:
             mode.connect(numbers, self._names)
             if mode.read is not None and not _are_same(mode.params, run.problem.params):
-                raise Unsuited("modes have parameters of their own")
+                raise Unsuited("modes have their own parameters")
         self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
         settings = RunSettings.of(request.settings)
         self.record = Record.allocated(

@@ -28,9 +28,9 @@ class Event:
     function : callable
         ``function(t, y)``, ``function(t, y, yp)``, or ``function(t, y, p)`` and ``function(t, y, yp, p)`` where the
         problem has parameters; for :class:`SemiExplicitDAE` z, for mechanisms (q, v) in place of (y, yp). Arguments are
-        told by their names, those of the problem's own functions among them, and by position where that is
-        unambiguous. Returns a number, or a vector for several functions at once. Functions compiled with
-        ``numba.njit`` are called without the interpreter, if all functions of the run are compiled.
+        identified by their names, those of the problem's own functions among them, and by position where that is
+        unambiguous. Returns a number, or a vector for several functions at once. Functions compiled with ``numba.njit``
+        are called without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
         Whether the integration stops there; an integer k means at the k-th occurrence. Non-terminal events are only
         recorded.
@@ -92,7 +92,7 @@ class Event:
 
 @dataclass(frozen=True)
 class GuardEvent(Event):
-    """The guards of a mode, of which a run through modes knows more than of an event: see `Guards` there.
+    """The guards of a mode, for which a run through modes stores more data than for an event: see `Guards` there.
 
     Attributes
     ----------

@@ -32,9 +32,9 @@ from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
 
 FORWARD, ADJOINT, AUTO = "forward", "adjoint", "auto"
 _MOST_FORWARD = 24
-"""Numbers up to which forward sensitivities are taken by "auto": a run with so many takes as long as one backward."""
+"""Number of parameters up to which "auto" uses forward sensitivities: such a run takes as long as one backward."""
 _MOST_FORMS, _MOST_JACOBIANS = 32, 32
-_SHORT = 1e-6  # part of the interval, in which what a run starts from is seen
+_SHORT = 1e-6  # fraction of the interval of a short run, which shows the start values
 _FREE, _STEP = 1e-8, 1e-5
 _FAILURES = (IntegrationError, InconsistentInitialError, ArithmeticError)
 
@@ -196,7 +196,7 @@ class DifferentiableRun:
         return solution
 
     def _rows_of(self, solution: Any, values: np.ndarray | None = None) -> np.ndarray:
-        """Of values of the variables of a solution those that are asked for."""
+        """The requested values among those of the variables of a solution."""
         values = solution.y if values is None else values
         names = list(solution.names)
         if tuple(names) != tuple(self.given.names):
@@ -249,7 +249,7 @@ class DifferentiableRun:
         return found[:, 0] if self.given.at_end else found
 
     def _guarded(self, run: Callable[[], np.ndarray], row: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """What a run returns; nan where it fails and that was asked for."""
+        """The result of a run; NaN if it fails and `failed` requests that."""
         if self.given.failed == "raise":
             return run()
         if not np.isfinite(row).all():

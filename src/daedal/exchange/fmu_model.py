@@ -228,7 +228,7 @@ def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[lis
             if name not in known:
                 raise UnknownNameError(
                     f"outputs: {name!r} is no variable of the problem; {near_names(name, known)}there are "
-                    f"{', '.join(known)}. A quantity of its own is given as a function of the state"
+                    f"{', '.join(known)}. Other quantities can be given as functions of the state"
                 )
             names.append(name)
             nodes.append(known[name])
@@ -340,7 +340,7 @@ def model_of(
                     writer.function("partials", k, nodes, rates.raises, rates.pivots)
     shown = [name for name, output in stated if output is None and name in names] + output_names
     if len(set(shown)) < len(shown):
-        raise InvalidProblemError("outputs names an output twice; give each a name of its own")
+        raise InvalidProblemError("outputs contains a name twice; use distinct names")
     m = max(map(len, indicators))
     for k, mode in enumerate(modes):
         graph = mode.tracer.graph

@@ -98,15 +98,15 @@ class Transition:
     guard : callable or "zeno"
         ``guard(t, q, v)`` for a mechanical system, ``guard(t, y, z)`` for a semi-explicit problem, ``guard(t, y)`` or
         ``guard(t, y, yp)`` for an implicit one, and the parameters last if the problem has some; a further argument
-        `lam` of a guard of a mechanical system gets the multipliers. Arguments are told by their names, as those of an
-        :class:`Event`. Returns a number, or a vector whose entries
-        are guards each. ``"zeno"`` stands for the point at which transitions into the source mode accumulate; what
-        motion is left there is projected onto the constraints of the target.
+        `lam` of a guard of a mechanical system gets the multipliers. Arguments are identified by their names, as those
+        of an :class:`Event`. Returns a number, or a vector whose entries are guards each. ``"zeno"`` stands for the
+        point at which transitions into the source mode accumulate; what motion is left there is projected onto the
+        constraints of the target.
     direction : {0, 1, -1} or sequence
         -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes sign.
     reset : callable or dict, optional
         From the arguments of a guard to the initial values of the target mode, in the form that :func:`daedal.solve`
-        takes; a dict has one function for each target. Without a reset the state goes on as it is.
+        takes; a dict has one function for each target. Without a reset the state is unchanged.
     name : str, optional
         Name of the transition in ``sol.events``.
     project : bool
@@ -153,7 +153,7 @@ class HybridProblem(Preparable):
     In mode :math:`i` the problem :math:`F_i(t, x, \dot x) = 0` holds until a guard :math:`s_j(t, x)` of one of its
     transitions changes its sign. The reset map of that transition gives the initial values of the target mode,
     :math:`x^+ = r_j(t, x^-)`, which may have another dimension and another index. Derivatives, algebraic variables and
-    multipliers are computed anew, and the integrator begins again with order 1.
+    multipliers are recomputed, and the integrator restarts with order 1.
 
     Parameters
     ----------
@@ -265,8 +265,8 @@ class HybridProblem(Preparable):
         return self.start(initial) if callable(self.start) else (self.start, initial)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
-        """For a model with an entry of its own: a number, as a function of the arguments of guards, that is not
-        negative where a run that is to begin in `mode` may; None if there is no such formula."""
+        """For a model with a separate entry condition: a function of the arguments of guards that is nonnegative
+        where a run may start in `mode`; None if there is no such formula."""
         return None
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def _pattern(problem: Any) -> Any:
 
 
 _BESIDE = (0.0, 1e-2, 1e-1)
-_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, if a change of its own size is lost in other terms
+_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, if smaller ones are lost in other terms
 _LARGEST = 1e150  # unit of such changes
 
 

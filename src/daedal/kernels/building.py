@@ -347,7 +347,7 @@ class _Process:
         status = self._process.wait()
         self._printed.seek(0)
         printed = self._printed.read().decode(errors="replace")
-        return {"error": f"{printed}the process that compiles ended with status {status}"}, []
+        return {"error": f"{printed}the compiler process exited with status {status}"}, []
 
     def terminate(self):
         """Terminate the process."""

@@ -271,9 +271,9 @@ def moving_flame(
     Notes
     -----
     Temperatures and places of nodes alternate. The nodes in the front are those that were there when it was born; so
-    Petzold's code chooses nodes anew in between, and so does :func:`daedal.library.follow_flame`, whenever
-    ``model.extra["imbalance"]`` becomes positive. ``model.extra["front_times"]`` says when the temperature 1.5 passes
-    some points.
+    Petzold's code repositions nodes in between, and so does :func:`daedal.library.follow_flame`, whenever
+    ``model.extra["imbalance"]`` becomes positive. ``model.extra["front_times"]`` are the times at which the temperature
+    1.5 passes some points.
 
     Examples
     --------

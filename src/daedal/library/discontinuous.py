@@ -47,7 +47,7 @@ def switched_ramp(t1: float = 20.0) -> Model:
 
     Notes
     -----
-    The plainest discontinuity. An integrator that is not told of it meets it as a series of rejected steps. The model
+    The plainest discontinuity. An unaware integrator hits it with a series of rejected steps. The model
     is a :class:`HybridProblem` with the modes "rest" and "rising". ``model.extra`` has ``exact(t)``, ``ignoring``, the
     same equation with an ``if`` in its residual, ``modes``, the rates (0, 5), and ``switches``, the times.
 

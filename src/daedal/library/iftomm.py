@@ -163,8 +163,7 @@ def bricard(t1: float = 10.0, coordinates: str = "relative") -> Model:
 
     Notes
     -----
-    ``model.extra`` has ``machine`` and ``energy``. ``model.extra["machine"].report()`` names the condition that says
-    nothing new.
+    ``model.extra`` has ``machine`` and ``energy``. ``model.extra["machine"].report()`` names the redundant condition.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
 
     Notes
     -----
-    A mechanical system without constraints. The model knows nothing of the moment at which the string reaches the speed
+    A mechanical system without constraints. The model does not include the moment at which the string reaches the speed
     of the bow; :func:`play_violin` does. ``model.extra`` has ``exact``, ``exact_lam`` (empty), ``energy``, ``lam``
     (empty) and ``needed_friction(q)``, the z that would keep the speed of the middle node.
 

@@ -168,7 +168,7 @@ class Inputs(Mapping[str, Any]):
             if not isinstance(name, str) or not name:
                 raise InvalidProblemError(f"inputs must have names, got {name!r}")
             if name in defaults:
-                raise InvalidProblemError(f"inputs has '{name}' twice; give each input a name of its own")
+                raise InvalidProblemError(f"inputs has '{name}' twice; use distinct names")
             if name in (names or ()):
                 raise InvalidProblemError(f"inputs: '{name}' is the name of a variable; give the input another one")
             defaults[name] = _values(value, f"the default of input '{name}'")
@@ -413,7 +413,7 @@ _PARAMS = ("p", "par", "pars", "param", "params", "parameters")
 
 
 class DrivenEvent:
-    """A function of the state that takes parameters or inputs, with one argument `p` for both behind the others."""
+    """A function of the state that takes parameters or inputs, with one last argument `p` for both."""
 
     def __init__(self, function: Callable[..., Any], names: Sequence[str], places: tuple[Any, ...]):
         self.function, self.places = function, places

@@ -1,4 +1,4 @@
-"""File layout of solutions, with strict checks: compiled code reads these arrays without checks of its own."""
+"""File layout of solutions, with strict checks: compiled code reads these arrays without further checks."""
 
 from __future__ import annotations
 

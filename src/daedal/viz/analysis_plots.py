@@ -413,7 +413,7 @@ def _factors(axes: Axes, found: daedal.analysis.Conditioning, effect: str) -> No
 
 
 def _indices(axes: Axes, found: daedal.analysis.Conditioning) -> None:
-    axes.step(found.t, found.formal_indices, where="mid", color=FAINT, linewidth=2.5, label="as it stands")
+    axes.step(found.t, found.formal_indices, where="mid", color=FAINT, linewidth=2.5, label="formal")
     axes.step(found.t, found.indices, where="mid", color=LINES[0][0], label="in effect")
     highest = np.nanmax(np.concatenate([found.indices, found.formal_indices, [1.0]]))
     axes.set_ylim(-0.3, highest + 0.5)

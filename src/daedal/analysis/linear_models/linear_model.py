@@ -12,7 +12,7 @@ import numpy as np
 from daedal.common.tabular import Tabular, listing
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 
-_STABLE = 1e-9  # real part, relative to the largest pole, that counts as zero
+_STABLE = 1e-9  # real part, relative to the largest pole, below which it counts as zero
 
 
 class Descriptor(NamedTuple):
@@ -46,7 +46,7 @@ class LinearMode(NamedTuple):
 
     @property
     def frequency(self) -> float:
-        """Oscillations per unit of time."""
+        """Frequency in oscillations per unit of time."""
         return abs(self.eigenvalue.imag) / (2.0 * np.pi)
 
     @property
@@ -70,19 +70,19 @@ class LinearModel:
     A, B, C, D : numpy.ndarray
         The matrices.
     states, inputs, outputs : tuple of str
-        Names of the rows and columns. States are unknowns of the problem, or derivatives of them. Where inputs act on
-        constraints, a state is the unknown less a combination of the inputs, so that no derivative of an input enters
+        Names of the rows and columns. States are unknowns of the problem, or derivatives of them. If inputs act on
+        constraints, a state is the unknown minus a combination of the inputs, so that no derivative of an input enters
         the differential equations.
     input_derivatives : tuple of numpy.ndarray
-        :math:`D_1, D_2, \dots`: the coefficients of derivatives of the inputs in the outputs. Not empty only for
-        index 2 and higher.
+        :math:`D_1, D_2, \dots`: the coefficients of derivatives of the inputs in the outputs. Nonempty only for index 2
+        and higher.
     t : float
         Time of the linearisation.
     point : dict
         The unknowns and their derivatives there, by name.
     is_equilibrium : bool
-        Whether the derivatives of all unknowns vanish there. Elsewhere A holds for a moment, and its eigenvalues depend
-        on the coordinates.
+        Whether the derivatives of all unknowns vanish there. Otherwise A is valid at this time only, and its
+        eigenvalues depend on the coordinates.
     basis : numpy.ndarray
         The change of all unknowns (rows, `unknowns`) with the states (columns).
     unknowns : tuple of str
@@ -90,7 +90,7 @@ class LinearModel:
     descriptor : Descriptor
         E, A, B in all unknowns.
     exact : bool
-        Whether derivatives come from traced functions rather than from differences.
+        Whether derivatives come from traced functions rather than finite differences.
     """
 
     A: np.ndarray
@@ -181,8 +181,8 @@ class LinearModel:
             import control
         except ImportError:
             raise ImportError(
-                "to_control needs the package control: pip install control. Or take A, B, C, D as they are: "
-                "A, B, C, D = model"
+                "to_control needs the package control: pip install control. Or use the matrices directly: A, B, "
+                "C, D = model"
             ) from None
         return control.StateSpace(*self, states=list(self.states), inputs=list(self.inputs), outputs=list(self.outputs))
 
@@ -191,15 +191,15 @@ class LinearModel:
             for i, j in np.argwhere(matrix != 0.0)[:1]:
                 raise InvalidProblemError(
                     f"output '{self.outputs[i]}' depends on derivative {order} of input '{self.inputs[j]}', which "
-                    f"{what} cannot express. Remedy: leave this output out, or make the input a state: u' = w with "
-                    "the input w"
+                    f"{what} cannot express. Remedy: omit this output, or make the input a state: u' = w with the "
+                    "input w"
                 )
 
     def output(self, name: str) -> int:
-        """The number of the output of this name."""
+        """The index of the output with this name."""
         if name not in self.outputs:
             hint = near_names(name, self.outputs)
-            raise UnknownNameError(f"{name!r} is no output; {hint}there are {', '.join(self.outputs)}")
+            raise UnknownNameError(f"{name!r} is not an output; {hint}known: {', '.join(self.outputs)}")
         return self.outputs.index(name)
 
     def plot(self, **options: Any):
@@ -209,8 +209,8 @@ class LinearModel:
         return plot_eigenvalues(self.poles, **options)
 
     def __str__(self) -> str:
-        about = "an equilibrium" if self.is_equilibrium else "a point that is no equilibrium"
-        how = "" if self.exact else ", derivatives by differences"
+        about = "an equilibrium" if self.is_equilibrium else "a point that is not an equilibrium"
+        how = "" if self.exact else ", derivatives by finite differences"
         heads = [f"linear model about {about}, t = {self.t:g}{how}"]
         for what, names in (("states", self.states), ("inputs", self.inputs), ("outputs", self.outputs)):
             heads.append(f"  {what:8}{listing(list(names)[:8], len(names)) if names else 'none'}")

@@ -60,18 +60,18 @@ def linearise(
     problem : ODE, ImplicitDAE, SemiExplicitDAE, MechanicalSystem, SecondOrderDAE, ..., Model or Circuit
         The problem.
     at : tuple, mapping, Start or Solution
-        Where: values as for `initial` of :func:`daedal.solve`, or a solution. Values that are left out follow from the
+        The point: values as for `initial` of :func:`daedal.solve`, or a solution. Omitted values follow from the
         equations; for a model or a circuit None is its default start.
     t : float or array, optional
-        The time, 0 by default. For a solution the times along it, by default all that it holds; an array gives a list.
+        The time, 0 by default. For a solution the times along it, by default all stored ones; an array gives a list.
     equilibrium : bool
-        Whether to search for an equilibrium near `at`, with constant inputs, and to linearise there.
+        Whether to find an equilibrium near `at`, with constant inputs, and to linearise there.
     inputs : list of str, or mapping, optional
-        Which inputs of the problem are columns of B and D; by default all. A mapping gives values or signals as in
+        Inputs of the problem that are columns of B and D; by default all. A mapping sets values or signals as in
         :func:`daedal.solve`, at which the problem is linearised.
     outputs : list, mapping, optional
-        Names of unknowns or of their derivatives, or functions of the state, ``h(t, y)``, ``h(t, y, z)``,
-        ``h(t, q, v)`` as for events, which may take parameters and inputs by name. A mapping names the functions. By
+        Names of unknowns or of their derivatives, or functions of the state, ``h(t, y)``, ``h(t, y, z)``, ``h(t, q,
+        v)`` as for events, with parameters and inputs by name as optional arguments. A mapping names the functions. By
         default all unknowns, and the velocities of a mechanism.
     params : object, optional
         Parameters that replace those of the problem.
@@ -84,15 +84,14 @@ def linearise(
     Raises
     ------
     InvalidProblemError
-        Where the point is singular, no equilibrium is found, or derivatives are needed of functions that cannot be
-        traced.
+        If the point is singular, no equilibrium is found, or derivatives of untraceable functions are needed.
 
     Notes
     -----
-    Derivatives are exact where the functions can be traced. Away from an equilibrium the matrices are those of the
-    equations linearised along the solution through the point, frozen at that time. About a steady motion of a machine,
-    such as a rolling wheel, ``model.linearise`` uses variables that turn with the bodies, in which the coefficients are
-    constant.
+    Derivatives are exact if the functions can be traced. Away from an equilibrium the matrices are those of the
+    equations linearised along the solution through the point, frozen at that time. For a steady motion of a machine,
+    such as a rolling wheel, ``model.linearise`` uses variables that rotate with the bodies, in which the coefficients
+    are constant.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def linearise(
     """
     if isinstance(at, Solution):
         if equilibrium:
-            raise InvalidProblemError("equilibrium=True searches near values, not along a solution; give at=values")
+            raise InvalidProblemError("equilibrium=True searches near values, not along a solution; pass at=values")
         times = np.asarray(at.t if t is None else check_real(t, "t", "be a time or an array of times"), dtype=float)
         points: Any = [(float(time), None) for time in np.atleast_1d(times)]
         is_sequence = times.ndim > 0
@@ -127,13 +126,13 @@ def linearise(
         problem = mode.problem
     if isinstance(problem, HybridProblem):
         raise InvalidProblemError(
-            "a HybridProblem is linearised mode by mode: give the problem of a mode, problem.modes[name], and a point "
-            "in that mode"
+            "a HybridProblem is linearised mode by mode: pass the problem of a mode, problem.modes[name], and a "
+            "point in that mode"
         )
     if params is not None:
         problem = with_other_params(problem, params)
     if at is None and points[0][1] is None and not isinstance(at, Solution):
-        raise InvalidProblemError("at is missing: give the values at which the problem is linearised")
+        raise InvalidProblemError("at is missing: pass the values at which to linearise the problem")
     names = None
     if isinstance(inputs, Mapping):
         problem, names = problem.with_inputs(inputs) if hasattr(problem, "with_inputs") else problem, list(inputs)
@@ -152,7 +151,7 @@ def linearise(
     return models if is_sequence else models[0]
 
 
-# --- by trace, or by differences --------------------------------------------------------------------------------------
+# --- traced functions, or finite differences --------------------------------------------------------------------------
 
 
 @dataclass
@@ -197,8 +196,9 @@ def _models(problem: Any, t: float, names: Sequence[str] | None) -> Any:
     except Untraceable as reason:
         if not hasattr(problem, "implicit") or isinstance(problem, SecondOrderDAE):
             raise InvalidProblemError(
-                f"a {type(problem).__name__} is linearised by its traced functions, and a function {reason}. Remedy: "
-                "write it such that it can be traced; for a large machine take model.linearise"
+                f"a {type(problem).__name__} can be linearised only if its functions can be traced, but a "
+                f"function {reason}. Remedy: write it such that it can be traced; for a large machine use "
+                "model.linearise"
             ) from reason
         return _ByDifferences(VariedInputs(problem, t, names, 0))
 
@@ -207,7 +207,7 @@ def _models(problem: Any, t: float, names: Sequence[str] | None) -> Any:
 
 
 def _jet_given(problem: Any, t: float, initial: Any, equilibrium: bool) -> np.ndarray:
-    """x, x', ... from initial values, which are made consistent unless they only begin a search."""
+    """x, x', ... from initial values, made consistent unless they are only a guess."""
     if isinstance(initial, Mapping):
         if equilibrium:
             return _guess_by_name(problem, initial)
@@ -242,13 +242,13 @@ def _jet_given(problem: Any, t: float, initial: Any, equilibrium: bool) -> np.nd
 
 
 def _guess_by_name(problem: Any, given: Mapping[Any, Any]) -> np.ndarray:
-    """Values for the search of an equilibrium; 0 for unknowns that are not named."""
+    """Guesses for an equilibrium; 0 for unknowns that are not named."""
     names = statement(problem).names
     values = {symbol_name(name): check_finite(value, f"at[{name!r}]") for name, value in given.items()}
     for name in values:
         if name not in names:
             raise UnknownNameError(
-                f"at: {name!r} is no unknown of the problem; {near_names(name, names)}there are {', '.join(names)}"
+                f"at: {name!r} is not an unknown of the problem; {near_names(name, names)}known: {', '.join(names)}"
             )
     return np.array([[values.get(name, 0.0) for name in names]])
 
@@ -284,8 +284,8 @@ def _with_outputs(problem: Any, inputs: VariedInputs, local: LocalModel, t: floa
             if name not in where:
                 hint = near_names(name, where)
                 raise UnknownNameError(
-                    f"outputs: {name!r} is no unknown of the problem; {hint}there are {', '.join(local.names)}. A "
-                    "quantity of its own is given as a function of the state"
+                    f"outputs: {name!r} is not an unknown of the problem; {hint}known: {', '.join(local.names)}. "
+                    "Other quantities can be given as functions of the state"
                 )
             row = np.zeros(len(local.names))
             row[where[name]] = 1.0
@@ -296,7 +296,7 @@ def _with_outputs(problem: Any, inputs: VariedInputs, local: LocalModel, t: floa
         names += [name] if len(found) == 1 else [f"{name}[{k}]" for k in range(len(found))]
         rows += found
     if len(set(names)) < len(names):
-        raise InvalidProblemError("outputs names an output twice; give each a name of its own")
+        raise InvalidProblemError("outputs contains a name twice; use distinct names")
     H = np.array([row for row, _ in rows]).reshape(len(rows), len(local.names))
     direct = np.array([of for _, of in rows]).reshape(len(rows), len(inputs.labels))
     D = [H @ p for p in local.P] or [np.zeros((len(rows), 0))]
@@ -364,7 +364,7 @@ def _stated(problem: Any, local: LocalModel, outputs: Any) -> list[tuple[str, An
 def _function_rows(
     problem: Any, inputs: VariedInputs, local: LocalModel, t: float, output: Callable[..., Any], name: str
 ):
-    """The derivatives of a function of the state by w and by the inputs, entry by entry."""
+    """The derivatives of a function of the state with respect to w and to the inputs, entry by entry."""
     varied = inputs.problem
     sizes, columns = _arguments(varied, local)
     [(function, count)] = standard_functions(Event(output), varied)
@@ -380,8 +380,8 @@ def _function_rows(
         for place, value in zip(places, state_row, strict=True):
             if place < 0 and value != 0.0:
                 raise InvalidProblemError(
-                    f"output '{name}' depends on the derivative of an unknown whose derivative does not occur in the "
-                    "equations. Remedy: state the output without it"
+                    f"output '{name}' depends on the derivative of an unknown whose derivative does not occur in "
+                    "the equations. Remedy: define the output without it"
                 )
             if place >= 0:
                 row[place] += value
@@ -389,7 +389,7 @@ def _function_rows(
 
 
 def _arguments(problem: Any, local: LocalModel) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """The vectors that functions of the state take, and where their entries are in w; -1 for those that are not."""
+    """The vectors passed to functions of the state, and the positions of their entries in w; -1 for those not in w."""
 
     def places(entries):
         return [local.column.get(entry, -1) for entry in entries]

@@ -1,20 +1,20 @@
 r"""The linearised equations of a problem in independent coordinates.
 
-The equations with those of their derivatives that the structure asks for are :math:`f(t, w, u, \dot u, \dots) = 0` in
-:math:`w = (x, \dot x, \dots)`. Rows S select as many entries of w, the coordinates :math:`z = S w`, as there are
-degrees of freedom; :math:`S'` selects their derivatives. With
+The equations with the derivatives required by the structure are :math:`f(t, w, u, \dot u, \dots) = 0` in :math:`w = (x,
+\dot x, \dots)`. Rows S select as many entries of w, the coordinates :math:`z = S w`, as there are degrees of freedom;
+:math:`S'` selects their derivatives. With
 
 .. math::
 
     \begin{pmatrix} f_w \\ S \end{pmatrix} (T, P_0, P_1, \dots)
       = \begin{pmatrix} 0 & -f_u & -f_{\dot u} & \dots \\ I & 0 & 0 & \dots \end{pmatrix}
 
-all changes are :math:`\delta w = T\,\delta z + \sum_k P_k\,\delta u^{(k)}`, and :math:`\delta z' = S'\,\delta w`. That
+all changes are :math:`\delta w = T\,\delta z + \sum_k P_k\,\delta u^{(k)}`, and :math:`\delta z' = S'\,\delta w`. This
 holds along any solution, since S is constant (index reduction by dummy derivatives: S. E. Mattsson and G. Soederlind,
 SIAM J. Sci. Comput. 14, 1993).
 
-Where functions cannot be traced, the coefficients are difference quotients and the coordinates come from the
-Weierstrass form of the pencil (BCP, theorem 2.3.2), which needs index 1 or an equilibrium.
+If functions cannot be traced, the coefficients are difference quotients and the coordinates come from the Weierstrass
+form of the pencil (BCP, theorem 2.3.2), which needs index 1 or an equilibrium.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from daedal.symbolic.machine import compile_function
 from daedal.symbolic.tracing.parameters import NAME
 
 Jet = np.ndarray
-"""x, x', ... in rows; NaN for what is not known."""
-_AT_REST = 1e-9  # derivatives of this part of the size of the unknowns count as zero
+"""x, x', ... in rows; NaN for unknown values."""
+_AT_REST = 1e-9  # derivatives below this fraction of the size of the unknowns count as zero
 _DIFFERENCE_TOLERANCE = 1e-7  # of the ranks of pencils from difference quotients
 _INCREMENT = 1e-6  # of inputs, for difference quotients
-_SMALLEST = 1e-3  # size that the search for a point ascribes to unknowns that are zero, or smaller
-_MOST_AMPLIFIED = 10.0  # change of dependent unknowns by a change of coordinates, in a sequence of points
+_SMALLEST = 1e-3  # size assumed for unknowns that are zero or smaller, in the search for a point
+_MOST_AMPLIFIED = 10.0  # limit for the change of dependent unknowns with the coordinates, in a sequence of points
 
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """The linear equations of all changes at a point.
+    """The linear equations of perturbations at a point.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class LocalModel:
     point : numpy.ndarray
         w.
     column : dict
-        Where x_j^(k) stands in w.
+        The position of x_j^(k) in w.
     T : numpy.ndarray
-        The change of w with z.
+        The dependence of w on z.
     P : list of numpy.ndarray
-        The changes of w with u, u', ...
+        The dependence of w on u, u', ...
     descriptor : Descriptor
     is_equilibrium, exact : bool
     """
@@ -96,9 +96,9 @@ class LocalModel:
 def without_input_derivatives(
     A: np.ndarray, B: Sequence[np.ndarray], T: np.ndarray, P: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """B and P for coordinates less combinations of the inputs, so that z' = A z + B u without u', u'', ...
+    """B and P for coordinates minus combinations of the inputs, so that z' = A z + B u without u', u'', ...
 
-    With z = z~ + Q u^(k-1), Q = B_k, the derivative u^(k) drops out of z' = A z + ... + B_k u^(k).
+    With z = z~ + Q u^(k-1), Q = B_k, the derivative u^(k) cancels in z' = A z + ... + B_k u^(k).
     """
     B, P = [b.copy() for b in B], [p.copy() for p in P]
     for k in range(len(B) - 1, 0, -1):
@@ -108,15 +108,15 @@ def without_input_derivatives(
 
 
 class TracedLocalModels:
-    """Local models of a problem whose functions can be traced, at any number of points.
+    """Local models of a problem with traced functions, at any number of points.
 
-    Raises Untraceable where a function cannot be traced.
+    Raises Untraceable if a function cannot be traced.
 
     Parameters
     ----------
     problem : object
     t : float
-        Time at which the inputs are varied.
+        Time at which the inputs are perturbed.
     inputs : sequence of str or None
     """
 
@@ -135,16 +135,16 @@ class TracedLocalModels:
 
     @property
     def problem(self) -> Any:
-        """The problem, its inputs varied by nothing."""
+        """The problem with unperturbed inputs."""
         return self.inputs.problem
 
     def moved(self, t: float) -> TracedLocalModels:
-        """The same with inputs varied at another time."""
+        """The same with inputs perturbed at another time."""
         if not self.inputs.labels:
             return self
         inputs = VariedInputs(self._stated, t, self._names, self.inputs.order)
         equations = self.equations.with_problem(inputs.problem)
-        if equations is None or equations.params is None:  # another piece of a signal, of another degree
+        if equations is None or equations.params is None:  # another piece of a signal, with a different degree
             return TracedLocalModels(self._stated, t, self._names)
         other = copy(self)
         other.inputs, other.equations = inputs, equations
@@ -155,7 +155,7 @@ class TracedLocalModels:
 
     @cached_property
     def _input_code(self):
-        """The partial derivatives of all equations by the numbers of the inputs, as machine code."""
+        """The partial derivatives of all equations with respect to the inputs, as machine code."""
         prolongation, graph = self._reduced.prolongation, Graph()
         places = {column: graph.argument(UNKNOWNS, column) for column in range(prolongation.n)}
         nodes = [prolongation.equations.equation(i, r) for i, r in prolongation.kept]
@@ -172,13 +172,13 @@ class TracedLocalModels:
         return [] if layout is None or not self.inputs.labels else self.inputs.positions(layout)
 
     def point(self, t: float, jet: Jet) -> np.ndarray:
-        """w near given values; what is unknown follows from the equations."""
+        """w near given values; unknown ones follow from the equations."""
         reduced = self._reduced
         u = np.zeros(reduced.prolongation.n)
         for (j, k), column in reduced.prolongation.column.items():
             if k < len(jet) and np.isfinite(jet[k, j]):
                 u[column] = jet[k, j]
-        for _ in range(3):  # the selection depends on values that are found on the way
+        for _ in range(3):  # the selection depends on values computed in this loop
             sizes = np.maximum(np.abs(u), _SMALLEST)
             [u], _, [found] = self._selected(t, u, sizes).exact(np.array([t]), u[None, :], sizes)
         if not found:
@@ -199,7 +199,7 @@ class TracedLocalModels:
             ) from None
 
     def at(self, t: float, u: np.ndarray) -> LocalModel:
-        """The local model at a point w on all equations, in the coordinates of the point before where they suit."""
+        """The local model at a point w on all equations, in the coordinates of the previous point if they suit."""
         sizes, selected = np.ones(u.size), self._kept
         if selected is None or selected.amplification(t, u, sizes) > _MOST_AMPLIFIED:
             selected = self._kept = self._selected(t, u, sizes)
@@ -275,7 +275,7 @@ class TracedLocalModels:
             return found[:n], matrix
 
         at_rest = np.zeros((equations.order + 1, n))
-        with np.errstate(all="ignore"):  # what the search tries need not be defined
+        with np.errstate(all="ignore"):  # trial values may be undefined
             at_rest[0] = zero_by_least_squares(evaluated, np.nan_to_num(jet[0]))
         return at_rest
 
@@ -291,7 +291,7 @@ class TracedLocalModels:
 
 
 def zero_by_least_squares(evaluated: Any, x: np.ndarray) -> np.ndarray:
-    """A zero of a function with its Jacobian near x, the nearest one where there are many."""
+    """A zero of a function with its Jacobian near x; the nearest one if there are several."""
     residual, matrix = evaluated(x)
     for _ in range(100):
         if not (np.isfinite(residual).all() and np.isfinite(matrix).all()):
@@ -316,13 +316,13 @@ def zero_by_least_squares(evaluated: Any, x: np.ndarray) -> np.ndarray:
         x, residual, matrix = x + factor * step, trial, following
     worst = int(np.nanargmax(np.abs(residual))) if np.isfinite(residual).any() else 0
     raise InvalidProblemError(
-        f"no equilibrium was found near the given values: equation {worst} (counted from 0) is left with a residual of "
-        f"{residual[worst]:.3g}. Remedy: give values nearer to it in `at`, or other values of the inputs"
+        f"no equilibrium was found near the given values: equation {worst} (counted from 0) has a residual of "
+        f"{residual[worst]:.3g}. Remedy: give values closer to it in `at`, or other values of the inputs"
     )
 
 
 def is_at_rest(jet: Jet) -> bool:
-    """Whether all derivatives vanish, as far as they are known."""
+    """Whether all known derivatives vanish."""
     size = max(1.0, float(np.nanmax(np.abs(jet[0]), initial=0.0)))
     return bool(np.nanmax(np.abs(jet[1:]), initial=0.0) <= _AT_REST * size)
 
@@ -330,7 +330,7 @@ def is_at_rest(jet: Jet) -> bool:
 def descriptor_of(
     matrices: Sequence[np.ndarray], inputs: np.ndarray, names: Sequence[str], orders: np.ndarray
 ) -> Descriptor:
-    """E, A, B of sum_k F_k x^(k) + F_u u = 0, with x' of variables of order 2 as further unknowns."""
+    """E, A, B of sum_k F_k x^(k) + F_u u = 0, with x' of variables of order 2 as additional unknowns."""
     n, second = len(names), np.flatnonzero(orders > 1)
     rates = np.array(matrices[1])
     E, A = np.zeros((2, n + second.size, n + second.size))
@@ -347,7 +347,7 @@ def descriptor_of(
     return Descriptor(E, A, B, (*names, *(derivative_name(names[int(j)], 1) for j in second)))
 
 
-# --- pencils: functions that cannot be traced, or whose structure misleads --------------------------------------------
+# --- pencils: functions that cannot be traced, or with misleading structure -------------------------------------------
 
 
 def difference_matrices(
@@ -371,11 +371,11 @@ def local_model_of_pencil(
     pencil.require_regular("linearise")
     form, at_rest, n = pencil.weierstrass(), is_at_rest(jet), len(names)
     if form.index > 1 and not at_rest:
-        why = "their structure misleads" if exact else "the functions of the problem cannot be traced"
+        why = "their structure is misleading" if exact else "the functions of the problem cannot be traced"
         raise InvalidProblemError(
-            f"{why}, the equations have index {form.index}, and the point is no equilibrium: the linear model needs "
-            "derivatives of the equations. Remedy: linearise at an equilibrium, or state the problem such that "
-            "daedal.analyse finds its index by structure"
+            f"{why}, the equations have index {form.index}, and the point is not an equilibrium: the linear model "
+            "needs derivatives of the equations. Remedy: linearise at an equilibrium, or define the problem such "
+            "that daedal.analyse finds its index from structure"
         )
     n_z = form.n_finite
     Q1, Q2 = form.Q[:, :n_z], form.Q[:, n_z:]

@@ -1,4 +1,4 @@
-"""Inputs with values and derivatives at a time as numbers among the parameters, for differentiation of the trace."""
+"""Inputs with values and derivatives at a time as parameters, for differentiation of the trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daedal.symbolic.tracing.parameters import ParameterLayout
 
 
 class Varied(NamedTuple):
-    r"""An input plus a polynomial :math:`\sum_k c_k (t - t_0)^k / k!`; :math:`c_k` varies its k-th derivative."""
+    r"""An input plus a polynomial :math:`\sum_k c_k (t - t_0)^k / k!`; :math:`c_k` perturbs its k-th derivative."""
 
     base: Any
     change: Course
@@ -24,21 +24,21 @@ class Varied(NamedTuple):
 
 
 class VariedInputs:
-    """A problem whose inputs, and their first derivatives, can be varied at a time.
+    """A problem whose inputs, and their first derivatives, can be perturbed at a time.
 
     Parameters
     ----------
     problem : object
     t : float
     names : sequence of str or None
-        The inputs that are varied; None for all.
+        The perturbed inputs; None for all.
     order : int
-        Highest derivative of the inputs that is varied.
+        Highest perturbed derivative of the inputs.
 
     Attributes
     ----------
     problem : object
-        The problem with varied inputs, all variations zero.
+        The problem with perturbed inputs, with all perturbations zero.
     labels : tuple of str
         Names of the numbers, one for each entry of an input.
     order : int
@@ -58,10 +58,10 @@ class VariedInputs:
                 if name not in self._inputs:
                     hint = near_names(name, self._inputs)
                     raise UnknownNameError(
-                        f"inputs: {name!r} is no input of the problem; {hint}there are {', '.join(self._inputs)}"
+                        f"inputs: {name!r} is not an input of the problem; {hint}known: {', '.join(self._inputs)}"
                     )
             if len(set(chosen)) < len(chosen):
-                raise InvalidProblemError("inputs names an input twice")
+                raise InvalidProblemError("inputs contains an input twice")
             problem = at_piece(problem, t)
         self._plain, self._chosen = problem, chosen
         self.shapes = {name: self._inputs.shapes[name] for name in chosen} if self._inputs is not None else {}
@@ -73,7 +73,7 @@ class VariedInputs:
         self.problem = self.changed(0, None)
 
     def changed(self, order: int, label: int | None, by: float = 1.0) -> Any:
-        """The problem with derivative `order` of one number changed."""
+        """The problem with one perturbation changed: that of derivative `order` of one input."""
         if not self._chosen:
             return self._plain
         changes: dict[str, np.ndarray] = {}
@@ -90,7 +90,7 @@ class VariedInputs:
         return with_known_params(self._plain, self._plain.params._replace(inputs={**given, **varied}))
 
     def positions(self, layout: ParameterLayout) -> list[tuple[np.ndarray, float]]:
-        """For each derivative the places of its coefficients among the numbers of the parameters, and their factor."""
+        """For each derivative the positions of its coefficients among the parameter values, and their factor."""
         base = layout.numbers(self.problem.params)
         found = []
         for order in range(self.order + 1):

@@ -91,13 +91,13 @@ class AdjointRun:
                 sweep.add_cost(solution, piece.end, np.zeros(n))
         else:
             sweep.begin(solution, piece.end, _whole_slope(observed.get(piece.end), n))
-        grid, restarted = np.unique(solution.t), not begun
+        grid, layered = np.unique(solution.t), not begun
         for low, high in reversed(list(pairwise(sorted({piece.begin, *inside, piece.end})))):
             times = np.concatenate([[low], grid[(grid > low) & (grid < high)], [high]])
-            sweep.over(solution, graded(times, sweep.fastest) if restarted else times)
-            restarted = low in observed
-            if restarted:
+            sweep.over(solution, graded(times, sweep.fastest) if layered else times)
+            if low in observed:
                 sweep.add_cost(solution, low, _whole_slope(observed[low], n))
+            layered = low in observed and bool(np.isfinite(sweep.fastest))
         self._collect(sweep.gradient - before, piece.begin)
 
     def _collect(self, found: np.ndarray, begin: float) -> None:

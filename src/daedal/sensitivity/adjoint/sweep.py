@@ -34,7 +34,7 @@ from daedal.sensitivity.adjoint.costs import LinearisedRun, bandwidth, check_reg
 #
 #     E_i^T \mu_i + h \sum_j a_{ij} A_j^T \mu_j = w - h \sum_j a_{ij} g_j , \qquad i = 1, 2, 3 .
 #
-# Small systems are solved as they stand, and so are narrow bands. Of others the matrix with E and A of one stage in the
+# Small systems are solved directly, and so are narrow bands. Of others the matrix with E and A of one stage in the
 # place of all is block diagonal in the eigenvectors of :math:`(a_{ij})^{-1}`, with the blocks :math:`d_k E^T + h A^T`,
 # one real and a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration,
 # and serve further steps for as long as that converges.
