@@ -61,8 +61,8 @@ def linearise(
     problem : ODE, ImplicitDAE, SemiExplicitDAE, MechanicalSystem, SecondOrderDAE, ..., Model or Circuit
         The problem.
     at : tuple, mapping, Start or Solution
-        The point: values as for `initial` of :func:`daedal.solve`, with the mode for a HybridProblem; or a solution, whose
-        inputs are passed again. Omitted values follow from the equations; for a model or a circuit None is its
+        The point: values as for `initial` of :func:`daedal.solve`, (mode, values) for a HybridProblem; or a solution,
+        whose inputs are passed again. Omitted values follow from the equations; for a model or a circuit None is its
         default start.
     t : float or array, optional
         The time, 0 by default. For a solution the times along it, by default all stored ones; an array gives a list.
