@@ -1,4 +1,4 @@
-"""Other programs for multibody dynamics: from this environment, or from the one that `make test` keeps for them."""
+"""Packages that only tests need: from this environment, or from the one that `make test` keeps for them."""
 
 import importlib.util
 import site

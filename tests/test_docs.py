@@ -18,9 +18,10 @@ ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md", "any-index.md", "index-reduction.md", "fields.md"}
-UNTRACED |= {"trajectory-control.md", "linearise.md", "export-fmu.md"}
-"""Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
-flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4; FMUs."""
+UNTRACED |= {"trajectory-control.md", "linearise.md", "export-fmu.md", "operators.md", "sampled-rates.md"}
+"""Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, hundreds
+of runs with sensitivities, which differences would slow down, or a flame that DASSL, chosen without a trace, lets start
+late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4; FMUs."""
 
 
 TWICE = {
@@ -39,8 +40,15 @@ TWICE |= {"reproduction.md", "second-order.md"}
 that pages have. All others are made twice in `make soak`."""
 
 
-NEEDED = {"export-fmu.md": ["fmpy"]}
-"""Packages beyond those of Daedal that a page uses."""
+NEEDED = {
+    "export-fmu.md": ["fmpy"],
+    "operators.md": ["jax"],
+    "sampled-rates.md": ["pymc"],
+    "reinforcement-learning.md": ["gymnasium"],
+    "daedal.exchange.gym": ["gymnasium"],
+    "daedal.exchange.control": ["control"],
+}
+"""Packages beyond those of Daedal that a page or a module uses."""
 COMPILED = {"export-fmu.md"}
 """Pages that need a C compiler."""
 
@@ -120,6 +128,8 @@ def test_runs_of_page_are_the_same_traced_and_untraced(path, in_temporary_folder
 
 @pytest.mark.parametrize("name", modules_with_examples())
 def test_examples_of_docstrings_hold(name, in_temporary_folder):
+    for package in NEEDED.get(name, ()):
+        oracle(package)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     result = doctest.testmod(importlib.import_module(name), optionflags=flags)
     assert result.attempted > 0 and result.failed == 0

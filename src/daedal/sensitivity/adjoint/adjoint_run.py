@@ -91,13 +91,13 @@ class AdjointRun:
                 sweep.add_cost(solution, piece.end, np.zeros(n))
         else:
             sweep.begin(solution, piece.end, _whole_slope(observed.get(piece.end), n))
-        grid, restarted = np.unique(solution.t), not begun
+        grid, layered = np.unique(solution.t), not begun
         for low, high in reversed(list(pairwise(sorted({piece.begin, *inside, piece.end})))):
             times = np.concatenate([[low], grid[(grid > low) & (grid < high)], [high]])
-            sweep.over(solution, graded(times, sweep.fastest) if restarted else times)
-            restarted = low in observed
-            if restarted:
+            sweep.over(solution, graded(times, sweep.fastest) if layered else times)
+            if low in observed:
                 sweep.add_cost(solution, low, _whole_slope(observed[low], n))
+            layered = low in observed and bool(np.isfinite(sweep.fastest))
         self._collect(sweep.gradient - before, piece.begin)
 
     def _collect(self, found: np.ndarray, begin: float) -> None:
@@ -208,7 +208,7 @@ def _whole_slope(slope: np.ndarray | None, n: int) -> np.ndarray:
 
 
 def _linearised(stated: Any, given: Any, cost: Callable | None, final_cost: Callable | None) -> tuple[Any, Any]:
-    """The linearised problem, and the one with parameters as floats: an optimiser asks for many gradients.
+    """The linearised problem, and the one with parameters as floats: an optimiser computes many gradients.
 
     Both are kept with the problem as it was stated.
     """
@@ -238,7 +238,7 @@ def _sampled(problem: Any) -> dict[str, Samples]:
 
 
 def _base(label: str) -> str:
-    """The name of a parameter or input, without what stands for one of its numbers."""
+    """The name of a parameter or input without the index of a number."""
     return label.split("[")[0].split(".")[0]
 
 
