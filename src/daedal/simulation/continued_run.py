@@ -323,6 +323,11 @@ class ContinuedRun:
 
     def restart(self):
         """Go on from t with functions that have jumped there."""
+        if not self.is_plain:  # other forms of a problem have numbers of their own, made with their plan
+            request = self._again()
+            self.plan = None
+            self._begin(request)
+            return
         if self.over:
             return
         if self._explicit and float(self._reached[0]) == self.t:
