@@ -117,6 +117,15 @@ def test_inputs_act_on_equations_that_are_solved_in_another_form(formulation):
     assert sim.state.y[4] == pytest.approx(2.0 * mechanism.state.lam[0], rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "rate", [lambda u: 2.0 if u > 0.5 else -1.0, lambda u: [1.0, -3.0][int(u)], lambda u: max(u, 0.0)]
+)
+def test_functions_may_branch_on_inputs(rate):
+    sim = daedal.Simulation(daedal.ODE(lambda t, y, u: [rate(u)], 1, inputs=["u"]), [0.0])
+    given = (0.0, 1.0, 0.7, -1.0)
+    assert [sim.step(1.0, u=[u])[0] for u in given] == pytest.approx(np.cumsum([rate(u) for u in given]))
+
+
 def robertson():
     return daedal.ImplicitDAE(
         lambda t, y, yp, feed: [

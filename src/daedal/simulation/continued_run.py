@@ -323,7 +323,10 @@ class ContinuedRun:
 
     def restart(self):
         """Go on from t with functions that have jumped there."""
-        if not self.is_plain:  # other forms of a problem have numbers of their own, made with their plan
+        layout = None if self.plan.traced is None else self.plan.traced.layout
+        branches = layout is not None and layout.fixed  # on parameters, perhaps on inputs: `a[int(u)]`
+        # Other forms of a problem have their own numbers, made with their plan.
+        if not self.is_plain or (branches and not self._is_current()):
             request = self._again()
             self.plan = None
             self._begin(request)
