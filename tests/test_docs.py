@@ -40,8 +40,15 @@ TWICE |= {"reproduction.md", "second-order.md"}
 that pages have. All others are made twice in `make soak`."""
 
 
-NEEDED = {"export-fmu.md": ["fmpy"], "operators.md": ["jax"], "sampled-rates.md": ["pymc"]}
-"""Packages beyond those of Daedal that a page uses."""
+NEEDED = {
+    "export-fmu.md": ["fmpy"],
+    "operators.md": ["jax"],
+    "sampled-rates.md": ["pymc"],
+    "reinforcement-learning.md": ["gymnasium"],
+    "daedal.exchange.gym": ["gymnasium"],
+    "daedal.exchange.control": ["control"],
+}
+"""Packages beyond those of Daedal that a page or a module uses."""
 COMPILED = {"export-fmu.md"}
 """Pages that need a C compiler."""
 
@@ -121,6 +128,8 @@ def test_runs_of_page_are_the_same_traced_and_untraced(path, in_temporary_folder
 
 @pytest.mark.parametrize("name", modules_with_examples())
 def test_examples_of_docstrings_hold(name, in_temporary_folder):
+    for package in NEEDED.get(name, ()):
+        oracle(package)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     result = doctest.testmod(importlib.import_module(name), optionflags=flags)
     assert result.attempted > 0 and result.failed == 0

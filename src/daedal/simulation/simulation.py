@@ -148,30 +148,13 @@ class Simulation:
         exact=None,
         max_steps=None,
         horizon=None,
-        events=None,
-        method="auto",
-        formulation="auto",
-        rtol=1e-6,
-        atol=1e-9,
-        first_step=None,
-        max_step=None,
-        fixed_step=None,
-        correct_initial=False,
-        compile="auto",
-        switches="auto",
-        **method_options,
+        **options: Any,
     ):
-        steps = (max_steps, first_step, max_step, fixed_step)
-        settings = checked_settings(
-            *(method, formulation, rtol, atol, events, *steps, False, correct_initial, compile, switches),
-            **method_options,
-        )
-        self._most_steps = settings.max_steps or 0
-        self._settings = checked_settings(
-            *(method, formulation, rtol, atol, events, None, first_step, max_step, fixed_step),
-            *(False, correct_initial, compile, switches),
-            **method_options,
-        )
+        self._most_steps = checked_settings(max_steps=max_steps).max_steps or 0
+        for name in ("dense_output", "sensitivities"):
+            if options.get(name):
+                raise InvalidProblemError(f"{name}: a simulation keeps nothing of the past; use solve for it")
+        self._settings = checked_settings(**options | {"dense_output": False})
         self._source = problem if is_source(problem) else None
         self._horizon = None if horizon is None else check_finite(horizon, "horizon")
         if self._horizon is not None and not self._horizon > 0.0:

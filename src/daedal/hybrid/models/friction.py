@@ -142,7 +142,7 @@ FORCE = "friction_force"
 
 _EXPLICIT = ("stick", "slip+", "slip-")  # modes for which all decisions are formulas
 _ROUND_OFF = 1e-9  # relative velocity that vanishes together with the normal force
-_RESTING = 1e-14  # relative velocity, compared with its terms, of a contact that starts at rest
+_RESTING = 1e-14  # relative velocity, as a fraction of its terms, below which a contact starts at rest
 
 
 class NonUniqueWarning(UserWarning):
