@@ -465,8 +465,8 @@ def test_an_incomplete_sparsity_is_told(pattern):
         ({0: 1.0}, "residual returned dict"),
         (iter([0.0, 0.0]), "residual returned list_iterator"),
         (np.array([None, 0.0]), "residual returned ndarray .*object"),
-        ([math.nan, 0.0], "not finite at the initial values.*equation 0 gives nan"),
-        ([0.0, math.inf], "not finite at the initial values.*equation 1 gives inf"),
+        ([math.nan, 0.0], "not finite at the initial values.*equation 0 is nan"),
+        ([0.0, math.inf], "not finite at the initial values.*equation 1 is inf"),
     ],
 )
 def test_result_of_the_residual(result, message):

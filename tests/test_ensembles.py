@@ -260,7 +260,7 @@ def test_wrong_options_are_refused():
         with pytest.raises(daedal.InvalidProblemError, match=words):
             run(**options)
     free = daedal.MechanicalSystem(1.0, lambda t, q, v: [-1.0], n_q=1)
-    with pytest.raises(daedal.InvalidProblemError, match=r"(stated without|has no) parameters"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"(defined without|has no) parameters"):
         daedal.solve_many(free, SPAN, ([0.0], [0.0]), params=[[1.0]])
 
 

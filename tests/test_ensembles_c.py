@@ -459,7 +459,7 @@ def test_without_a_gpu_the_remedy_is_named():
     "options, words",
     [
         ({"method": "radau"}, "method must be 'auto', 'dopri5', 'rosenbrock'"),
-        ({"formulation": "ggl"}, "leave formulation out"),
+        ({"formulation": "ggl"}, "omit formulation"),
         ({"fixed_step": 0.1, "method": "dopri5"}, "omit fixed_step"),
         ({"events": lambda t, q, v: q[0]}, "terminal events only"),
         ({"outputs": lambda sol: sol.y[0, -1]}, "names of state variables"),

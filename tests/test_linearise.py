@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import circuits
+from daedal.hybrid import HybridProblem, Transition
 from daedal.multibody import Body, Model, Revolute, ground
 
 G = 9.81
@@ -247,6 +248,25 @@ def test_vector_inputs_and_parameters_are_columns():
     assert found.inputs == ("w[0]", "w[1]", "h")
     np.testing.assert_allclose(np.c_[found.A, found.B], [[-5, 1, 3, 1]])
     assert daedal.linearise(problem, [0.0], inputs=["h"]).B.tolist() == [[1.0]]
+
+
+def test_modes_and_sampled_inputs_along_a_solution():
+    modes = {
+        "on": daedal.ODE(lambda t, y, power: [power - y[0]], 1, inputs={"power": 2.0}),
+        "off": daedal.ODE(lambda t, y, power: [-3.0 * y[0] ** 2], 1, inputs={"power": 2.0}),
+    }
+    problem = HybridProblem(modes, [Transition("on", "off", lambda t, y: 1.2 - y[0], direction=-1)])
+    sol = daedal.solve(problem, (0.0, 1.0), ("on", [1.0]))
+    first, second = daedal.linearise(problem, sol, t=[0.1, 0.9])
+    np.testing.assert_allclose([first.A, first.B], [[[-1.0]], [[1.0]]])
+    np.testing.assert_allclose([second.A, second.B], [[[-6.0 * float(sol(0.9)[0])]], [[0.0]]], rtol=1e-6)
+    assert daedal.linearise(problem, ("off", [0.5])).A == pytest.approx(-3.0)
+    with pytest.raises(daedal.InvalidProblemError, match=r"at=\(mode, values\), with a mode of on, off"):
+        daedal.linearise(problem, [0.5])
+    samples = {"f": ([0.0, 0.25], [0.0, 3.0])}
+    run = daedal.solve(MECHANISM, (0.0, 0.5), ([0.0, -1.0], [0.0, 0.0]), inputs=samples)
+    before, after = daedal.linearise(MECHANISM, run, t=[0.1, 0.4], inputs=samples)
+    assert before.is_equilibrium and not after.is_equilibrium
 
 
 def test_bad_input_is_refused_with_a_remedy():

@@ -507,7 +507,7 @@ def test_quadratic_numbers_do_not_cancel():
     ("fields", "message"),
     [
         ({"a": ((), (1,)), "b": (1,)}, "2 rows of a, but 1 weight"),
-        ({"a": ((), ()), "b": (0, 1)}, "row 2 of a must have 1 entries"),
+        ({"a": ((), ()), "b": (0, 1)}, "row 2 of a must have 1 entry"),
         ({"a": ((), (1, 1)), "b": (0, 1)}, "more than 1"),
         ({"a": ((), (1,)), "b": (0, 1), "c": (0,)}, "c must have 2"),
         ({"a": ((), (1,)), "b": (0, 1), "bhat": (1,)}, "bhat must have 2"),

@@ -130,7 +130,7 @@ class Case:
 
     @cached_property
     def wrong_entry(self) -> WrongEntry | None:
-        """An entry of the iteration matrix that does not fit the residual."""
+        """An entry of the iteration matrix that is inconsistent with the residual."""
         failure = self.failure
         if self.partials is None or not np.isfinite(failure.cj):
             return None

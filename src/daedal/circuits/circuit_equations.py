@@ -98,7 +98,7 @@ class CircuitEquations:
     branches: tuple[Branch, ...]
     nodes: tuple[str, ...]  # all nodes but the ground
     form: str  # one of ``nodal``, ``charge`` and ``tableau``
-    # Currents of branches that are no unknowns, by the names of the branches
+    # Currents of branches that are not unknowns, by branch name
     known: Mapping[str, float] = field(default_factory=dict)
     # The equation with the index of ``v(node)`` is Kirchhoff's current law at that node.
     names: tuple[str, ...] = field(init=False)

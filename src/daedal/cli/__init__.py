@@ -48,4 +48,4 @@ def _common(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Options before the command."""

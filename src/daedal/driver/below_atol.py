@@ -37,6 +37,8 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     atol = np.asarray(settings.atol, dtype=float)
     sizes = np.abs(y)
     largest = sizes.max(axis=1, initial=0.0)
+    if (largest > _ERRORS * atol).all():
+        return
     most = np.where(sizes[:, 0] <= atol, _ERRORS if str(solution.method).startswith("DOP") else 1.0, 1.0) * atol
     here = largest <= most
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
@@ -82,7 +84,8 @@ def warn_unresolved_time(solution: Any, settings: Any) -> None:
         return
     begin, end = float(t[0]), float(t[-1])
     spacing = math.ulp(max(abs(begin), abs(end)))
-    if not spacing * t.size > _NEGLIGIBLE * np.min(settings.rtol) * abs(end - begin):
+    sharpest = settings.rtol if type(settings.rtol) is float else np.min(settings.rtol)
+    if not spacing * t.size > _NEGLIGIBLE * sharpest * abs(end - begin):
         return
     steps, changes = np.abs(np.diff(t)), np.abs(np.diff(y, axis=1))
     tolerance = np.max(np.abs(y), axis=1) * settings.rtol + settings.atol
@@ -92,7 +95,7 @@ def warn_unresolved_time(solution: Any, settings: Any) -> None:
         return
     warn(
         f"floats near t = {t[-1]:.4g} are {spacing:.2g} apart, and the solution changes by {usual:.2g} tolerances "
-        f"between them: rtol={np.min(settings.rtol):.2g} cannot be achieved. Remedy: count the time from the start of "
+        f"between them: rtol={sharpest:.2g} cannot be achieved. Remedy: count the time from the start of "
         "the interval (t_span[0] = 0), or use larger tolerances",
         ToleranceWarning,
     )
@@ -100,7 +103,7 @@ def warn_unresolved_time(solution: Any, settings: Any) -> None:
 
 def warn_unsuitable(solution: Any, settings: Any) -> None:
     """Warn about a tolerance above all values, or one that the chosen method cannot achieve."""
-    loosest = np.max(settings.rtol)
+    loosest = settings.rtol if type(settings.rtol) is float else np.max(settings.rtol)
     if loosest >= 1.0 and settings.fixed_step is None:
         warn(
             f"rtol={loosest:.3g} allows errors as large as the values themselves. Remedy: rtol is relative, 1e-6 by "

@@ -26,7 +26,7 @@ def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray
 
 
 def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray:
-    """u satisfying all equations at the start; distant given values raise unless corrections are allowed.
+    """u satisfying all equations at the start; an error if given values are far off and may not be corrected.
 
     If derivatives are not given, values of unknowns that are not states, such as multipliers, are guesses. Given
     derivatives may satisfy the equations but contradict the differentiated ones.

@@ -28,9 +28,9 @@ class Event:
     function : callable
         ``function(t, y)``, ``function(t, y, yp)``, or ``function(t, y, p)`` and ``function(t, y, yp, p)`` where the
         problem has parameters; for :class:`SemiExplicitDAE` z, for mechanisms (q, v) in place of (y, yp). Arguments are
-        identified by their names, those of the problem's own functions among them, and by position where that is
-        unambiguous. Returns a number, or a vector for several functions at once. Functions compiled with ``numba.njit``
-        are called without the interpreter, if all functions of the run are compiled.
+        recognised by name, including those of the problem's own functions, and by position if that is unambiguous.
+        Returns a number, or a vector for several functions at once. Functions compiled with ``numba.njit`` are called
+        without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
         Whether the integration stops there; an integer k means at the k-th occurrence. Non-terminal events are only
         recorded.
@@ -92,12 +92,12 @@ class Event:
 
 @dataclass(frozen=True)
 class GuardEvent(Event):
-    """The guards of a mode, for which a run through modes stores more data than for an event: see `Guards` there.
+    """The guards of a mode, with more information than an event: see `Guards`.
 
     Attributes
     ----------
     guards : object, optional
-        ``guards.switching(event, sizes, n, params)`` are these functions made ready, or None, and
+        ``guards.switching(event, sizes, n, params)`` are these functions prepared, or None, and
         ``guards.traced(sizes, n, params)`` their bounds.
     held : tuple
         See :class:`SwitchingFunctions`.

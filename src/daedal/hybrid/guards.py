@@ -75,7 +75,7 @@ class ModeEnd:
 
 
 _MOST_STARTS = 100
-_WORTH_CODE = 4  # stretches in a mode from which on machine code is worth its compilation
+_WORTH_CODE = 4  # number of arcs in a mode above which machine code is worth its compilation
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Guards:
         self.mode, self.form, self._kept = mode, forms[mode], {} if kept is None else kept
         self._traced: list[tuple[Any, TracedGuards | None]] = []  # with the parameters for which it holds
         self._functions: SwitchingFunctions | None = None
-        self._known: dict[Any, SwitchingFunctions] = {}  # for starts in the same circumstances
+        self._known: dict[Any, SwitchingFunctions] = {}  # switching functions of earlier arcs, for equal starts
         self._stretches = 0
         self.transitions = [BoundTransition(t, mode, forms) for t in transitions]
         self._calls = [self._bound(t) for t in transitions]
@@ -238,7 +238,7 @@ class Guards:
         return known
 
     def _standard(self, guard: Any, params: Any) -> tuple[Any, int]:
-        """A guard as it is traced, with the number of its arguments; None if it keeps something, or takes others."""
+        """A guard in its form for tracing, with its number of arguments; None if it has state or other arguments."""
         if isinstance(guard, GuardOfRun) or is_compiled(guard):
             return None, 0
         function = in_driven_form(guard, params)

@@ -98,10 +98,10 @@ class Transition:
     guard : callable or "zeno"
         ``guard(t, q, v)`` for a mechanical system, ``guard(t, y, z)`` for a semi-explicit problem, ``guard(t, y)`` or
         ``guard(t, y, yp)`` for an implicit one, and the parameters last if the problem has some; a further argument
-        `lam` of a guard of a mechanical system gets the multipliers. Arguments are identified by their names, as those
-        of an :class:`Event`. Returns a number, or a vector whose entries are guards each. ``"zeno"`` stands for the
-        point at which transitions into the source mode accumulate; what motion is left there is projected onto the
-        constraints of the target.
+        `lam` of a guard of a mechanical system gets the multipliers. Arguments are recognised by name, as for an
+        :class:`Event`. Returns a number, or a vector whose entries
+        are guards each. ``"zeno"`` stands for the point at which transitions into the source mode accumulate; what
+        motion is left there is projected onto the constraints of the target.
     direction : {0, 1, -1} or sequence
         -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes sign.
     reset : callable or dict, optional
@@ -151,9 +151,9 @@ class HybridProblem(Preparable):
     r"""Equations with modes, each a problem of any class, and transitions between them.
 
     In mode :math:`i` the problem :math:`F_i(t, x, \dot x) = 0` holds until a guard :math:`s_j(t, x)` of one of its
-    transitions changes its sign. The reset map of that transition gives the initial values of the target mode,
-    :math:`x^+ = r_j(t, x^-)`, which may have another dimension and another index. Derivatives, algebraic variables and
-    multipliers are recomputed, and the integrator restarts with order 1.
+    transitions changes sign. The reset map of that transition gives the initial values of the target mode, :math:`x^+ =
+    r_j(t, x^-)`, which may have another dimension and another index. Derivatives, algebraic variables and multipliers
+    are recomputed, and the integrator restarts at order 1.
 
     Parameters
     ----------
@@ -169,13 +169,13 @@ class HybridProblem(Preparable):
     Notes
     -----
     A guard that is zero when its mode begins, up to the tolerances, fires only if it leaves to the wrong side. One that
-    lies on the wrong side fires at once (see `immediate`). Transitions that follow each other in this way without end
-    are an error. A transition into its own mode whose guard moves on after the reset as it did before, such as
-    ``t - 1.0``, marks an instant, and fires once.
+    is on the wrong side fires at once (see `immediate`). An endless sequence of such transitions is an error. A
+    transition into the same mode whose guard continues after the reset as before, such as ``t - 1.0``, marks an
+    instant, and fires once.
 
     :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, or the values alone if `start` is given, and
     further options: ``max_events`` (10**6), the number of transitions after which it gives up, and ``record_events``
-    (True). ``max_steps`` holds for each stretch between two transitions. It returns a :class:`HybridSolution`.
+    (True). ``max_steps`` applies to each arc between two transitions. It returns a :class:`HybridSolution`.
 
     References
     ----------
@@ -265,8 +265,7 @@ class HybridProblem(Preparable):
         return self.start(initial) if callable(self.start) else (self.start, initial)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
-        """For a model with a separate entry condition: a function of the arguments of guards that is nonnegative
-        where a run may start in `mode`; None if there is no such formula."""
+        """Function of the guards' arguments, not negative if a run may start in `mode`; None if there is no formula."""
         return None
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:

@@ -248,6 +248,10 @@ class HybridOutput(Tabulated):
         found = np.searchsorted(begins if forward else -begins, times if forward else -times, side="right") - 1
         return np.maximum(found, 0)
 
+    def segment_at(self, t: float) -> Any:
+        """The segment at `t`; at a transition the one that begins there."""
+        return self.segments[int(self._segment_numbers(np.atleast_1d(self._times_of(t)))[0])]
+
     def mode_at(self, t):
         """The mode at `t`, a name or an array of names; at a transition the one that begins there."""
         times = self._times_of(t)

@@ -75,9 +75,9 @@ def ignition(
     Notes
     -----
     Temperature, pressure, density and radius are relative to those at the start, so that they are 1 there, and times
-    to that of diffusion. ``model.extra["psi"]`` are the coordinates of the nodes, which stand at equal distances at
-    first; ``model.extra["weights"]`` are the masses that belong to them. The discretisation keeps energy:
-    ``weights @ ((1 - kappa) T + heat Y)`` is constant if the wall is adiabatic.
+    to that of diffusion. ``model.extra["psi"]`` are the coordinates of the nodes, which are equidistant initially;
+    ``model.extra["weights"]`` are their masses. The discretisation conserves energy: ``weights @ ((1 - kappa) T + heat
+    Y)`` is constant if the wall is adiabatic.
 
     Examples
     --------
@@ -270,8 +270,8 @@ def moving_flame(
 
     Notes
     -----
-    Temperatures and places of nodes alternate. The nodes in the front are those that were there when it was born; so
-    Petzold's code repositions nodes in between, and so does :func:`daedal.library.follow_flame`, whenever
+    Temperatures and places of nodes alternate. The nodes in the front are those at which it originated; Petzold's code
+    therefore redistributes the nodes occasionally, and so does :func:`daedal.library.follow_flame`, whenever
     ``model.extra["imbalance"]`` becomes positive. ``model.extra["front_times"]`` are the times at which the temperature
     1.5 passes some points.
 

@@ -18,9 +18,9 @@ def regulator(index: int = 3) -> Model:
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, which starts on the stable manifold, as the optimal
-    one does. The position obeys :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: with every weight that vanishes
-    two initial values are lost and the index grows by two.
+    ``model.extra["exact"](t, derivative)`` is the closed solution, which starts on the stable manifold, like the
+    optimal one. The position satisfies :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing weight
+    removes two initial values and increases the index by two.
     """
     check_choice("index", index, tuple(WEIGHTS))
     q1, q2, r = WEIGHTS[index]
@@ -69,8 +69,8 @@ def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1. Nothing may be chosen at
-    the start: the path determines all five unknowns.
+    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1. There are no free initial
+    values: the path determines all five unknowns.
     """
 
     def motor(t: float) -> list[float]:
@@ -123,7 +123,7 @@ def flexible_robot() -> Model:
     Notes
     -----
     The angles of the links are :math:`x_1 = 1 - e^t` and :math:`x_3 = e^t - t`; the motor angle :math:`x_2` and the
-    torques :math:`u_1, u_2` follow from derivatives of the equations. Nothing may be chosen at the start.
+    torques :math:`u_1, u_2` follow from derivatives of the equations. There are no free initial values.
     """
     entry = known("flexible_robot")
     assert entry is not None

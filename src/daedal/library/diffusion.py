@@ -153,8 +153,8 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
 
     Notes
     -----
-    The initial predators are a guess, 1e5 everywhere: consistent ones are to be computed from the prey.
-    ``model.extra["reaction"]`` is the problem without diffusion, whose residual is meant for
+    The initial predators are a guess, 1e5 everywhere: consistent ones follow from the prey.
+    ``model.extra["reaction"]`` is the problem without diffusion, whose residual is intended for
     ``daedal.linear_solvers.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual)``.
     ``model.extra["corners"]`` gives prey and predator in the corners (0, 0) and (1, 1) at some times (20 x 20 mesh
     only).
@@ -229,8 +229,8 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
 
     Notes
     -----
-    ``model.extra["x"]`` is the mesh and ``model.extra["front_times"]`` says when the temperature 1.5 passes some points
-    (for delta 20 and 30, on a fine mesh).
+    ``model.extra["x"]`` is the mesh and ``model.extra["front_times"]`` are the times at which the temperature 1.5
+    passes some points (for delta 20 and 30, on a fine mesh).
     """
     if points < 3:
         raise daedal.InvalidProblemError(f"points={points} must be at least 3")

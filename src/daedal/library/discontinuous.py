@@ -47,7 +47,7 @@ def switched_ramp(t1: float = 20.0) -> Model:
 
     Notes
     -----
-    The plainest discontinuity. An unaware integrator hits it with a series of rejected steps. The model
+    The simplest discontinuity. Without event handling, an integrator hits it as a series of rejected steps. The model
     is a :class:`HybridProblem` with the modes "rest" and "rising". ``model.extra`` has ``exact(t)``, ``ignoring``, the
     same equation with an ``if`` in its residual, ``modes``, the rates (0, 5), and ``switches``, the times.
 
@@ -68,9 +68,9 @@ def switched_pulse(t1: float = 20.0) -> Model:
 
     Notes
     -----
-    BDF formulas integrate x' = 5 exactly, so that their step size grows without limit and they step over the pulse,
-    whatever the tolerance: the error is exactly 5, and nothing tells of it. The model is a :class:`HybridProblem` with
-    the modes "before", "pulse" and "after". ``model.extra`` is that of :func:`switched_ramp`.
+    BDF formulas integrate x' = 5 exactly, so their step size grows without limit and they step over the pulse for any
+    tolerance: the error is exactly 5, without any indication. The model is a :class:`HybridProblem` with the modes
+    "before", "pulse" and "after". ``model.extra`` is that of :func:`switched_ramp`.
 
     Examples
     --------
@@ -122,11 +122,11 @@ def degenerate_switch(t1: float = 4.0) -> Model:
 
     Notes
     -----
-    On the solution the switching function s = 2 - x is :math:`-(t-3)^3`. An error e of x moves its root by
-    :math:`e^{1/3}`, however it is located, and both a_1 = -3 (t-3)^2 and a_2 = -sin(t-3) vanish there. A root that is
-    found too early, a_1 < 0 < a_2, leads into a sliding mode x = 2, which ends with a change of sign of a_2 at
-    t = 3: so the error at the end is of the size of the tolerance, and not of its power 2/3. A root that is found too
-    late has no such remedy.
+    On the solution the switching function s = 2 - x is :math:`-(t-3)^3`. An error e of x shifts its root by
+    :math:`e^{1/3}`, for any location method, and both a_1 = -3 (t-3)^2 and a_2 = -sin(t-3) vanish there. A root located
+    too early, a_1 < 0 < a_2, leads to a sliding mode x = 2, which ends with the sign change of a_2 at t = 3: the final
+    error is therefore of the order of the tolerance, not of its power 2/3. For a root located too late there is no such
+    correction.
 
     The model is a :class:`daedal.hybrid.HybridProblem` with the modes "cubic", "sliding" and "sine". ``model.extra``
     has ``exact(t)``, ``switching(t, x)``, ``modes``, the problems by name, ``sides(t)``, the pair (a_1, a_2), and

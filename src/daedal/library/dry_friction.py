@@ -21,7 +21,7 @@ def friction_oscillator(t1: float = 9.0) -> Model:
 
     Notes
     -----
-    D = 0.1 and mu = 4: it turns round at 0.563, sticks at 2.035, slips at 2.628, and so on. ``model.extra`` has
+    D = 0.1 and mu = 4: the motion reverses at 0.563, sticks at 2.035, slips at 2.628, and so on. ``model.extra`` has
     ``events``, the times up to t = 9 from the closed solutions of the phases in 30-digit arithmetic, and ``filippov``,
     the same equations as a :class:`daedal.hybrid.Filippov` problem in (x, x').
 

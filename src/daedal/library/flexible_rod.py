@@ -163,9 +163,9 @@ def flexible_slider_crank(form: str = "index3", damped: bool = False, t1: float 
     -----
     The coordinates are the angles of crank and rod, the position of the slider, the amplitudes w1, w2 of two sines
     across the rod, and the displacements u1, u2 of its middle and its end along it. The initial position of the slider
-    is that of the constraint; the test set has 2e-10 more, which its form of index 2 does not notice. Accelerations are
-    of the size of 10^4, elastic displacements of 10^-4: ``model.extra`` has ``sizes`` of all unknowns, of which the
-    ``atol`` in ``model.options`` take account.
+    satisfies the constraint; that of the test set is larger by 2e-10, which its form of index 2 does not detect.
+    Accelerations are of the order of 10^4, elastic displacements of 10^-4: ``model.extra`` has ``sizes`` of all
+    unknowns, which the ``atol`` in ``model.options`` are based on.
 
     Examples
     --------

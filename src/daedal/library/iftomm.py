@@ -225,7 +225,7 @@ def flyball_governor(
 
     Notes
     -----
-    ``model.extra`` has ``machine``, and ``energy``, which the dampers diminish. The position s of the slider in the
+    ``model.extra`` has ``machine``, and ``energy``, which the dampers dissipate. The position s of the slider in the
     benchmark is the coordinate ``guide``.
 
     Examples

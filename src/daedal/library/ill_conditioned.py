@@ -67,8 +67,8 @@ def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
 
     Notes
     -----
-    ``model.extra`` has ``exact``, the closed solution (x, y) at time t. The matrices are those that fit the solution
-    which the source prints.
+    ``model.extra`` has ``exact``, the closed solution (x, y) at time t. The matrices are consistent with the solution
+    printed in the source.
 
     Examples
     --------

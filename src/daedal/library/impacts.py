@@ -16,7 +16,7 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
 
     Notes
     -----
-    With :math:`T = \sqrt{2 h / g}` the impacts happen at :math:`T (1 + 2 (e + \dots + e^k))`, k = 0, 1, ... They
+    With :math:`T = \sqrt{2 h / g}` impacts occur at :math:`T (1 + 2 (e + \dots + e^k))`, k = 0, 1, ... They
     accumulate at :math:`T (1 + e) / (1 - e)` (Zeno behaviour), where the ball rests. ``model.extra`` has
     ``impact_times(count)`` and ``rest_time``.
 
@@ -53,8 +53,8 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
 
     Notes
     -----
-    A uniform rod with the half length 1 m and the mass 1 kg. It leaves the wall when its upper end has come down to two
-    thirds of its height: :math:`\sin\varphi = \tfrac23 \sin\varphi_0`. The model is a :class:`HybridProblem` with the
+    A uniform rod of half length 1 m and mass 1 kg. It leaves the wall when its upper end has dropped to two thirds of
+    its initial height: :math:`\sin\varphi = \tfrac23 \sin\varphi_0`. The model is a :class:`HybridProblem` with the
     modes "free", "wall", "floor" and "wall + floor". ``model.extra`` has ``leaving_angle``.
 
     Examples
@@ -88,8 +88,8 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     Notes
     -----
     Released horizontally, the pendulum loads its rope by :math:`3 m g \cos\varphi`, with the angle from the vertical:
-    it breaks at :math:`\cos\varphi = s/3`, and the bob flies on. ``model.extra`` has ``breaking_height``,
-    the height of the bob below the pivot there.
+    the rope breaks at :math:`\cos\varphi = s/3`, and the bob continues in free flight. ``model.extra`` has
+    ``breaking_height``, the height of the bob below the pivot there.
 
     Examples
     --------
@@ -174,9 +174,9 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
 
     Notes
     -----
-    Strings of length 1, balls of radius 0.05 and mass 1. The impact goes from contact to contact
-    (``order="in turn"`` of :class:`daedal.hybrid.UnilateralProblem`); solved all at once, with e = 1, the first of five
-    balls would come back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude,
+    Strings of length 1, balls of radius 0.05 and mass 1. The impact passes from contact to contact (``order="in turn"``
+    of :class:`daedal.hybrid.UnilateralProblem`); if all are solved simultaneously, with e = 1, the first of five balls
+    bounces back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude,
     and ``speed``, the angular velocity there.
 
     Examples
@@ -231,7 +231,7 @@ def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: 
     Notes
     -----
     A block of mass 1 in the plane, with the contacts "left" and "right" at its lower corners. It slides at
-    :math:`F = \mu m g`, or tips about the right corner at :math:`F h = m g b`, what comes first: it tips if
+    :math:`F = \mu m g`, or tips about the right corner at :math:`F h = m g b`, whichever comes first: it tips if
     :math:`\mu > b/h`. ``model.extra`` has ``tips`` and ``time``.
 
     Examples

@@ -108,7 +108,7 @@ def spatial_pendulum(
     Notes
     -----
     ``model.extra`` has ``energy``, ``angular_momentum(q, v)`` about the vertical, which is constant too, and ``lam``.
-    The acceleration bias is left to Daedal.
+    Daedal computes the acceleration bias.
 
     Examples
     --------
@@ -164,8 +164,8 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
 
     Notes
     -----
-    The source adds the force of the constraint where Daedal subtracts it: its multiplier has the opposite sign. All
-    derivatives of the constraint are left to Daedal. ``model.extra`` has ``energy`` and ``lam``.
+    The source adds the constraint force, whereas Daedal subtracts it: its multiplier has the opposite sign. Daedal
+    computes all derivatives of the constraint. ``model.extra`` has ``energy`` and ``lam``.
 
     Examples
     --------

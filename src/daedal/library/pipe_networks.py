@@ -64,9 +64,9 @@ def water_tubes(t1: float = 61200.0) -> Model:
     Notes
     -----
     Unknowns are the flows phi (m^3/s) and the resistances lam of all pipes, each named by its two nodes, and the
-    pressures p (Pa) of the nodes, tanks first. Water comes in at the nodes 1 and 13 and goes out at node 10. The
-    ``atol`` in ``model.options`` take account of the sizes of the unknowns. Ten times a flow becomes turbulent; to
-    follow these switches, consistent values are sought at each, which costs more than the rejected steps spared by it.
+    pressures p (Pa) of the nodes, tanks first. Water enters at nodes 1 and 13 and leaves at node 10. The ``atol`` in
+    ``model.options`` are based on the sizes of the unknowns. Flows become turbulent ten times; following these switches
+    requires consistent values at each, which costs more than the rejected steps it avoids.
 
     Examples
     --------
@@ -298,11 +298,11 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
 
     Notes
     -----
-    The last two unknowns are the mass of gas in kg that was supplied and that was consumed.
-    ``model.extra["mass"](y)`` is the mass in the pipes: it differs from the first less the second by a constant, which
-    Rosenbrock methods keep to rounding. Jumps of the demand and the outage are hidden switches, which a run follows.
-    ``model.extra["network"]`` has nodes, pipes, machines and demands. Beyond 12 stations lines are divided more
-    finely, and the characteristics of compressors become flatter; the number of steps stays the same.
+    The last two unknowns are the masses of gas in kg supplied and consumed. ``model.extra["mass"](y)`` is the mass in
+    the pipes: it equals their difference plus a constant, which Rosenbrock methods preserve to rounding. Jumps of the
+    demand and the outage are hidden switches, which a run follows. ``model.extra["network"]`` has nodes, pipes,
+    machines and demands. For more than 12 stations lines are divided more finely, and compressor characteristics are
+    flatter; the number of steps stays the same.
 
     Examples
     --------

@@ -107,9 +107,8 @@ def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, comp
     Notes
     -----
     In equilibrium every multiplier is (1 - 20)/4, since (q_i - q_j) . q_i is half of the squared distance. The test set
-    adds the forces of the constraints where a mechanism subtracts them: there the multipliers have the opposite sign.
-    ``model.extra`` has ``logarithm(q)``, the sum of the logarithms of all distances, which the motion makes as large as
-    it can be.
+    adds the constraint forces, which mechanisms subtract: there the multipliers have the opposite sign. ``model.extra``
+    has ``logarithm(q)``, the sum of the logarithms of all distances, which the motion maximises.
 
     Examples
     --------

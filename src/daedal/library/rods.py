@@ -282,9 +282,9 @@ def crank_slider(
 
     Notes
     -----
-    The slider has no mass. With l1 = l2 the constraints lose rank where the connecting rod is perpendicular to
-    the axis, and a crank with enough speed gets there. ``model.extra`` has ``energy``, ``configuration`` (of the
-    crank's angle and its rate) and ``lam``.
+    The slider has no mass. For l1 = l2 the constraints lose rank where the connecting rod is perpendicular to the axis,
+    which a sufficiently fast crank reaches. ``model.extra`` has ``energy``, ``configuration`` (of the crank's angle and
+    its rate) and ``lam``.
 
     Examples
     --------

@@ -59,8 +59,8 @@ def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "rel
 
     Notes
     -----
-    ``model.extra`` has ``machine`` and ``energy``. The coordinate ``D`` is the way of the slider from its start at
-    x = 0.2.
+    ``model.extra`` has ``machine`` and ``energy``. The coordinate ``D`` is the displacement of the slider from its
+    start at x = 0.2.
 
     Examples
     --------
@@ -139,9 +139,9 @@ def stewart_platform(
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy``, ``rest``, the start at rest in the position of equilibrium 1 m above
-    the feet, ``feet`` and ``heads``, the ends of the legs on the ground and on the disc (in rows), ``free_length``,
-    and ``leg_lengths(position, orientation)``, the inverse kinematics.
+    ``model.extra`` has ``machine``, ``energy``, ``rest``, the start at rest in the equilibrium 1 m above the feet,
+    ``feet`` and ``heads``, the ends of the legs on the ground and on the disc (in rows), ``free_length``, and
+    ``leg_lengths(position, orientation)``, the inverse kinematics.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def gyroscope(
 
     Notes
     -----
-    With moments A about the pivot and C about the axis the wheel has to turn about its axis with
+    With moments A about the pivot and C about the axis the wheel must spin about its axis with
     :math:`\omega_3 = (m g l + A \Omega^2 \cos\theta)/(C \Omega)`. ``model.extra`` has ``machine``, ``exact``,
     ``energy`` and ``spin``, this rate.
 
@@ -310,9 +310,9 @@ def tippe_top(
 
     Notes
     -----
-    The ball touches the table all the time. With the vector a from the centre of mass to the point that touches and
-    the angular momentum L, :math:`-L \cdot a` is constant (Jellett 1872), because all forces act in that point;
-    ``model.extra["jellett"](q, v)`` gives it. The energy changes by :math:`-c |v_Q|^2`. If the top turns over
+    The ball always touches the table. With the vector a from the centre of mass to the contact point and the angular
+    momentum L, :math:`-L \cdot a` is constant (Jellett 1872), because all forces act at that point;
+    ``model.extra["jellett"](q, v)`` computes it. The energy changes by :math:`-c |v_Q|^2`. If the top turns over
     completely, it therefore spins with :math:`(\cos\vartheta_0 - \alpha)/(1 + \alpha)` of the rate at the start, where
     :math:`\vartheta_0` is the tilt and :math:`\alpha R` the distance of the centre of mass from the middle. It does so
     only if :math:`1 - \alpha < I_3/I_1 < 1 + \alpha`; here the ratio is 1.069.

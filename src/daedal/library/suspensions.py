@@ -162,9 +162,9 @@ def double_wishbone(
 
     Notes
     -----
-    The run begins in the static equilibrium. ``model.extra`` has ``machine``, ``energy``, ``points``, the places of all
-    joints in the drawn position, and ``camber_and_toe(rotation)`` in radians of a wheel with this orientation: positive
-    if the wheel leans outwards at its top and if it points to the middle of the car.
+    The run starts in static equilibrium. ``model.extra`` has ``machine``, ``energy``, ``points``, the positions of all
+    joints as drawn, and ``camber_and_toe(rotation)`` in radians for a wheel with this orientation: positive if the
+    wheel leans outwards at its top, and if it points towards the centre of the car.
 
     With the chassis fixed and the lower arm driven the mechanism has no freedom left; its motion follows from geometry:
 
@@ -251,8 +251,8 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
     Notes
     -----
     ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``,
-    those of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which are
-    zero: place, heading, the angles of the wheels, and the speed.
+    published ones of the linearised motion at 5 m/s: weave, capsize and castering. The machine has six more, which are
+    zero: position, heading, the angles of the wheels, and the speed.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def unsolvable_pencil() -> Model:
     Notes
     -----
     The first equation minus t times the second one is :math:`x_1 = t x_2`, and with the derivative of this the second
-    one is redundant: however often the equations are differentiated, one derivative is undetermined.
+    one is redundant: however often the equations are differentiated, one derivative remains undetermined.
     ``model.extra["exact"]`` is the solution with :math:`\varphi = \sin t`; there is no reference, since no solution is
     better than another.
     """

@@ -243,8 +243,8 @@ def tppc2(form: str = "index2") -> Model:
     Notes
     -----
     The inertial form has the conversion ``extra["relative"](t, y)`` to the variables of the others. Its options fix the
-    first step: a coordinate that is 0 at the start, with an absolute tolerance far below a foot, would lead to one of
-    1e-10 s, in which round-off of the constraints moves the controls by more than any tolerance.
+    first step: a coordinate with initial value 0 and an absolute tolerance far below a foot would lead to one of 1e-10
+    s, for which round-off of the constraints perturbs the controls by more than any tolerance.
     """
     names = ["H", "xi", "lambda", "V", "gamma", "A", "alpha", "beta"]
     index = 1 if form == "index1" else 2
@@ -296,7 +296,7 @@ def tppc3(t1: float = 419.868734542) -> Model:
     Notes
     -----
     Variable-step BDF methods cannot start on this problem. With constant steps a full Newton step at the start leads to
-    another branch of the bank angle; changes limited to 0.3 rad keep the right one.
+    another branch of the bank angle; limiting changes to 0.3 rad keeps the right one.
     """
     t0 = 332.868734542
     if not t1 > t0:

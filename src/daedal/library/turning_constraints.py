@@ -21,8 +21,8 @@ def stability_example1(nu: float = 1000.0) -> Model:
     Notes
     -----
     ``model.extra`` has ``exact`` and ``exact_lam``, and ``R`` and ``R_derivative`` of the essential underlying ODE
-    (R B = 0). A step of 0.01 does not resolve the turning, yet backward Euler on the DAE itself is accurate: it sees C
-    at the end of the step only. Baumgarte's stabilisation differentiates C and fails.
+    (R B = 0). A step of 0.01 does not resolve the rotation, yet backward Euler applied to the DAE is accurate: it
+    evaluates C only at the end of the step. Baumgarte's stabilisation differentiates C and fails.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def car_axis(
 
     Notes
     -----
-    The source adds the forces of the constraints where Daedal subtracts them: its multipliers have the opposite sign.
+    The source adds the constraint forces, whereas Daedal subtracts them: its multipliers have the opposite sign.
     ``model.extra`` has ``lam``.
 
     Examples
@@ -244,9 +244,9 @@ def truck(
     Notes
     -----
     This is not the truck of L. Wunderlich's thesis (Numerical Solution of Second Order Differential-Algebraic
-    Equations, 2005). That one, of B. Simeon, F. Grupp, C. Führer and P. Rentrop (J. Comput. Appl. Math. 50 (1994)
-    523-532), has seven bodies, eleven coordinates and one constraint, and the thesis prints none of its parameters. The
-    model here is its public relative with five bodies. The 526 and 1268 steps of the thesis cannot be compared with
+    Equations, 2005). The latter, by B. Simeon, F. Grupp, C. Führer and P. Rentrop (J. Comput. Appl. Math. 50 (1994)
+    523-532), has seven bodies, eleven coordinates and one constraint, and the thesis gives none of its parameters. The
+    model here is a published variant with five bodies. The 526 and 1268 steps of the thesis cannot be compared with
     runs of it.
 
     Elements are in tension if their force F is positive. The forces follow from virtual work: an element of length L

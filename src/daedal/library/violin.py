@@ -70,9 +70,9 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
 
     Notes
     -----
-    A mechanical system without constraints. The model does not include the moment at which the string reaches the speed
-    of the bow; :func:`play_violin` does. ``model.extra`` has ``exact``, ``exact_lam`` (empty), ``energy``, ``lam``
-    (empty) and ``needed_friction(q)``, the z that would keep the speed of the middle node.
+    A mechanical system without constraints. The model does not detect that the string reaches the speed of the bow;
+    :func:`play_violin` does. ``model.extra`` has ``exact``, ``exact_lam`` (empty), ``energy``, ``lam`` (empty) and
+    ``needed_friction(q)``, the z that would maintain the speed of the middle node.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
 
     Notes
     -----
-    The string is straight at first, and all nodes but the one that is moved by the bow are at rest. The multiplier is
+    Initially the string is straight, and all nodes except the bowed one are at rest. The multiplier is
     rho_s z. ``model.extra`` has ``exact``, ``exact_lam``, ``lam`` and ``needed_friction(q)``, which is z.
 
     Examples

@@ -139,12 +139,11 @@ def wheelset(t1: float = 10.0) -> Model:
     Notes
     -----
     x is the displacement to the left, y upwards, z along the track relative to a motion at the nominal speed, theta the
-    yaw, phi the roll, beta the rate of spin beyond the nominal one. A contact is at the place xi of the axle, at the
-    angle psi of the wheel. Multipliers are in units of 10^4 N. The constraint of contact holds at the level of
+    yaw, phi the roll, beta the rate of spin beyond the nominal one. A contact is at the position xi along the axle and
+    the angle psi of the wheel. Multipliers are in units of 10^4 N. The constraint of contact holds at the level of
     velocities, as in the test set; its initial multipliers have five digits, those here satisfy the rate of that
-    constraint as well. ``model.extra`` has ``sizes`` of all unknowns, of which ``atol`` in
-    ``model.options`` takes account. Friction saturates and lets go hundreds of times, which is left to the step size
-    control.
+    constraint as well. ``model.extra`` has ``sizes`` of all unknowns, which ``atol`` in ``model.options`` is based on.
+    Friction saturates and recovers hundreds of times, which is left to the step size control.
 
     Examples
     --------

@@ -119,7 +119,7 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
 
     Examples
     --------
-    A rod that is let go begins to turn with 3 g / (2 l):
+    A released rod begins to turn with 3 g / (2 l):
 
     >>> from daedal.multibody import Body, Model, Revolute, aba, ground
     >>> rod = Body.rod("rod", length=1.0, mass=1.0)
@@ -158,8 +158,8 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
 
     Examples
     --------
-    A parallelogram in space, with its cranks upright; three of the five conditions of the hinge that closes it keep it
-    in the plane, in which it moves anyway:
+    A spatial parallelogram, with its cranks upright; three of the five conditions of the closing hinge are redundant,
+    since it moves in a plane anyway:
 
     >>> from daedal.multibody import Body, Model, Revolute, accelerations, ground
     >>> crank, coupler = Body.rod("crank", length=1.0, mass=1.0), Body.rod("coupler", length=2.0, mass=1.0)

@@ -191,7 +191,7 @@ class Analyses:
         t: float = 0.0,
         **joint_values: Any,
     ) -> Equilibrium:
-        """A position in which all forces are balanced, near a guess and downhill from it.
+        """A position in which all forces are balanced, reached downhill from a guess.
 
         Parameters
         ----------

@@ -112,7 +112,7 @@ def beam(
 
     Notes
     -----
-    Displacements and rotations may be large. A load P at the tip of a cantilever moves it by
+    Displacements and rotations may be large. The deflection of the tip of a cantilever under a load P is
     :math:`\frac{P L^3}{3 EI} (1 - \frac{1}{4 n^2})`.
 
     References

@@ -113,9 +113,9 @@ class Report:
                 rows.append(("velocities", f"{self.velocity_degrees_of_freedom} of them can be chosen"))
         if self.redundant:
             count, joints = len(self.redundant), listing(f"'{name}'" for name in self.redundant_joints)
-            say = "say" if count > 1 else "says"
+            verb = "are" if count > 1 else "is"
             rows.append(
-                ("redundant", f"{count} condition{'s' * (count > 1)} of {joints} {say} nothing new: {self._dropped()}")
+                ("redundant", f"{count} condition{'s' * (count > 1)} of {joints} {verb} redundant: {self._dropped()}")
             )
         for one in self.loop_mobilities:
             if one.family:

@@ -88,8 +88,8 @@ def from_urdf(
     -----
     Joints that mimic others become constraints (:class:`Coupling`, "NAME mimics OTHER"). Damping becomes a force
     ("damping of NAME"), and so does friction ("friction of NAME"). Boxes, cylinders and spheres are drawn; meshes are
-    named in ``body.shapes``. Limits, collision shapes, transmissions and sensors are left out; stops, and friction that
-    sticks (:class:`JointFriction`), are parts for `extra`.
+    only listed in ``body.shapes``. Limits, collision shapes, transmissions and sensors are ignored; add stops, and
+    friction with sticking (:class:`JointFriction`), by `extra`.
 
     Examples
     --------

@@ -290,7 +290,7 @@ class _Walk:
                 variable = name.removesuffix("(0)")
                 if variable not in form.labels:
                     raise InvalidProblemError(
-                        f"sensitivities: '{name}' is no initial value of the mode in which the run begins, which has "
+                        f"sensitivities: '{name}' is not an initial value of the initial mode, which has "
                         f"{', '.join(form.labels)}"
                     )
                 start[k, form.labels.index(variable)] = 1.0

@@ -55,7 +55,7 @@ def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
 
     Examples
     --------
-    A third derivative under a constraint, index 4; the multiplier is right after the first step:
+    A third derivative with a constraint, index 4; the multiplier is accurate after the first step:
 
     >>> import numpy as np
     >>> import daedal

@@ -40,7 +40,7 @@ class Array(np.ndarray):
 
     def tobytes(self, *arguments):
         """Raise: symbols have no bytes."""
-        raise Untraceable("asks for the bytes of an array")
+        raise Untraceable("reads the bytes of an array")
 
     def tolist(self):
         """Convert to Python numbers."""

@@ -21,7 +21,7 @@ import numpy as np
 from daedal.viz.drawing import Drawing, Pair
 
 _SAMPLES = 9  # number of points of the motion at which gradients are evaluated
-_LARGEST = 100  # largest number of coordinates
+_LARGEST = 100  # number of coordinates up to which a drawing is inferred
 _SAME = 1e-6  # relative difference of equal values
 _ANGLES = ("phi", "theta", "alpha", "beta", "psi", "angle", "a", "p", "t")
 _RIGHT_ANGLE = np.array([[0.0, -1.0], [1.0, 0.0]])

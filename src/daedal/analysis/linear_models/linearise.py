@@ -19,6 +19,7 @@ from daedal.analysis.linear_models.varied_inputs import VariedInputs
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.events.event import Event, standard_functions
 from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.hybrid_solution import HybridSolution
 from daedal.index.structure.statement import statement
 from daedal.initial.by_name import initial_by_name
 from daedal.initial.consistent import consistent_initial
@@ -60,8 +61,9 @@ def linearise(
     problem : ODE, ImplicitDAE, SemiExplicitDAE, MechanicalSystem, SecondOrderDAE, ..., Model or Circuit
         The problem.
     at : tuple, mapping, Start or Solution
-        The point: values as for `initial` of :func:`daedal.solve`, or a solution. Omitted values follow from the
-        equations; for a model or a circuit None is its default start.
+        The point: values as for `initial` of :func:`daedal.solve`, (mode, values) for a HybridProblem; or a solution,
+        whose inputs are passed again. Omitted values follow from the equations; for a model or a circuit None is its
+        default start.
     t : float or array, optional
         The time, 0 by default. For a solution the times along it, by default all stored ones; an array gives a list.
     equilibrium : bool
@@ -108,47 +110,56 @@ def linearise(
     >>> print(hanging.modes[0].frequency.__round__(4))
     0.4985
     """
-    if isinstance(at, Solution):
-        if equilibrium:
-            raise InvalidProblemError("equilibrium=True searches near values, not along a solution; pass at=values")
+    along = isinstance(at, (Solution, HybridSolution))
+    if along and equilibrium:
+        raise InvalidProblemError("equilibrium=True searches near values, not along a solution; pass at=values")
+    if along:
         times = np.asarray(at.t if t is None else check_real(t, "t", "be a time or an array of times"), dtype=float)
-        points: Any = [(float(time), None) for time in np.atleast_1d(times)]
-        is_sequence = times.ndim > 0
     else:
-        is_sequence, points = False, [(0.0 if t is None else check_finite(t, "t"), at)]
+        times = np.asarray(0.0 if t is None else check_finite(t, "t"))
     if is_source(problem):
-        source, problem = problem, problem.as_problem(None if isinstance(at, Solution) else at)
-        if not isinstance(at, Solution):
-            time = getattr(at, "t", points[0][0]) if t is None else points[0][0]
-            points = [(time, source.as_initial(at, time, None))]
-    if isinstance(problem, HybridProblem) and len(problem.modes) == 1:
-        [mode] = problem.modes.values()
-        problem = mode.problem
-    if isinstance(problem, HybridProblem):
-        raise InvalidProblemError(
-            "a HybridProblem is linearised mode by mode: pass the problem of a mode, problem.modes[name], and a "
-            "point in that mode"
-        )
+        source, problem = problem, problem.as_problem(None if along else at)
+        if not along:
+            times = np.asarray(getattr(at, "t", times) if t is None else times, dtype=float)
+            at = source.as_initial(at, float(times), None)
+    if at is None:
+        raise InvalidProblemError("at is missing: pass the values at which to linearise the problem")
     if params is not None:
         problem = with_other_params(problem, params)
-    if at is None and points[0][1] is None and not isinstance(at, Solution):
-        raise InvalidProblemError("at is missing: pass the values at which to linearise the problem")
     names = None
     if isinstance(inputs, Mapping):
         problem, names = problem.with_inputs(inputs) if hasattr(problem, "with_inputs") else problem, list(inputs)
     elif inputs is not None:
         names = [inputs] if isinstance(inputs, str) else list(inputs)
-    made: Any = None
+    made: dict[Any, Any] = {}
     models = []
-    for time, initial in points:
-        made = _models(problem, time, names) if made is None else made.moved(time)
-        if isinstance(at, Solution):
-            jet = _jet_along(problem, at, time)
-        else:
-            jet = _jet_given(problem, time, initial, equilibrium)
-        local = made.local(time, jet, equilibrium)
-        models.append(_with_outputs(problem, made.inputs, local, time, outputs))
-    return models if is_sequence else models[0]
+    for time in np.atleast_1d(times).tolist():
+        mode, one, values = _mode_at(problem, at, time)
+        made[mode] = made[mode].moved(time) if mode in made else _models(one, time, names)
+        jet = _jet_along(one, values, time) if along else _jet_given(one, time, values, equilibrium)
+        local = made[mode].local(time, jet, equilibrium)
+        models.append(_with_outputs(one, made[mode].inputs, local, time, outputs))
+    return models if times.ndim else models[0]
+
+
+def _mode_at(problem: Any, at: Any, t: float) -> tuple[Any, Any, Any]:
+    """The mode at a time, its problem, and the values or the solution there; None for a problem without modes."""
+    mode: Any = None
+    if isinstance(at, HybridSolution):
+        segment = at.segment_at(t)
+        mode, at = segment.mode, segment.solution
+    if not isinstance(problem, HybridProblem):
+        return None, problem, at
+    if mode is None and isinstance(at, (tuple, list)) and len(at) == 2 and isinstance(at[0], str):
+        mode, at = at
+    if mode is None and len(problem.modes) == 1:
+        [mode] = problem.modes
+    if mode not in problem.modes:
+        raise InvalidProblemError(
+            f"a HybridProblem is linearised in one of its modes: pass at=(mode, values), with a mode of "
+            f"{', '.join(problem.modes)}"
+        )
+    return mode, problem.modes[mode].problem, at
 
 
 # --- traced functions, or finite differences --------------------------------------------------------------------------

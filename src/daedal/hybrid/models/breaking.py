@@ -45,7 +45,7 @@ def breaking_joint(
 
     Examples
     --------
-    A rope of a pendulum that bears twice the weight breaks at cos(phi) = 2/3:
+    The rope of a pendulum with a strength of twice the weight breaks at cos(phi) = 2/3:
 
     >>> import daedal
     >>> pendulum = daedal.MechanicalSystem(

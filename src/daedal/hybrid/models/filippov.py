@@ -158,9 +158,9 @@ class Filippov(HybridProblem):
     Notes
     -----
     The modes are ``"above"`` (s > 0), ``"below"`` and ``"sliding"``. :math:`\nu`, called ``"nu"`` in the solution, is 1
-    above and 0 below. The mode ``"sliding"`` has its integral as a further variable: where the motion stands still
-    nothing else would tell the step size control how fast :math:`\nu` changes. One surface is treated. Where several
-    intersect the rates do not determine how a solution slides; a vector of switching functions is refused.
+    above and 0 below. The mode ``"sliding"`` has its integral as an additional variable: while the motion is at rest,
+    nothing else exposes changes of :math:`\nu` to the step size control. Only one surface is supported: where several
+    intersect, the rates do not determine how a solution slides, so a vector of switching functions is an error.
 
     References
     ----------
@@ -170,7 +170,7 @@ class Filippov(HybridProblem):
 
     Examples
     --------
-    A relay that drives x2 = -x1: from then on x1' = -x1.
+    A relay that enforces x2 = -x1, after which x1' = -x1.
 
     >>> import daedal
     >>> relay = daedal.hybrid.Filippov(

@@ -65,7 +65,7 @@ class Impact:
         \qquad s = T v - w,
 
     with the rows :math:`N` of the gradients of the gaps and their rates :math:`u`, the tangents :math:`T` and the slips
-    :math:`s`. Newton's law asks for :math:`0 \le P \perp u^+ + e\, u^- \ge 0`. Poisson's law divides the impact: in the
+    :math:`s`. Newton's law is :math:`0 \le P \perp u^+ + e\, u^- \ge 0`. Poisson's law divides the impact: in the
     compression :math:`0 \le P_C \perp u_C \ge 0`, in the expansion the impulse is :math:`e P_C`, and larger where the
     contact would otherwise be penetrated. For one contact without friction both say :math:`u^+ = -e\, u^-`. Friction
     follows Coulomb's law for impulses, in each phase: :math:`|Q| \le \mu P`, and :math:`Q = -\mu P\, s / |s|` if the

@@ -28,8 +28,8 @@ class Table:
     Notes
     -----
     Before the first and after the last point the value is constant. All kinds are piecewise polynomials,
-    :math:`\sum_k c_{ik} (t - t_i)^k`. In functions that are compiled use ``table.compiled()``. Values with jumps belong
-    in forces; a jump of a prescribed position is an impact.
+    :math:`\sum_k c_{ik} (t - t_i)^k`. In compiled functions use ``table.compiled()``. Use tables with jumps for forces
+    only; a jump of a prescribed position is an impact.
 
     Examples
     --------

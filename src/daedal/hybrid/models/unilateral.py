@@ -432,9 +432,9 @@ class UnilateralProblem(HybridProblem):
 
     Notes
     -----
-    A hybrid problem whose modes are made when a run reaches them. Runs begin with ``(q, v)``, or with
-    ``(mode, (q, v))``. The transitions are called "<contact> closes", "opens", "slips", "stops" and "jams", and
-    "settles" at points of accumulation. ``sol.contact(name)`` has gap, forces and state of a contact.
+    A hybrid problem whose modes are created when a run reaches them. Initial values are ``(q, v)``, or ``(mode, (q,
+    v))``. The transitions are called "<contact> closes", "opens", "slips", "stops" and "jams", and "settles" at points
+    of accumulation. ``sol.contact(name)`` has gap, forces and state of a contact.
 
     Dependent closed contacts (a table on four legs, a block that sticks at two corners) share the load with forces of
     least norm. They open or slip if no admissible forces bear the load.

@@ -34,7 +34,7 @@ class StabilisedReduction:
 
     Notes
     -----
-    A solution holds (x, y, mu), stacked, and so do tolerances that are given as vectors.
+    Solutions and tolerance vectors consist of (x, y, mu), stacked.
 
     Examples
     --------

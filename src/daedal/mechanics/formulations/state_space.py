@@ -247,7 +247,7 @@ class EssentialODE(Formulation):
     Notes
     -----
     How well it can be integrated depends on R: u may vary much faster than x. For a nonlinear mechanism R changes with
-    the state; it is then kept constant on charts that begin where :math:`R B = 0` holds.
+    the state; it is then kept constant on charts, at whose start :math:`R B = 0` holds.
 
     Examples
     --------

@@ -203,7 +203,7 @@ class UserConstraint(Constraint):
 
     Examples
     --------
-    A skate: the middle of the body moves along its x axis only.
+    A skate: the centre of the body moves only along its x axis.
 
     >>> from daedal.multibody import Body, Free, Model, UserConstraint, ground
     >>> skate = Body("skate", mass=1.0, inertia=0.1)

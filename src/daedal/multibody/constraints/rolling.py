@@ -76,7 +76,7 @@ class Rolling(OnPlane):
 
     Examples
     --------
-    A cylinder rolls down a slope of 30 degrees with two thirds of the acceleration of one that slides:
+    A cylinder rolls down a slope of 30 degrees with two thirds of the acceleration of a sliding one:
 
     >>> import numpy as np
     >>> from daedal.multibody import Body, Free, Model, Rolling, ground

@@ -32,7 +32,7 @@ class Motor(Force):
 
     Examples
     --------
-    A motor whose torque falls with its speed:
+    A motor whose torque decreases with its speed:
 
     >>> from daedal.multibody import Body, Model, Motor, Revolute, ground
     >>> wheel = Body.cylinder("wheel", radius=0.2, length=0.05, mass=10.0)
@@ -122,7 +122,7 @@ class Controller(Force):
 
     Notes
     -----
-    The states are those that :class:`daedal.MechanicalSystem` calls r; ``sol.r`` has them, in the order of the forces.
+    The states are the r of :class:`daedal.MechanicalSystem`; ``sol.r`` contains them, in the order of the forces.
 
     Examples
     --------

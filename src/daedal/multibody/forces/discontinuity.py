@@ -171,10 +171,10 @@ class JointFriction(Discontinuity):
 
     Notes
     -----
-    Of one joint with friction the modes are "slip+", "slip-" and "stick", those of :class:`daedal.hybrid.Friction`.
-    Several of them, or some beside contacts, are :class:`daedal.hybrid.Contact` objects with a known normal force: the
-    modes are called "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction; they take
-    `torque` and `static` alone.
+    For a single joint with friction the modes are "slip+", "slip-" and "stick", as for :class:`daedal.hybrid.Friction`.
+    Several of them, or combinations with contacts, are :class:`daedal.hybrid.Contact` objects with a known normal
+    force: the modes are called "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction;
+    they take `torque` and `static` alone.
 
     Examples
     --------

@@ -30,7 +30,7 @@ class Force:
 
     Examples
     --------
-    A custom force, a magnet that pulls with c / distance^2:
+    A user-defined force, a magnet that pulls with c / distance^2:
 
     >>> import numpy as np
     >>> from daedal.multibody import Body, Force, Free, Model, ground

@@ -103,8 +103,8 @@ class SoftContact(Force):
 
     Notes
     -----
-    There are no modes, so any number of these contacts is possible; they are located as switches of the force. Steps
-    are short while a stiff contact lasts.
+    There are no modes, so any number of these contacts is possible; contact changes are located as switches of the
+    force. Steps are short during a stiff contact.
 
     Examples
     --------

@@ -71,8 +71,8 @@ class Spring(Force):
 
     Notes
     -----
-    The potential energy is :math:`\int_0^{\ell - \ell_0} F_k`. The line has no direction where the ends meet; only a
-    spring with a number as stiffness, free length zero and no damping can pass through this point.
+    The potential energy is :math:`\int_0^{\ell - \ell_0} F_k`. The direction of the line is undefined where the ends
+    coincide; only a spring with a number as stiffness, free length zero and no damping can pass through this point.
 
     Examples
     --------
@@ -186,8 +186,8 @@ class TorsionSpring(Force):
 
     Notes
     -----
-    In relative coordinates angles count turns. In absolute ones, and at joints that are cut, they are found from the
-    axes of the two bodies, between -pi and pi.
+    In relative coordinates angles count turns. In absolute ones, and at cut joints, they are computed from the axes of
+    the two bodies, between -pi and pi.
 
     Examples
     --------

@@ -208,7 +208,7 @@ def _whole_slope(slope: np.ndarray | None, n: int) -> np.ndarray:
 
 
 def _linearised(stated: Any, given: Any, cost: Callable | None, final_cost: Callable | None) -> tuple[Any, Any]:
-    """The linearised problem, and the one with parameters as floats: an optimiser asks for many gradients.
+    """The linearised problem, and the one with parameters as floats: an optimiser computes many gradients.
 
     Both are kept with the problem as it was stated.
     """
@@ -238,7 +238,7 @@ def _sampled(problem: Any) -> dict[str, Samples]:
 
 
 def _base(label: str) -> str:
-    """The name of a parameter or input, without what stands for one of its numbers."""
+    """The name of a parameter or input without the index of a number."""
     return label.split("[")[0].split(".")[0]
 
 

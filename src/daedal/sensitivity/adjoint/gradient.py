@@ -95,9 +95,9 @@ def gradient(
 
     Notes
     -----
-    Initial values are held, except for algebraic variables and what constraints of a mechanism demand. For few
-    parameters and many costs ``solve(..., sensitivities=[...])`` is cheaper. Y. Cao, S. Li, L. Petzold, R. Serban, SIAM
-    J. Sci. Comput. 24, 2003.
+    Initial values are fixed, except for algebraic variables and corrections required by the constraints of a mechanism.
+    For few parameters and many costs ``solve(..., sensitivities=[...])`` is cheaper. Y. Cao, S. Li, L. Petzold, R.
+    Serban, SIAM J. Sci. Comput. 24, 2003.
 
     Examples
     --------

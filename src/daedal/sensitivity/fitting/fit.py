@@ -104,10 +104,10 @@ def fit(
 
     Notes
     -----
-    Runs that fail for some values do not end the search: such values count as bad. The covariance is
-    :math:`s^2 (J^T J)^{-1}`, with :math:`s^2` the mean square of the residuals, or 1 where `sigma` is given;
-    combinations of parameters to which the data say nothing are named. BCP section 7.5 has the sensitivities; H. G.
-    Bock's boundary value approach, 1987, the pieces.
+    Values for which a run fails do not end the search; they are treated as bad. The covariance is
+    :math:`s^2 (J^T J)^{-1}`, with :math:`s^2` the mean square of the residuals, or 1 if `sigma` is given; combinations
+    of parameters that the data do not determine are reported. Sensitivities: BCP section 7.5; multiple shooting: H. G.
+    Bock's boundary value approach, 1987.
 
     Examples
     --------

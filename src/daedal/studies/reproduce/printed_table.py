@@ -45,7 +45,7 @@ def broken_rules(entry: Mapping[str, Any]) -> Iterator[str]:
     >>> list(broken_rules({"printed": "43", "band": {"relative": 0.35}}))
     ['a band without basis']
     >>> list(broken_rules({"printed": "0.5", "band": {"absolute": 1.0}, "basis": "observed: another code"}))
-    ['a band that reaches zero, where the print gives a size']
+    ['a band that reaches zero, although the printed value is a size']
     """
     if unknown := entry.keys() - _KEYS:
         yield f"unknown entries {sorted(unknown)}"
@@ -69,7 +69,7 @@ def _broken_by_tag(entry: Mapping[str, Any]) -> Iterator[str]:
     if not reason or "unknown cause" in reason:
         yield f"{tag} without a reason"
     if tag == DOUBTFUL and "band" not in entry and "recomputed" not in entry:
-        yield "a doubtful print without the value that should stand there"
+        yield "a doubtful print without the corrected value"
     if tag == FAILED and "band" in entry:
         yield "not reproduced, but with a band"
 

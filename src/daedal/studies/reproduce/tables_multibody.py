@@ -46,7 +46,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
 
 
 def pulse(table: PrintedTable) -> Values:
-    """Ignored, and with its times as roots and as monitored functions."""
+    """Table 7.2: the pulse ignored, and its times as roots and as monitored functions."""
     model = library.switched_pulse()
     assert model.reference is not None
     truth = model.reference.y[0]

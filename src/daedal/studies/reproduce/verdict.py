@@ -1,9 +1,9 @@
 """Whether a computed value is the printed one: to its digits, within a band that has a basis, or not.
 
 A printed value is reproduced if the computed one rounds to it. Where the source leaves something open (another
-machine, another version of a code), the data file gives a band with two sides and its basis. Where the print itself
-is doubtful, it gives the argument and the value that should stand there. The value of an independent computation,
-where the data file has one beside the print, must be met as well.
+machine, another version of a code), the data file gives a band with two sides and its basis. If the printed value is
+doubtful, it gives the argument and the corrected value. The value of an independent computation, where the data file
+has one beside the print, must be met as well.
 """
 
 import math
@@ -155,7 +155,7 @@ def describe(band: Mapping[str, Any]) -> str:
 
 
 def kind_of(basis: str) -> str:
-    """The kind of a basis, without what is said about it.
+    """The kind of a basis, without its explanation.
 
     Examples
     --------
