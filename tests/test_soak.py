@@ -13,8 +13,10 @@ from soak.runner import Tally, numbered
 SAMPLES = {
     "problems": (),  # in test_differential.py
     "functions": range(40),
-    "pulses": range(0, 1000, 83),
+    "pulses": (*range(0, 1000, 83), 10283, 20031, 20363),
     "squares": range(0, 40, 3),
+    "clocks": range(4),
+    "guards": range(4),
     "stale": (),  # in test_surroundings.py
     "mistakes": range(0, 100, 7),
     "events": range(11),

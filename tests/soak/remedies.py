@@ -126,7 +126,7 @@ PROSE = (
     (r"raise (max_steps)", lambda found: {found[1]: 1_000_000}),
     (r"give (atol) as a vector, with about ([-+.\de]+\d) for it", lambda found: {found[1]: float(found[2])}),
     (r"(rtol) = .* use ([-+.\de]+\d) or more", lambda found: {found[1]: float(found[2])}),
-    (r"unknown (\w+) '.*?take '(\w+)'", lambda found: {found[1]: found[2]}),
+    (r"unknown (\w+) '.*?(?:take|accept) '(\w+)'", lambda found: {found[1]: found[2]}),
     (r"unknown (\w+) '.*?did you mean '(\w+)'", lambda found: {found[1]: found[2]}),
 )
 """Remedies that messages name in words, and what they come to."""

@@ -27,6 +27,7 @@ from daedal.methods.task import Outcome
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 
+_RESOLVED = 10.0  # roundings of t in a first step, times rtol
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
 _SAME = 1e-2  # fraction by which y' may change within a step without jumps
@@ -66,6 +67,8 @@ class SwitchedRunState(FirstOrderRunState):
         changes = self.left(earlier, end)
         if earlier and self.choice.method.needs_past:
             changes["first_step"] = self._first_step(end)
+        elif earlier and self.plan.ordinary is None and (least := self._shortest_step()) > self._first_step(end):
+            changes["first_step"] = min(least, abs(end - self._t))
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
@@ -104,6 +107,10 @@ class SwitchedRunState(FirstOrderRunState):
         plan, limit = self.plan, abs(end - self._t)
         step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
         return min(abs(step), limit)
+
+    def _shortest_step(self) -> float:
+        """Step in which the rounding of t changes algebraic variables by less than their relative tolerance."""
+        return _RESOLVED * float(np.spacing(abs(self._t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
 
     # --- between arcs --------------------------------------------------------------------------------------
 
