@@ -264,7 +264,7 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
             {},
             "is estimated, and cannot be given for one run",
         ),
-        (daedal.sensitivity.Experiment(GOOD, unknown=["x(0)", "x(0)"]), ["k"], {}, "names something twice"),
+        (daedal.sensitivity.Experiment(GOOD, unknown=["x(0)", "x(0)"]), ["k"], {}, "contains duplicates"),
     ],
 )
 def test_bad_input_is_named(data, parameters, options, words):

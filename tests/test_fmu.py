@@ -383,6 +383,14 @@ def test_parameters_start_values_and_outputs_are_those_that_are_named(tmp_path, 
     assert result["out"][0] == pytest.approx(0.5 * 2.0)
 
 
+def test_multipliers_are_outputs(tmp_path, fmpy, compiler):
+    problem, initial, end = pendulum()
+    made = daedal.export_fmu(problem, tmp_path / "pendulum.fmu", initial=initial, outputs=["lam[0]"], **TIGHT)
+    result = fmpy.simulate_fmu(str(made.path), stop_time=end, output_interval=0.25)
+    expected = [float(reference("pendulum")(t).lam[0]) for t in result["time"]]
+    np.testing.assert_allclose(result["lam[0]"], expected, atol=1e-5)
+
+
 def test_failures_within_the_fmu_are_reported_with_the_time(tmp_path, fmpy, compiler):
     problem = daedal.ODE(lambda t, y: [y[0] ** 2], 1, names=["y"])  # infinite at t = 1
     made = daedal.export_fmu(problem, tmp_path / "blows.fmu", initial=[1.0])

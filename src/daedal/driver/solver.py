@@ -162,7 +162,7 @@ class Solver(Generic[Found]):
     @property
     def plan(self) -> Plan:
         """Solver data independent of the start."""
-        return self._plan
+        return self._plan or make_plan(self._problem, self._settings)
 
     def with_params(self, params: Any) -> Solver[Found]:
         """A solver for the same problem with other parameters; prepared data is shared."""

@@ -105,7 +105,7 @@ def evaluate_at(system, roots, t, y, yp, values):
 
 @part
 def _hold_signs(roots, elapsed, values):
-    """Functions keep their signs for a while."""
+    """Fix the signs of functions for a time after the start."""
     held_side, held_for = roots.held_side, roots.held_for
     for i in range(roots.n):
         if held_side[i] != 0 and elapsed <= held_for[i]:

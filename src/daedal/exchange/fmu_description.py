@@ -83,10 +83,7 @@ def _number(value: float | int) -> str:
 
 def _flags(model: FMUModel, version: str) -> dict[str, str]:
     state = "canGetAndSetFMUstate" if version == "2.0" else "canGetAndSetFMUState"
-    flags = {
-        state: "true",
-        state.replace("GetAndSet", "Serialize").replace("canSerializeFMU", "canSerializeFMU"): "true",
-    }
+    flags = {state: "true", state.replace("GetAndSet", "Serialize"): "true"}
     if model.partials:
         flags["providesDirectionalDerivative" if version == "2.0" else "providesDirectionalDerivatives"] = "true"
         if version == "3.0":
@@ -187,8 +184,7 @@ def _version_3(model, variables, name, token, kind, identifier, more) -> ET.Elem
 
 
 def _common(more: dict[str, str]) -> dict[str, str]:
-    found = {"description": more["about"]} if more.get("about") else {}
-    return {**found, "generationTool": more["tool"], "variableNamingConvention": "flat"}
+    return {"generationTool": more["tool"], "variableNamingConvention": "flat"}
 
 
 def _experiment(model: FMUModel, more: dict[str, str]) -> dict[str, str]:

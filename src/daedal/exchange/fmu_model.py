@@ -73,8 +73,6 @@ class FMUModel:
         Their values.
     inputs : list of int
         Which of them are inputs.
-    hidden : int
-        Parameters beyond these, which an FMU does not show.
     outputs : list of str
         Names of the outputs that are computed from the state.
     shown : list of str
@@ -95,7 +93,6 @@ class FMUModel:
     parameters: list[str]
     values: np.ndarray
     inputs: list[int]
-    hidden: int
     outputs: list[str]
     shown: list[str]
     n_indicators: int
@@ -214,7 +211,7 @@ def named_nodes(mode: ModeInC) -> dict[str, int]:
     found = dict(zip(names, rates.state, strict=True))
     for place, node in zip(rates.integrated, rates.nodes, strict=True):
         found.setdefault(f"{names[place]}'", node)
-    for k, node in enumerate(rates.further.get("multiplier", [])):
+    for k, node in enumerate(rates.multipliers):
         found.setdefault(f"lam[{k}]", node)
     return found
 
@@ -409,15 +406,13 @@ def model_of(
         ]
     )
     text = integrator_source(merged, tableau, events, driver=driver)
-    names_of_p = list(parameters)
     return FMUModel(
         states=list(names),
         integrated=integrated,
         start=start,
-        parameters=names_of_p,
+        parameters=list(parameters),
         values=values,
         inputs=list(inputs),
-        hidden=count - len(names_of_p),
         outputs=output_names,
         shown=shown,
         n_indicators=m,

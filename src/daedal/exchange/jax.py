@@ -62,9 +62,10 @@ def solve(
 
     Examples
     --------
-    >>> import daedal, jax, jax.numpy as jnp  # doctest: +SKIP
+    >>> import daedal
+    >>> import jax  # doctest: +SKIP
     >>> decay = daedal.ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 1.0})
-    >>> run = daedal.jax.solve(decay, (0.0, 1.0), rtol=1e-8)
+    >>> run = daedal.jax.solve(decay, (0.0, 1.0), rtol=1e-8)  # doctest: +SKIP
     >>> jax.jit(jax.grad(lambda k: run([1.0], {"k": k})[0]))(2.0)  # doctest: +SKIP
     Array(-0.13533528, dtype=float32, weak_type=True)
     """

@@ -40,7 +40,8 @@ def solve(
 
     Examples
     --------
-    >>> import daedal, pytensor.tensor as pt  # doctest: +SKIP
+    >>> import daedal
+    >>> import pytensor.tensor as pt  # doctest: +SKIP
     >>> decay = daedal.ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 1.0})
     >>> run = daedal.pytensor.solve(decay, (0.0, 1.0), rtol=1e-8)  # doctest: +SKIP
     >>> k = pt.dscalar("k")  # doctest: +SKIP

@@ -44,7 +44,8 @@ def solve(
 
     Examples
     --------
-    >>> import daedal, torch  # doctest: +SKIP
+    >>> import daedal
+    >>> import torch  # doctest: +SKIP
     >>> decay = daedal.ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 1.0})
     >>> run = daedal.torch.solve(decay, (0.0, 1.0), rtol=1e-8)  # doctest: +SKIP
     >>> k = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)  # doctest: +SKIP

@@ -77,7 +77,7 @@ class Start(tuple):
 
     @property
     def v(self) -> np.ndarray:
-        """Their rates."""
+        """Rates of the coordinates."""
         return self[1]
 
     @property

@@ -50,7 +50,7 @@ typedef struct {
   Setting setting;
   real rtol[N], atol[N], ends[N];
   double end_time;
-  int status, steps, rejections, fired, phase, logs;
+  int status, steps, rejections, fired, logs;
   char message[256];
   char* name;
   void* environment;

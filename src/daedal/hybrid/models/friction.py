@@ -123,7 +123,7 @@ def impossible(state: ContactState, law: FrictionLaw) -> str:
     """Message if no motion is possible."""
     return (
         f"no motion agrees with the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
-        f"{state.speed:.6g}; sticking takes the force {state.holding:.6g} and can hold {state.capacity:.6g}; normal "
+        f"{state.speed:.6g}; sticking needs the force {state.holding:.6g}, the limit is {state.capacity:.6g}; normal "
         f"forces of a slip to the positive side: {_listed(state.branches[1])}, to the negative side: "
         f"{_listed(state.branches[-1])}. A rigid model has no solution here. Remedy: an impact without collision, some "
         f"compliance in the contact, or a smaller mu ({law.mu_at_rest:g})."

@@ -57,7 +57,7 @@ class Unknowns:
         starts = self._expanded(_starts(given))
         own = [f"{quantity} in {run.name}" for run in runs for quantity in run.unknown]
         if len(set(own)) < len(own):
-            raise InvalidProblemError(f"unknown names something twice: {', '.join(own)}")
+            raise InvalidProblemError(f"unknown contains duplicates: {', '.join(own)}")
         estimated = [*starts, *own]
         limits = _bounds(self._of_each(bounds), estimated)
         logarithmic = _logarithmic(self._of_each(log), estimated)
@@ -103,7 +103,7 @@ class Unknowns:
                     )
             twice = [part for part in parts if part in found]
             if twice:
-                raise InvalidProblemError(f"parameters names something twice: {', '.join(twice)}")
+                raise InvalidProblemError(f"parameters contains duplicates: {', '.join(twice)}")
             found |= dict(zip(parts, values, strict=True))
         return found
 
@@ -237,7 +237,7 @@ def _starts(given: Any) -> dict[str, Any]:
     if isinstance(given, Iterable):
         names = [str(name) for name in given]
         if len(set(names)) < len(names):
-            raise InvalidProblemError(f"parameters names something twice: {', '.join(names)}")
+            raise InvalidProblemError(f"parameters contains duplicates: {', '.join(names)}")
         return dict.fromkeys(names)
     raise InvalidProblemError(f"parameters must be names, or a mapping of names to starting values, got {given!r}")
 

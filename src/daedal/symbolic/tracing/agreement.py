@@ -96,7 +96,7 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
 
 
 def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """A nearby point, off every axis."""
+    """A nearby point without zero coordinates."""
     moved = {}
     for name, values in point.items():
         if isinstance(values, float):

@@ -115,8 +115,8 @@ class Rates:
         Entries of the state that have derivatives.
     nodes : list of int
         Their derivatives.
-    further : dict
-        Further quantities by name: accelerations and multipliers of mechanisms.
+    multipliers : list of int
+        Multipliers of a mechanism.
     raises : int
         The condition under which a function raises.
     pivots : list
@@ -128,7 +128,7 @@ class Rates:
     state: list[int]
     integrated: list[int]
     nodes: list[int]
-    further: dict[str, list[int]]
+    multipliers: list[int]
     raises: int
     pivots: list[tuple[int, list[int]]]
     algebraic: tuple[list[int], list[int]] = ((), ())  # type: ignore[assignment]
@@ -152,8 +152,7 @@ def _rates_of_mechanism(code: StraightLine, system: MechanicalSystem) -> Rates:
         if rate is None:
             raise Untraceable("has a state_rate that cannot be traced", "")
         nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
-    further = {"acceleration": motion.nodes[:n], "multiplier": motion.nodes[n:]}
-    return Rates(state, list(range(len(state))), nodes, further, raises, motion.solved.pivots)
+    return Rates(state, list(range(len(state))), nodes, motion.nodes[n:], raises, motion.solved.pivots)
 
 
 def _first_order_rates(code: LinearlyImplicit) -> Rates:
@@ -176,7 +175,7 @@ def _first_order_rates(code: LinearlyImplicit) -> Rates:
     solved = solve(graph, [matrix[k] for k in order], [right])
     algebraic = [j for j in range(len(y)) if j not in place]
     rest = [values[i] for i, row in enumerate(rows) if not row]
-    return Rates(list(y), variables, solved.solutions[0], {}, raises, solved.pivots, (algebraic, rest))
+    return Rates(list(y), variables, solved.solutions[0], [], raises, solved.pivots, (algebraic, rest))
 
 
 def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[Any, int]]) -> tuple[str, list[int]]:

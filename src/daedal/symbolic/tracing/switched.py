@@ -103,7 +103,7 @@ class SwitchedProblem:
         self.slides = [self._has_rate(switch) for switch in self.switches]
         self.has_constant_rates = all(map(self._is_steady, np.flatnonzero(self.is_affine).tolist()))
         self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
-        self._closed: list[ClosedForm | None] = []  # one entry once known
+        self._closed: list[ClosedForm | None] = []  # cached closed form: one entry once computed
         self._along: dict[tuple[int, ...], Any] = {}
         # the switches whose functions depend on the mode of each
         self.readers: list[set[int]] = [set() for _ in self.switches]
