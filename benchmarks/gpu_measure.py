@@ -180,7 +180,7 @@ class Measurement:
                 for title, order in (("neighbours", "neighbours"), ("as given", None)):
                     best, found = self.timed(case, kernel, case["tolerances"][0], params, start=start, order=order)
                     good = int((found.statuses == 2).sum())
-                    print(f"{variant:24} {title:12} {best * 1e3:9.2f} ms, {good} came through", flush=True)
+                    print(f"{variant:24} {title:12} {best * 1e3:9.2f} ms, {good} successful", flush=True)
 
     def sizes(self, sizes) -> None:
         """Times and errors for numbers of runs."""

@@ -273,7 +273,7 @@ def test_an_unknown_level_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         build.main(["--into", str(tmp_path), "--level", "bogus"])
     assert "--level bogus is unknown; known" in capsys.readouterr().err
-    with pytest.raises(building.KernelBuildError, match="the level 'bogus' is not known"):
+    with pytest.raises(building.KernelBuildError, match="the level 'bogus' is unknown"):
         building.build(["daedal.kernels.interpolation"], levels=lambda unit: ["bogus"], into=str(tmp_path))
 
 

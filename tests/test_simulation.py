@@ -102,6 +102,30 @@ def test_a_mechanism_in_pieces_agrees_with_one_run_and_a_restored_state_continue
     assert sim["lambda[0]"] == sim.state.lam[0] == pytest.approx(sol.lam[0, -1], rel=1e-3)
 
 
+@pytest.mark.parametrize("formulation", ["auto", "dummy_derivatives"])
+def test_inputs_act_on_equations_that_are_solved_in_another_form(formulation):
+    def residual(t, y, yp, push):
+        return [yp[0] - y[2], yp[1] - y[3], yp[2] + y[0] * y[4] - push, yp[3] + y[1] * y[4] + 9.81, y[:2] @ y[:2] - 1.0]
+
+    problem = daedal.ImplicitDAE(residual, 5, inputs=["push"])
+    sim = daedal.Simulation(problem, ([1.0, 0.0, 0.0, 0.0, 0.0], None), formulation=formulation)
+    mechanism = daedal.Simulation(pendulum(), HANGING)
+    for push in (0.0, 1.0, 3.0):
+        sim.step(0.2, u=[push])
+        mechanism.step(0.2, u=[push])
+    assert sim.state.y[:4] == pytest.approx(mechanism.y, abs=1e-5)
+    assert sim.state.y[4] == pytest.approx(2.0 * mechanism.state.lam[0], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "rate", [lambda u: 2.0 if u > 0.5 else -1.0, lambda u: [1.0, -3.0][int(u)], lambda u: max(u, 0.0)]
+)
+def test_functions_may_branch_on_inputs(rate):
+    sim = daedal.Simulation(daedal.ODE(lambda t, y, u: [rate(u)], 1, inputs=["u"]), [0.0])
+    given = (0.0, 1.0, 0.7, -1.0)
+    assert [sim.step(1.0, u=[u])[0] for u in given] == pytest.approx(np.cumsum([rate(u) for u in given]))
+
+
 def robertson():
     return daedal.ImplicitDAE(
         lambda t, y, yp, feed: [

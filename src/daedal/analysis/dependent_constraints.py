@@ -380,7 +380,7 @@ def in_passing(assembly, points: list[SingularPoint]) -> str:
 
 
 def _dependence(assembly, point: SingularPoint) -> str:
-    """Which rows depend on each other."""
+    """The linearly dependent rows, in words."""
     weights = np.abs(point.combination)
     named = [assembly.row_names()[i] for i in np.flatnonzero(weights >= _DEPENDENT * weights.max())]
     if len(named) == 1:

@@ -104,7 +104,7 @@ class RunState(ABC):
     def restarts(self, t: float, segment: Segment) -> bool:
         """Whether it can restart at t, where a segment was stopped because inputs have jumped; prepares it.
 
-        Differential variables stay as they are in ``segment.outcome.y_reached``, algebraic ones are computed.
+        Differential variables are unchanged in ``segment.outcome.y_reached``, algebraic ones are computed.
         """
         return False
 

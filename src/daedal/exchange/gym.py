@@ -94,8 +94,8 @@ class Environment(gymnasium.Env):
         low, high = self._bounds(actions)
         self.action_space = gymnasium.spaces.Box(low.astype(dtype), high.astype(dtype), dtype=dtype)
         shape = self.simulation.outputs.shape
-        low, high = (-np.inf, np.inf) if observations is None else observations
-        low, high = (np.broadcast_to(np.asarray(x, dtype=dtype), shape) for x in (low, high))
+        bounds = (-np.inf, np.inf) if observations is None else observations
+        low, high = (np.broadcast_to(np.asarray(x, dtype=dtype), shape) for x in bounds)
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=dtype)
         self._dtype = dtype
 

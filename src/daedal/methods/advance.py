@@ -71,7 +71,7 @@ def read_point(address, t, y, yp):
 
 @entry(i64(i64))
 def pass_event(address):
-    """Go on behind the terminal event that has stopped the run; 0, or the reason to stop."""
+    """Continue after the terminal event that has stopped the run; 0, or the reason to stop."""
     run = record_at(address, RUN)
     if not run.found:
         return 0

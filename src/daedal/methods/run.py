@@ -371,7 +371,7 @@ class Run:
             self._events[number] = [record for m in range(events) for record in self._event_records(task, m)]
 
     def take_events(self, task: Task) -> list[EventRecord]:
-        """The events since the last call, for a caller who stops and goes on within a task."""
+        """The events since the last call, for a caller that stops and continues within a task."""
         self._keep_events(task)
         found = [event for i in sorted(self._events) for event in self._events[i]]
         self._events.clear()

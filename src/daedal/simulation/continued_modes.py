@@ -1,4 +1,4 @@
-"""A run through modes that goes on from call to call: a continued run for each stretch, and its transitions."""
+"""A run through modes that continues from call to call: a continued run for each stretch, and its transitions."""
 
 from __future__ import annotations
 

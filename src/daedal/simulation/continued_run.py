@@ -1,4 +1,4 @@
-"""A run that goes on from call to call: the method keeps its history, its step size and its matrices.
+"""A run that continues from call to call: the method keeps its history, its step size and its matrices.
 
 The driver prepares the run as for :func:`daedal.solve` and hands it over before its first step
 (:class:`daedal.driver.run_segments.Begun`). From there on this module takes the place of the loop over segments: it
@@ -150,7 +150,7 @@ class ContinuedRun:
         if reached is None:
             raise IntegrationError(
                 f"max_steps = {most_steps} steps led to t = {self.t:.10g}, not to {t:.10g}. The simulation stays "
-                "there, and goes on with the next call. Remedy: a larger max_steps, looser tolerances, or shorter "
+                "there, and the next call continues. Remedy: a larger max_steps, looser tolerances, or shorter "
                 "calls",
                 self.solution(),
             )
@@ -237,7 +237,7 @@ class ContinuedRun:
         self.events.append(replace(event, y=self._users(event.t, event.y), yp=event.yp.copy()))
 
     def _is_stopped_by_user(self) -> bool:
-        """Whether one of the user's terminal events has stopped the run; it can go on behind it."""
+        """Whether one of the user's terminal events has stopped the run; it can continue after it."""
         found = self._ready.take_events(self._task)
         last = found[-1] if found else None
         if last is None or not any(e.terminal and e.index < self._n_own and e.t == last.t for e in found):
@@ -323,6 +323,14 @@ class ContinuedRun:
 
     def restart(self):
         """Go on from t with functions that have jumped there."""
+        layout = None if self.plan.traced is None else self.plan.traced.layout
+        branches = layout is not None and layout.fixed  # on parameters, perhaps on inputs: `a[int(u)]`
+        # Other forms of a problem have their own numbers, made with their plan.
+        if not self.is_plain or (branches and not self._is_current()):
+            request = self._again()
+            self.plan = None
+            self._begin(request)
+            return
         if self.over:
             return
         if self._explicit and float(self._reached[0]) == self.t:

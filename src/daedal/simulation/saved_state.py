@@ -14,7 +14,7 @@ from daedal.kernels.records import Record
 _CHANGING = (
     *("daedal.methods", "daedal.kernels", "daedal.events", "daedal.mechanics", "daedal.driver", "daedal.hybrid"),
     *("daedal.simulation", "daedal.symbolic.tracing.modal"),
-)  # modules whose objects may change while a run goes on
+)  # modules whose objects may change during a run
 _CONTAINERS = (list, dict, set)
 _CONSTANT = ("Settings", "Request", "SavedState", "Pool", "HybridProblem", "Mode", "Transition", "_OneThread")
 
@@ -73,7 +73,7 @@ def restore_image(simulation: Any, image: Any) -> None:
 
 
 def _reached(start: Any) -> Iterator[Any]:
-    """Arrays, containers and objects of a run that can change while it goes on."""
+    """Arrays, containers and objects that can change during a run."""
     seen: set[int] = set()
     waiting = [start]
     while waiting:

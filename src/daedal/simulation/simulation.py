@@ -101,7 +101,7 @@ class Simulation:
         Otherwise the method takes the steps that suit the tolerances, and values between them are interpolated.
     max_steps : int, optional
         A limit of the internal steps of one call, which bounds its work. Where it is reached the call raises
-        :class:`IntegrationError`; the simulation stays where it got, and the next call goes on from there. Constant
+        :class:`IntegrationError`; the simulation stays where it got, and the next call continues from there. Constant
         work of every call is ``fixed_step`` with a one-step method.
     horizon : float, optional
         A typical interval, for scales: of the first step, and for the search for switches that depend on time alone. By
