@@ -72,7 +72,7 @@ def test_control_leaves_at_one_where_the_upper_side_begins_to_pull_away():
     # a1 = t - 1, a2 = 2: nu = 2/(3 - t) reaches 1 at t = 1, then x = (t - 1)^2/2
     problem = daedal.hybrid.Filippov(lambda t, x: [t - 1.0], lambda t, x: [2.0], lambda t, x: x[0], 1)
     sol = run(problem, 2.0, [0.0])
-    assert sol.events.rows()[0][1:] == ("nu = 1", "transition", "sliding", "above")
+    assert sol.events.rows()[0][1:] == ("nu = 1", "transition", "sliding", "above", "enclosed")
     assert sol.events[0].t == pytest.approx(1.0, abs=1e-9)
     assert sol.y[0, -1] == pytest.approx(0.5, abs=1e-7)
     assert sol(0.5)[-1] == pytest.approx(0.8, abs=1e-7)
