@@ -1,8 +1,9 @@
 """Iterative linear algebra for large systems.
 
 >>> import daedal
->>> daedal.methods.DASSL(linear_solver=daedal.linear_solvers.GMRES()).linear_solver.name
-'gmres'
+>>> solver = daedal.linear_solvers.GMRES(basis_size=20)
+>>> daedal.methods.DASSL(linear_solver=solver).linear_solver.basis_size
+20
 """
 
 from daedal.common.public_names import public_names
