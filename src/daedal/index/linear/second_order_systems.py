@@ -280,7 +280,7 @@ class SecondOrder:
     >>> from daedal.index import linear
     >>> system = linear.SecondOrder([[1, 0], [0, 0]], [[1, 0], [0, 0]], [[0, 1], [1, 0]])
     >>> print(system.forms())
-    Velocities for all unknowns raise the index to 4; for those with a second derivative alone it is 3
+    Velocities for all unknowns raise the index to 4; with velocities only for those with a second derivative it is 3
       form                                  unknowns  strangeness index  index  free initial values
       second order                                 2                  2                           0
       first order, velocities where needed         3                  2      3                    0
