@@ -88,7 +88,7 @@ def test_an_impact_does_not_change_what_a_brake_holds():
     ("options", "words"),
     [
         ({"tangent": [1.0, 0.0], "mu": 0.3, "normal": -1.0}, "normal of contact 'x' must be a positive force"),
-        ({"gap": lambda t, q: q[0], "tangent": [1.0, 0.0], "mu": 0.3, "normal": 1.0}, "leave gap out"),
+        ({"gap": lambda t, q: q[0], "tangent": [1.0, 0.0], "mu": 0.3, "normal": 1.0}, "omit gap"),
         ({"normal": 1.0}, "no friction"),
         ({"tangent": [1.0, 0.0], "mu": 0.3}, "gap"),
     ],

@@ -214,7 +214,7 @@ BASIS = {"basis": "algorithm: another code"}
         ({"printed": "43", "reason": "another code"}, "a reason without tag"),
         ({"printed": "43", "tag": "open"}, "without a reason"),
         ({"printed": "43", "tag": "not reproduced", "reason": "an unknown cause"}, "without a reason"),
-        ({"printed": "43", "tag": "doubtful print", "reason": "misprint"}, "the value that should stand there"),
+        ({"printed": "43", "tag": "doubtful print", "reason": "misprint"}, "the corrected value"),
         ({"printed": "43", "tag": "recomputed", "reason": "x"}, "unknown tag"),
         ({"printed": "43", "origin": "guessed"}, "unknown origin"),
         ({"printed": "43", "bands": {}}, "unknown entries"),
