@@ -351,6 +351,7 @@ def model_of(
             if f"int {name}(" not in mode.code.text:  # a mode without constraints has nothing to correct
                 texts.append(
                     f"EMITTED int {name}_{k}(real t, const real* y, const real* p, real* result) {{\n"
+                    "  (void)t, (void)y, (void)p;\n"
                     f"  for (int i = 0; i < {mode.code.positions}; i++) result[i] = 0;\n  return 0;\n}}"
                 )
     for name in emitted:
