@@ -110,7 +110,7 @@ EXPORT fmi3Status fmi3SetFloat64(fmi3Instance c, const fmi3ValueReference r[], s
 }
 
 EXPORT fmi3Status fmi3GetInt32(fmi3Instance c, const fmi3ValueReference r[], size_t n, int32_t values[], size_t m) {
-  (void)m;
+  if (m != n) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)m, (int)n));
   for (size_t i = 0; i < n; i++) {
     if (N_MODES < 2 || r[i] != MODE_REFERENCE) return CHECKED(fail(MODEL, "value reference %u is no Int32", r[i]));
     values[i] = (int32_t)(MODEL->model.is_started ? MODEL->model.m.p[P] : MODEL->model.p[P]);
@@ -199,7 +199,8 @@ EXPORT fmi3Status fmi3DeserializeFMUState(fmi3Instance c, const fmi3Byte bytes[]
 EXPORT fmi3Status fmi3GetDirectionalDerivative(fmi3Instance c, const fmi3ValueReference unknowns[], size_t n,
                                                const fmi3ValueReference knowns[], size_t m, const fmi3Float64 seed[],
                                                size_t n_seed, fmi3Float64 result[], size_t n_result) {
-  (void)n_seed, (void)n_result;
+  if (n_seed != m) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_seed, (int)m));
+  if (n_result != n) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_result, (int)n));
 #if PARTIALS
   return CHECKED(derivative_along(MODEL, 0, unknowns, n, knowns, m, seed, result));
 #else
@@ -210,7 +211,8 @@ EXPORT fmi3Status fmi3GetDirectionalDerivative(fmi3Instance c, const fmi3ValueRe
 EXPORT fmi3Status fmi3GetAdjointDerivative(fmi3Instance c, const fmi3ValueReference unknowns[], size_t n,
                                            const fmi3ValueReference knowns[], size_t m, const fmi3Float64 seed[],
                                            size_t n_seed, fmi3Float64 result[], size_t n_result) {
-  (void)n_seed, (void)n_result;
+  if (n_seed != n) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_seed, (int)n));
+  if (n_result != m) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_result, (int)m));
 #if PARTIALS
   return CHECKED(derivative_along(MODEL, 1, unknowns, n, knowns, m, seed, result));
 #else

@@ -86,12 +86,19 @@ static int fail_at(Instance* c, const char* format, ...) {
   return status;
 }
 
+static const char* words_of(int ending) {
+  switch (ending) {
+    case ZERO_WEIGHT: return "a tolerance and the value that it belongs to are zero";
+    case ERROR_TEST_FAILED: return "the error is above the tolerance however short a step is, as near a singularity";
+    case CALLBACK_RAISED: return "a function of the model raises an error there";
+    case MATRIX_SINGULAR: return "the equations are singular there";
+    case NEWTON_FAILED: case INCONSISTENT: return "constraints or algebraic equations have no solution near the values";
+    default: return "a value is not finite";
+  }
+}
+
 static int evaluation_failed(Instance* c, int status) {
-  const char* why = status == RAISES ? "a function of the model raises an error there"
-    : status == WEAK_PIVOT ? "the equations are singular there"
-    : status == NOT_CONVERGED ? "the constraints or algebraic equations have no solution near the values"
-    : "a value is not finite";
-  return fail_at(c, "the model cannot be evaluated at t = %.10g: %s", c->model.m.t, why);
+  return fail_at(c, "the model cannot be evaluated at t = %.10g: %s", c->model.m.t, words_of(ending_of(status)));
 }
 
 static void set_defaults(Instance* c) {
@@ -226,11 +233,7 @@ static int begin_run(Instance* c, double stop) {
   c->setting.t1 = stop > w->start_time ? stop : w->start_time + 1;
   w->m.p[P] = w->p[P];
   begin(&c->setting, &w->m, 0);
-  if (w->m.status != RUNNING) {
-    if (w->m.status == INCONSISTENT || w->m.status == NEWTON_FAILED)
-      return fail(c, "the constraints or algebraic equations have no solution near the start values");
-    return fail(c, "the model cannot be evaluated at its start values (ending %d)", w->m.status);
-  }
+  if (w->m.status != RUNNING) return fail(c, "the model cannot be started: %s", words_of(w->m.status));
   w->is_started = 1;
   w->is_stale = 1;
   w->event_time = -INFINITY;
@@ -290,8 +293,8 @@ FUNCTION int advance_to(Instance* c, double t_end) {
     while (w->m.status == RUNNING) advance(&c->setting, &w->m);
     if (w->m.status == FINISHED) break;
     if (w->m.status != EVENT_STOP) {
-      return fail(c, "the integration ends at t = %.10g (ending %d, see daedal.kernels.endings): take smaller steps or "
-                  "other start values", w->m.t, w->m.status);
+      return fail(c, "the integration ends at t = %.10g: %s; start values, parameters or inputs must change", w->m.t,
+                  words_of(w->m.status));
     }
     if (++events % CHATTERING == 0) {
       if (w->m.t - since < LITTLE * length) {
