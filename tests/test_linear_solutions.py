@@ -235,7 +235,7 @@ def test_every_start_of_an_ordinary_differential_equation_is_consistent():
 
 @pytest.mark.parametrize("x0", [[1.0], [1.0, np.nan], "ab"])
 def test_wrong_initial_values(x0):
-    with pytest.raises(InvalidProblemError, match="x0 must (be a vector of length 2|have finite entries)"):
+    with pytest.raises(InvalidProblemError, match=r"x0 must (be a vector of length 2|have finite entries)"):
         linear.Pencil(np.eye(2), np.eye(2)).solution(x0=x0)
 
 
