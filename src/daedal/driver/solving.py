@@ -16,7 +16,7 @@ from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, Second
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import require_inputs
-from daedal.problems.problem_sources import ProblemSource, is_source
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
 from daedal.problems.protocol import Problem
 from daedal.solution.solution import Solution
 
@@ -93,7 +93,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     params, inputs, breakpoints = run["params"], run["inputs"], run["breakpoints"]
     if is_source(problem):
         source, (t0, t1) = problem, check_span(t_span)
-        problem, initial = source.as_problem(initial), source.as_initial(initial, t0, params)
+        problem, initial = problem_and_start(source, initial, t0, params, inputs, run["hold"])
         breakpoints = source.as_breakpoints(t0, t1, params) if breakpoints is None else breakpoints
     stated = None
     if params is not None:
