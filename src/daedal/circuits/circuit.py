@@ -261,18 +261,19 @@ class Circuit:
         corners = self.breakpoints(min(t0, t1), max(t0, t1))
         if corners.size:
             options.setdefault("breakpoints", corners)
-        problem = self._as_code(form)
-        sources = self
-        if options.get("inputs") is not None:
-            problem = problem.with_inputs(options.pop("inputs"), hold=options.pop("hold", "zero"))
-            signals = problem.params.inputs
-            sources = self.with_values({name: x(t0) if callable(x) else x for name, x in signals.items()})
-        initial = sources._start(problem, t0, form, self._levels(given or {}, empty))
+        levels = self._levels(given or {}, empty)
+        if options.get("inputs") is None:
+            problem = self._as_code(form)
+            return daedal.solve(problem, (t0, t1), self._start(problem, t0, form, levels), **options)
+        problem = self.problem(form).with_inputs(options.pop("inputs"), hold=options.pop("hold", "zero"))
+        signals = problem.params.inputs
+        sources = self.with_values({name: x(t0) if callable(x) else x for name, x in signals.items()})
+        initial = sources._start(sources._as_code(form), t0, form, levels)
         return daedal.solve(problem, (t0, t1), initial, **options)
 
     @cached_property
     def _stated(self) -> daedal.ImplicitDAE:
-        return self._as_code("nodal")
+        return self.problem("nodal") if self.inputs else self._as_code("nodal")  # machine code takes no lines of time
 
     def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
         """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, the same object every time."""
@@ -299,9 +300,9 @@ class Circuit:
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
 
     def _as_code(self, form: str) -> daedal.ImplicitDAE:
-        """The problem; a large one as machine code, shared by start and run, unless runs may set samples."""
+        """The problem; a large one as machine code, shared by start and run."""
         problem = self.problem(form)
-        return problem.compiled(backend="trace") if problem.n > LARGEST and not self.inputs else problem
+        return problem.compiled(backend="trace") if problem.n > LARGEST else problem
 
     def _start(self, problem: daedal.ImplicitDAE, t0: float, form: str, levels: Mapping[str, float]):
         equations = self.equations(form)

@@ -26,6 +26,7 @@ from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
 from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettings
 from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, some, values_by_name
 from daedal.hybrid.segments import HybridEvent
+from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
@@ -357,7 +358,11 @@ class HybridRun:
             moved = self.plan.settled(mode, self._request_of(mode), self.t, begin.y)
             if moved is not None:
                 return ModeInitial(moved, None, True, found=True)
-        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
+        if not needed:
+            return begin
+        if isinstance(form.problem, (ImplicitDAE, SemiExplicitDAE)) and not form.ordinary:
+            form = StateForm(self.plan.in_machine_code(mode, self._request_of(mode), self.t, begin.y))
+        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y))
 
     def _integrate(self, events) -> Solution:
         form, begin = self.forms[self.mode], self.begin
