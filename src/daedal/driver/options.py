@@ -389,6 +389,16 @@ class RunOptions(DAEOptions, total=False):
             "Parameters that replace the problem's; a mapping replaces the given entries.",
         ),
     ]
+    sampled: Annotated[
+        Any,
+        Option(
+            _RUN,
+            None,
+            "daedal.simulation.Sampled, optional",
+            "A controller in discrete time, which reads the variables y and sets those inputs that are not functions "
+            "or samples; ``sol.sampled`` has what it has read and set.",
+        ),
+    ]
 
 
 def table(options: "type[SolverOptions]") -> dict[str, Option]:

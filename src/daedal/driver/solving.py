@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from daedal.driver.options import DAEOptions, RunOptions, takes
 from daedal.driver.request import check_span, checked_options, checked_request
-from daedal.driver.solver import solve_pieces, solve_request, with_jumps
+from daedal.driver.solver import complete_or_raise, described, solve_pieces, solve_request, with_jumps
 from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SecondOrderDAE
 from daedal.problems.checks import check_real
@@ -104,6 +104,12 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     breakpoints = with_jumps(breakpoints, problem)
     output = {name: run[name] for name in ("t_eval", "t_stop", "progress")}
     request = checked_request(problem, settings, t_span, initial, **output)
+    if run["sampled"] is not None:
+        from daedal.hybrid.sampled_run import solve_sampled
+
+        return complete_or_raise(
+            described(lambda request: solve_sampled(request, run["sampled"], breakpoints), request)
+        )
     return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints, stated)
 
 

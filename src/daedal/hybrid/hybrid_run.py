@@ -47,17 +47,23 @@ def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None)
 
     The method restarts with every piece, at order 1.
     """
+    request, pieces = in_pieces(request, breakpoints)
+    return _run(request, pieces, plan or HybridPlan(request.problem))
+
+
+def in_pieces(request: Request, breakpoints, option: str = "breakpoints") -> tuple[Request, list[Piece]]:
+    """A request with modes, and its pieces between the break points that an option has set."""
     for name, given in (
         ("t_stop", request.t_stop != request.span[1]),
         ("fixed_step", request.settings.fixed_step is not None),
     ):
         if given:
-            raise InvalidProblemError(f"{name} and breakpoints exclude each other; leave one of them out")
+            raise InvalidProblemError(f"{name} and {option} exclude each other; leave one of them out")
     pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
     if not isinstance(request.problem, HybridProblem):
         only = HybridProblem({ONLY_MODE: request.problem})
         request = request.changed(problem=only, initial=(ONLY_MODE, request.initial))
-    return _run(request, pieces, plan or HybridPlan(request.problem))
+    return request, pieces
 
 
 def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolution:

@@ -17,13 +17,13 @@ from daedal.driver.request import checked_request, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
+from daedal.hybrid.sampled_control import Recording, Sampled
 from daedal.problems.checks import check_finite, check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.problem_sources import is_source
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
-from daedal.simulation.sampled import Recording, Sampled
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
 from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
