@@ -57,7 +57,8 @@ class SampledRun(HybridRun):
         self._chosen, self._signals = Inputs(stated), {name: ControlledSignal(value) for name, value in stated.items()}
         self._now_set = dict(stated)
         self._act: Callable[..., Any] = sampled.begin(self._chosen.vector(stated))
-        self._dt, self._calls, self._end = sampled.dt, 0, None
+        self._dt, self._calls = sampled.dt, 0
+        self._end: Instant | None = None
         self._record: list[tuple[float, np.ndarray, np.ndarray]] = []
         request = request.changed(problem=request.problem.with_inputs(self._signals))
         super().__init__(request, pieces, progress, HybridPlan(request.problem))
