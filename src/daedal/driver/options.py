@@ -371,8 +371,7 @@ class DAEOptions(SolverOptions, total=False):
             _RUN,
             "zero",
             "optional",
-            "Inputs by name: a number, a vector, a function of time, a :class:`Table`, or samples (times, values), "
-            'held constant up to the next ("zero") or linear between them ("first").',
+            'Inputs by name, and how samples are held, "zero" or "first" order: :doc:`/guide/problems`.',
         ),
     ]
 
@@ -395,8 +394,7 @@ class RunOptions(DAEOptions, total=False):
             _RUN,
             None,
             "daedal.simulation.Sampled, optional",
-            "A controller in discrete time, which reads the variables y and sets those inputs that are not functions "
-            "or samples; ``sol.sampled`` has what it has read and set.",
+            "A controller in discrete time that sets inputs, recorded in ``sol.sampled``: :doc:`/guide/control-loop`.",
         ),
     ]
 

@@ -82,10 +82,9 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
 
     Examples
     --------
-    >>> import numpy as np
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[1], y[0] - y[1]], 2)
-    >>> sol = daedal.solve(problem, (0.0, 2.0), ([1.0, 1.0], None), t_eval=np.linspace(0.0, 2.0, 5), rtol=1e-8)
+    >>> sol = daedal.solve(problem, (0.0, 2.0), ([1.0, 1.0], None), t_eval=[0.0, 0.5, 1.0, 1.5, 2.0], rtol=1e-8)
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
