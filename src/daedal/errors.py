@@ -28,6 +28,10 @@ class UnknownNameError(InvalidProblemError, KeyError):
     __str__ = Exception.__str__  # a KeyError would put its message in quotes
 
 
+class NotFiniteError(InvalidProblemError):
+    """A function of the problem is NaN or infinite, or cannot be evaluated, at the initial values."""
+
+
 class InvalidFileError(DaedalError, ValueError):
     """A file that :func:`daedal.load` cannot read: damaged, of a newer version, or not written by Daedal."""
 

@@ -30,7 +30,7 @@ from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import LARGEST_KEPT, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
-from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
+from daedal.errors import IntegrationError, InvalidProblemError, NotFiniteError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.array_start import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial
@@ -300,7 +300,7 @@ class FirstOrderRunState(RunState):
         except Unevaluable as error:
             functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
             message = f"{functions} cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
-            raise InvalidProblemError(message.rstrip(": ")) from error
+            raise NotFiniteError(message.rstrip(": ")) from error
 
     def _begin(self):
         """Consistent initial values."""
@@ -467,7 +467,7 @@ def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray
     slope = plan.ordinary.slope(t0, y0)
     if not np.isfinite(slope).all():
         i = int(np.flatnonzero(~np.isfinite(slope))[0])
-        raise InvalidProblemError(
+        raise NotFiniteError(
             f"f is not finite at the initial values (t = {t0:g}): the derivative of {plan.names[i]} is {slope[i]}"
         )
     return slope

@@ -23,7 +23,7 @@ import numpy as np
 import daedal
 from daedal.common.messages import unknown_name
 from daedal.ensembles.solve_many import available_cores
-from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError, NotFiniteError
 from daedal.exchange.run_arguments import ArgumentForm
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_real
@@ -36,7 +36,7 @@ _MOST_FORWARD = 24
 _MOST_FORMS, _MOST_JACOBIANS = 32, 32
 _SHORT = 1e-6  # fraction of the interval of a short run, which shows the start values
 _FREE, _STEP = 1e-8, 1e-5
-_FAILURES = (IntegrationError, InconsistentInitialError, ArithmeticError)
+_FAILURES = (IntegrationError, InconsistentInitialError, NotFiniteError, ArithmeticError)
 
 
 class DifferentiableSolve:
@@ -188,11 +188,7 @@ class DifferentiableRun:
         times = given.times if given.times[-1] == given.span[1] else np.append(given.times, given.span[1])
         solution = self._solve(given.span, times, row, **further)
         if solution.t.size < given.times.size:
-            raise IntegrationError(
-                f"the run ended at t = {solution.t[-1]:g}, before t = {given.times[-1]:g} of t_eval. "
-                + str(solution.message),
-                solution,
-            )
+            raise IntegrationError(f"the run ended before t = {given.times[-1]:g}. {solution.message}", solution)
         return solution
 
     def _rows_of(self, solution: Any, values: np.ndarray | None = None) -> np.ndarray:
@@ -230,11 +226,10 @@ class DifferentiableRun:
             t_eval=given.times,
             **given.options,
         )
-        states = [self._placed(found, k) for k in range(len(rows))]
-        failed = {*found.failed.tolist(), *(k for k, y in enumerate(states) if not np.isfinite(y).all())}
-        for k in sorted(failed):
-            states[k] = self._one(rows[k])  # raises what the member has raised
-        return states
+        failed = set(found.failed.tolist())
+        states = [None if k in failed else self._placed(found, k) for k in range(len(rows))]
+        # a run by itself raises what the member has raised
+        return [self._one(row) if y is None or not np.isfinite(y).all() else y for row, y in zip(rows, states)]
 
     def _mixed(self, rows: np.ndarray, bad: np.ndarray) -> list[np.ndarray]:
         good = iter(self._many(rows[~bad]))

@@ -41,7 +41,8 @@ def solve(
         equations, whose effort does not grow with the number of parameters. "auto" takes adjoint equations for more
         than 24 numbers, where the problem has them. Forward derivatives are always made of forward sensitivities.
     failed : {"raise", "nan"}
-        Whether a run that fails raises, or returns nan, in all derivatives as well.
+        Whether a run that fails raises, or returns NaN, in all derivatives as well. It fails if it does not reach the
+        last output time, if there are no consistent initial values, or if functions are not finite there.
     **options
         Of :func:`daedal.prepare`: method, rtol, atol, events, and so on; ``correct_initial=True`` by default.
 
@@ -131,7 +132,8 @@ def _primitives() -> SimpleNamespace:
             ]
             return kind.bind(*moved, run=run), 0
 
-        kind.def_impl(jax.jit(callback, static_argnames="run"))
+        # outside of compiled functions errors arrive unchanged
+        kind.def_impl(lambda *arrays, run: jnp.asarray(called(run, *arrays)))
         kind.def_abstract_eval(shape)
         mlir.register_lowering(kind, mlir.lower_fun(callback, multiple_results=False))
         batching.primitive_batchers[kind] = batch

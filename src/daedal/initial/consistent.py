@@ -9,7 +9,7 @@ import numpy as np
 from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
-from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.errors import InconsistentInitialError, InvalidProblemError, NotFiniteError
 from daedal.initial.mechanical_start import consistent_state, split_mechanical
 from daedal.initial.newton_start import (
     InitialResult,
@@ -232,7 +232,7 @@ def check_start(problem, workspace: Workspace, t0: float, y0: np.ndarray, yp0: n
     if isinstance(problem, SemiExplicitDAE):
         bad = not_finite(problem, t0, y0)
         if bad is not None:
-            raise InvalidProblemError(f"{bad} at the initial values (t = {t0:g})")
+            raise NotFiniteError(f"{bad} at the initial values (t = {t0:g})")
     workspace.check_functions(t0, y0, yp0)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daedal.errors import InconsistentInitialError, InvalidProblemError, Unevaluable
+from daedal.errors import InconsistentInitialError, InvalidProblemError, NotFiniteError, Unevaluable
 from daedal.initial.variable_kinds import check_order, detect_order
 from daedal.problems import SecondOrderDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
@@ -230,7 +230,7 @@ def orders_at_start(problem: SecondOrderDAE, t0: float, x0, xp0) -> tuple[Second
         found = detect_order(problem, t0, x0, xp0)
     except Unevaluable as error:
         message = f"residual cannot be evaluated at the initial values (t = {t0:g}): {error}"
-        raise InvalidProblemError(message.rstrip(": ")) from error
+        raise NotFiniteError(message.rstrip(": ")) from error
     return problem.with_order(check_order(problem, found)), found
 
 
@@ -247,7 +247,7 @@ def complete_start(
     base = equations.residual()
     if not np.all(np.isfinite(base)):
         bad = int(np.flatnonzero(~np.isfinite(base))[0])
-        raise InvalidProblemError(
+        raise NotFiniteError(
             f"residual is not finite at the initial values (t = {t0:g}): equation {bad} is {base[bad]}"
         )
     given = [values.copy() for values in equations.values]

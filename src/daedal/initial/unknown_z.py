@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, NotFiniteError
 from daedal.problems import SemiExplicitDAE
 
 GUESSES = (0.0, 1.0, -1.0, 1e-3, -1e-3, 1e3, -1e3)
@@ -35,7 +35,7 @@ def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> It
     if trouble is not None:
         trouble.add_note(f"{TRIED}. {REMEDY}.")
         raise trouble
-    raise InvalidProblemError(f"{complaint} at the initial values (t = {t0:g}). {TRIED}. {REMEDY}")
+    raise NotFiniteError(f"{complaint} at the initial values (t = {t0:g}). {TRIED}. {REMEDY}")
 
 
 def not_finite(problem: SemiExplicitDAE, t0: float, x: np.ndarray) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.errors import NotFiniteError, Unevaluable
 from daedal.kernels.functions import NativeFunction
 from daedal.methods.iterative_solvers import build_linear
 from daedal.methods.task import statistics
@@ -181,9 +181,9 @@ class Workspace:
             values = self.problem.evaluate(t, y, yp)
         except Unevaluable as error:
             message = f"residual cannot be evaluated at the initial values (t = {t:g}): {error}"
-            raise InvalidProblemError(message.rstrip(": ")) from error
+            raise NotFiniteError(message.rstrip(": ")) from error
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise InvalidProblemError(
+            raise NotFiniteError(
                 f"residual is not finite at the initial values (t = {t:g}): equation {bad} is {values[bad]}"
             )
