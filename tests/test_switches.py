@@ -565,6 +565,28 @@ def test_kinks_in_what_a_constraint_of_index_2_prescribes_are_crossed(method, st
     np.testing.assert_allclose(sol.y[1, away], (np.cos(sol.t) * np.sign(np.sin(sol.t)))[away], atol=1e-4)
 
 
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-9])
+@pytest.mark.parametrize("w", [2.686186637640012, 2.5125073093634507, 2.612686981994754])
+@pytest.mark.parametrize("broken", [False, True], ids=["followed", "at break points"])
+def test_steps_after_kinks_of_index_2_are_resolved_by_the_rounding_of_t(w, tolerance, broken):
+    """The derivative of |sin w t| after a kink changes by eps |t| / h with the rounding of t."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - abs(np.sin(w * t))], 2)
+    options = {"breakpoints": [k * np.pi / w for k in range(1, 6)]} if broken else {}
+    sol = daedal.solve(problem, (0.0, 6.0), ([0.0, w], None), rtol=tolerance, atol=1e-3 * tolerance, **options)
+    slope = np.sign(np.sin(6.0 * w)) * w * np.cos(6.0 * w)
+    np.testing.assert_allclose(sol.y[:, -1], [abs(np.sin(6.0 * w)), slope], atol=100.0 * tolerance)
+
+
+def test_index_2_starts_at_a_late_zero_of_its_constraint():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2)
+    start = 10.0 * np.pi
+    for method in ("auto", "dassl"):
+        sol = daedal.solve(
+            problem, (start, start + 3.0), ([np.sin(start), 1.0], None), rtol=1e-9, atol=1e-12, method=method
+        )
+        np.testing.assert_allclose(sol.y[:, -1], [np.sin(3.0), np.cos(3.0)], atol=1e-8)
+
+
 # --- remainders, look-ups and steps -----------------------------------------------------------------------------------
 
 WINDOW = np.array([0.0, 1.0 / 0.3, 0.0])
