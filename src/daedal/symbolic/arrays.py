@@ -311,7 +311,7 @@ def _on_symbols(ufunc, method: str, operands: list, options: dict) -> Any:
 
 
 def _is_sparse(matrix: np.ndarray) -> bool:
-    return matrix.ndim == 2 and not is_symbolic(matrix) and 4 * np.count_nonzero(matrix) < matrix.size
+    return matrix.ndim == 2 and not is_symbolic(matrix) and bool(4 * np.count_nonzero(matrix) < matrix.size)
 
 
 def _is_regular(value: Any) -> bool:
