@@ -386,6 +386,24 @@ def test_diode_bridge():
         assert abs(10.0 * math.sin(100.0 * math.pi * event.t)) == pytest.approx(event.y[0], abs=1e-6)
 
 
+def test_friction_of_six_bodies_in_an_ode_costs_in_proportion():
+    """A chain on rough ground, driven at its end: as an ODE it has the switches and the motion of the mechanism."""
+    n = 6
+
+    def force(t, q, v):
+        stretch = np.diff(q, prepend=0.0)
+        pull = 5.0 * (np.append(stretch[1:], 0.0) - stretch)
+        return pull + np.append(np.zeros(n - 1), 2.0 * np.sin(1.3 * t)) - 0.1 * np.arange(1, n + 1) * np.sign(v)
+
+    q0, v0 = np.linspace(0.5, 1.5, n), np.zeros(n)
+    ode = daedal.ODE(lambda t, y: np.concatenate([y[n:], force(t, y[:n], y[n:])]), 2 * n)
+    sol = daedal.solve(ode, (0.0, 10.0), np.concatenate([q0, v0]))
+    mechanism = daedal.solve(daedal.MechanicalSystem(1.0, force, n_q=n), (0.0, 10.0), (q0, v0))
+    np.testing.assert_allclose(sol.y[:n, -1], mechanism.q[:, -1], atol=1e-5)
+    np.testing.assert_allclose([event.t for event in sol.events], [event.t for event in mechanism.events], atol=1e-5)
+    assert sol.stats.steps < 12 * len(sol.events)
+
+
 def test_algebraic_variables_that_jump_take_other_switches_along():
     problem = daedal.SemiExplicitDAE(
         lambda t, y, z: [1.0 - 0.5 * z[1]],
