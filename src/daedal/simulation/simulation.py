@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.sampled_control import Recording, Sampled
-from daedal.problems.checks import check_finite, check_real
+from daedal.problems.checks import check_finite, check_flag, check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.problem_sources import is_source
 from daedal.simulation.continued_modes import ContinuedModes
@@ -151,11 +153,18 @@ class Simulation:
         **options: Any,
     ):
         self._most_steps = checked_settings(max_steps=max_steps).max_steps or 0
-        for name in ("dense_output", "sensitivities"):
-            if options.get(name):
-                raise InvalidProblemError(f"{name}: a simulation keeps nothing of the past; use solve for it")
+        for name in ("dense_output", "sensitivities", "t_eval", "t_stop", "breakpoints", "sampled"):
+            if options.get(name) is not None and options[name] is not False:
+                raise InvalidProblemError(
+                    f"{name}: a simulation goes where its steps lead and keeps no past; use solve"
+                )
         self._settings = checked_settings(**options | {"dense_output": False})
+        if exact is not None:
+            check_flag(exact, "exact")
         self._source = problem if is_source(problem) else None
+        if initial is None and self._source is None and getattr(problem, "start", None) is None:
+            raise InvalidProblemError("initial is missing: give the initial values of the problem")
+        self._lock = Lock()
         self._horizon = None if horizon is None else check_finite(horizon, "horizon")
         if self._horizon is not None and not self._horizon > 0.0:
             raise InvalidProblemError(f"horizon must be positive, got {horizon!r}")
@@ -195,8 +204,16 @@ class Simulation:
 
     def reset(self, initial=None, *, t0=None):
         """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
-        self.events.clear()
-        self._begin(self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0"))
+        with self._alone():
+            before = dict(vars(self))
+            try:
+                self._begin(
+                    self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0")
+                )
+            except BaseException:
+                vars(self).update(before)
+                raise
+            self.events.clear()
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -215,9 +232,12 @@ class Simulation:
         numpy.ndarray
             :attr:`outputs` at the end. A terminal event stops the step before: compare :attr:`t`.
         """
-        if not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
+        if type(dt) is bool or not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
             raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
-        return self.step_to(self._t + dt, u)
+        t = self._t + float(dt)
+        if t == self._t:
+            raise InvalidProblemError(f"dt = {dt:g} is below the resolution of the time at t = {t:.10g}")
+        return self.step_to(t, u)
 
     def step_to(self, t, u=None) -> np.ndarray:
         """Advance to the time t with constant inputs, and return the outputs; see :meth:`step`."""
@@ -227,35 +247,58 @@ class Simulation:
             forwards = False
         if not forwards:
             self._refuse_time(t)
-        if u is not None:
-            self._set_inputs(u)
-        if not self._moved:
-            self._first_step(t)
-        run = self._run
+        t = float(t)
+        if not self._lock.acquire(False):
+            self._refuse_use()
         try:
-            if self._next_jump <= t:
-                self._over_jumps(float(t))
-            else:
-                run.go_to(t, self._most_steps)
+            if u is not None:
+                self._set_inputs(u)
+            if not self._moved:
+                self._first_step(t)
+            run = self._run
+            try:
+                if self._next_jump <= t:
+                    self._over_jumps(t)
+                else:
+                    run.go_to(t, self._most_steps)
+            finally:
+                self._solution, self._t = None, run.t
+                if not run.is_quick:
+                    self._collect()
+            return self.outputs
         finally:
-            self._solution, self._t = None, run.t
-            if not run.is_quick:
-                self._collect()
-        return self.outputs
+            self._lock.release()
 
     def internal_step(self) -> np.ndarray:
         """One step of the method, as long as its error control allows, and return the outputs.
 
         Where calls of :meth:`step` with ``exact=False`` have stopped within a step, it leads to the end of that one.
         """
-        if not self._moved:
-            self._first_step(self._t + (self._horizon or 1.0))
+        with self._alone():
+            if not self._moved:
+                self._first_step(self._t + (self._horizon or 1.0))
+            try:
+                self._run.internal_step()
+            finally:
+                self._solution, self._t = None, self._run.t
+                self._collect()
+            return self.outputs
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """What changes the memory of the method, which compiled code uses without the interpreter's lock."""
+        if not self._lock.acquire(False):
+            self._refuse_use()
         try:
-            self._run.internal_step()
+            yield
         finally:
-            self._solution, self._t = None, self._run.t
-            self._collect()
-        return self.outputs
+            self._lock.release()
+
+    def _refuse_use(self):
+        raise InvalidProblemError(
+            "the simulation is in use: by another thread, or by a function of the problem that calls it. Remedy: a "
+            "simulation for each thread, or a lock around its use"
+        )
 
     def _refuse_time(self, t: Any):
         if not isinstance(t, _NUMBERS) or t != t or t in (inf, -inf):
@@ -315,7 +358,12 @@ class Simulation:
             if type(x) is not float or not isfinite(x):
                 numbers = held.checked(u).tolist()
                 break
-        self._run.change(partial(held.set, numbers))
+        before = held.numbers
+        try:
+            self._run.change(partial(held.set, numbers))
+        except BaseException:
+            held.set(before)
+            raise
         self._solution = None
 
     @property
@@ -325,7 +373,8 @@ class Simulation:
 
     @inputs.setter
     def inputs(self, u: Any):
-        self._set_inputs(u)
+        with self._alone():
+            self._set_inputs(u)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -460,7 +509,8 @@ class Simulation:
 
         What follows :meth:`restore` is, bit for bit, what follows now.
         """
-        return SavedState(id(self), self._t, image_of(self))
+        with self._alone():
+            return SavedState(id(self), self._t, image_of(self))
 
     def restore(self, state: SavedState) -> None:
         """Go back to a state of this simulation; any number of times."""
@@ -471,7 +521,8 @@ class Simulation:
                 "state was saved by another simulation, whose memory is arranged differently. Remedy: reset(initial) "
                 "with the values of its state"
             )
-        restore_image(self, state.image)
+        with self._alone():
+            restore_image(self, state.image)
 
     # --- controllers --------------------------------------------------------------------------------------------------
 
@@ -527,6 +578,12 @@ class Simulation:
         named = [name for name in self._held.names if name in (getattr(problem, "inputs", None) or ())]
         wanted = named if inputs is None else inputs
         return linearise(problem, form.initial(y, yp), t=self._t, inputs=wanted or None, outputs=outputs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InvalidProblemError(
+            "a simulation cannot be copied or pickled: its memory has addresses. Remedy: another Simulation, that "
+            "begins with the values of its state; save_state() and restore(state) go back in this one"
+        )
 
     def __repr__(self) -> str:
         mode = f", mode {self.mode!r}" if self.mode is not None else ""
