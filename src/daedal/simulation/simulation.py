@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from threading import Lock
@@ -20,59 +19,18 @@ from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.sampled_control import Recording, Sampled
-from daedal.problems.checks import check_finite, check_flag, check_real
+from daedal.problems.checks import check_finite, check_flag
 from daedal.problems.compile import with_other_params
 from daedal.problems.problem_sources import is_source
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
+from daedal.simulation.outputs import SimulationState, chosen_outputs
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
-from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
 
 _NUMBERS = (float, int, np.integer, np.floating)
 _HORIZON = 1000.0  # first steps, an interval for scales
-
-
-@dataclass(frozen=True, eq=False)
-class SimulationState:
-    """The state of a simulation at one time; a mechanism's has q, v, lam and the like as well.
-
-    Attributes
-    ----------
-    t : float
-    y, yp : numpy.ndarray
-        The variables of the problem and their derivatives: (q, v, r) of a mechanism, (y, z), or y.
-    solution : Solution
-        The point as a solution of one output time, with all quantities by name.
-    """
-
-    t: float
-    solution: Any
-
-    @property
-    def y(self) -> np.ndarray:
-        """The variables."""
-        return self.solution.y[:, 0]
-
-    @property
-    def yp(self) -> np.ndarray:
-        """Their derivatives."""
-        return self.solution.yp[:, 0]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("q", "v", "a", "lam", "r", "w", "s", "reaction", "z", "x", "xp", "xpp"):
-            return np.asarray(getattr(self.solution, name))[:, 0]
-        raise AttributeError(f"the state of a simulation has no attribute {name!r}")
-
-    def __getitem__(self, name: str) -> Any:
-        """A quantity by its name, as in ``sol[name]``."""
-        values = np.asarray(row_named(self.solution.quantities(), name))
-        return float(values[0]) if values.ndim == 1 else values[..., 0]
-
-    def __repr__(self) -> str:
-        pairs = zip(self.solution.names, self.y.tolist(), strict=False)
-        return f"<t = {self.t:.6g}: {', '.join(f'{name} = {value:.6g}' for name, value in pairs)}>"
 
 
 class Simulation:
@@ -191,7 +149,8 @@ class Simulation:
         self._moved = False
         self._run: Any = None
         self._start(self._horizon or 1.0)
-        self._choose_outputs(self._wanted)
+        self._n = len(self.names)
+        self._output_names, self._places, self._functions = chosen_outputs(self, self._wanted)
 
     def _start(self, length: float):
         request = checked_request(
@@ -391,60 +350,10 @@ class Simulation:
         """The outputs at present, as a vector."""
         run, places = self._run, self._places
         if places is None:
-            return self._computed_outputs()
+            return np.concatenate([np.ravel(np.asarray(one(), dtype=float)) for one in self._functions])
         if not run.is_plain:
             return self.y[places]
         return run.unknowns()[places].copy() if type(places) is slice else run.unknowns()[places]
-
-    def _choose_outputs(self, wanted: Any):
-        """Entries of y where all outputs are such, else functions of the simulation."""
-        self._places: Any = None
-        self._functions: list[Callable[[], Any]] = []
-        labels = self.names
-        self._n = len(labels)
-        if wanted is None:
-            self._output_names, self._places = labels, slice(0, len(labels))
-            if isinstance(self._run, ContinuedModes):
-                self._places = None
-                self._functions = [lambda: self.y]
-            return
-        if callable(wanted) or isinstance(wanted, str):
-            wanted = [wanted]
-        if isinstance(wanted, Mapping):
-            pairs = list(wanted.items())
-        elif isinstance(wanted, Sequence):
-            pairs = [
-                (x if isinstance(x, str) else getattr(x, "__name__", f"output {i}"), x) for i, x in enumerate(wanted)
-            ]
-        else:
-            raise InvalidProblemError(
-                f"outputs must be names of quantities, or functions f(t, y), or a mapping of both, got {wanted!r}"
-            )
-        plain = all(isinstance(x, str) and x in labels for _, x in pairs)
-        if plain and not isinstance(self._run, ContinuedModes):
-            self._places = np.array([labels.index(x) for _, x in pairs], dtype=np.int64)
-            self._output_names = tuple(name for name, _ in pairs)
-            return
-        names: list[str] = []
-        for name, what in pairs:
-            names += self._add_output(name, what)
-        self._output_names = tuple(names)
-
-    def _add_output(self, name: str, what: Any) -> list[str]:
-        if isinstance(what, str):
-            self._functions.append(lambda: self[what])
-            _ = self[what]
-            return [name]
-        if not callable(what):
-            raise InvalidProblemError(f"outputs: '{name}' must be the name of a quantity or a function, got {what!r}")
-        self._functions.append(lambda: what(self._t, self.y))
-        values = check_real(what(self._t, self.y), f"output '{name}'", "return numbers")
-        if values.ndim > 1:
-            raise InvalidProblemError(f"output '{name}' must return a number or a vector, got shape {values.shape}")
-        return [name] if values.ndim == 0 else [f"{name}[{i}]" for i in range(values.size)]
-
-    def _computed_outputs(self) -> np.ndarray:
-        return np.concatenate([np.ravel(np.asarray(function(), dtype=float)) for function in self._functions])
 
     # --- where it stands ----------------------------------------------------------------------------------------------
 
