@@ -236,12 +236,12 @@ def _plain_model(
     options: Any,
 ) -> FMUModel:
     n_stated = getattr(problem, "n", 0)
-    problem, start, labels, names = _integrable(problem, initial, t0)
+    problem, start, labels, names = integrable(problem, initial, t0)
     if outputs is None and names is not None:  # further unknowns of a problem that was reduced are not shown
         outputs = [(name, None) for name in names[:n_stated]]
-    tableau = _tableau(method, problem, float(np.min(rtol)))
+    tableau = tableau_of(method, problem, float(np.min(rtol)))
     mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None)
-    parameters, values, places = _parameters(problem, mode, chosen, labels)
+    parameters, values, places = numbers_of(problem, mode, chosen, labels)
     sizes = check_tolerances(mode.code.n, *_of_size(mode.code.n, rtol, atol))
     return model_of(
         [mode],
@@ -264,13 +264,15 @@ def _of_size(n: int, rtol: Any, atol: Any) -> tuple[Any, Any]:
     return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))  # type: ignore[return-value]
 
 
-def _integrable(problem: Any, initial: Any, t0: float) -> tuple[Any, np.ndarray, list[str] | None, list[str] | None]:
+def integrable(
+    problem: Any, initial: Any, t0: float, by: str = "export_fmu"
+) -> tuple[Any, np.ndarray, list[str] | None, list[str] | None]:
     """The problem in a form that the integrator takes, its start, the names of its parameters and shown variables."""
     if isinstance(problem, MechanicalSystem):
         if problem.n_w or problem.n_s or problem.force_uses_multipliers:
             raise InvalidProblemError(
-                "export_fmu: a mechanism whose forces depend on multipliers, or with algebraic or contact coordinates, "
-                "cannot be exported. Remedy: state it as a SemiExplicitDAE or an ImplicitDAE"
+                f"{by}: a mechanism whose forces depend on multipliers, or with algebraic or contact coordinates, "
+                "cannot be written as code. Remedy: state it as a SemiExplicitDAE or an ImplicitDAE"
             )
         start = daedal.consistent_initial(problem, t0, _by_name(problem, initial, t0))
         return problem, np.concatenate([start.q, start.v, start.r]), None, None
@@ -278,7 +280,7 @@ def _integrable(problem: Any, initial: Any, t0: float) -> tuple[Any, np.ndarray,
         problem = problem.semi_explicit()
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)) or isinstance(problem, HessenbergDAE):
         raise InvalidProblemError(
-            f"export_fmu takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
+            f"{by} takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
             "MechanicalSystem"
         )
     initial = _by_name(problem, initial, t0)
@@ -287,7 +289,7 @@ def _integrable(problem: Any, initial: Any, t0: float) -> tuple[Any, np.ndarray,
         if y0.shape != (problem.n,):
             raise InvalidProblemError(f"initial must have {problem.n} values, got shape {y0.shape}")
         return problem, y0, None, None
-    equations = required_equations(problem, "export_fmu writes functions as C, so they must be traceable: a function")
+    equations = required_equations(problem, f"{by} writes functions as code, so they must be traceable: a function")
     signature = StructuralSignature.of(equations)
     if signature.index <= 1 and not isinstance(problem, SecondOrderDAE):
         found = daedal.consistent_initial(problem, t0, initial)
@@ -352,7 +354,7 @@ def _in_order_of_pivots(problem: ImplicitDAE, t0: float, y: np.ndarray, yp: np.n
     return replace(problem, residual=residual.in_order(order))
 
 
-def _parameters(
+def numbers_of(
     problem: Any, mode: ModeInC, chosen: Sequence[str], labels: list[str] | None
 ) -> tuple[list[str], np.ndarray, list[int]]:
     """Names and values of the numbers among the parameters, and the places of the inputs."""
@@ -378,7 +380,7 @@ def _parameters(
     return found, values, places
 
 
-def _tableau(method: Any, problem: Any, rtol: float) -> Any:
+def tableau_of(method: Any, problem: Any, rtol: float, by: str = "an FMU") -> Any:
     """The coefficients of the method, an explicit or a Rosenbrock one."""
     explicit = isinstance(problem, (MechanicalSystem, ODE))
     if isinstance(method, str) and method == "auto":
@@ -391,7 +393,7 @@ def _tableau(method: Any, problem: Any, rtol: float) -> Any:
     if isinstance(made, ExplicitRungeKutta) and explicit and made.tableau.e3 is None:
         return made.tableau
     raise InvalidProblemError(
-        f"method={method!r}: an FMU has the integrators 'dopri5', for mechanisms and ODEs, and 'rosenbrock', for ODEs "
+        f"method={method!r}: {by} has the integrators 'dopri5', for mechanisms and ODEs, and 'rosenbrock', for ODEs "
         "and DAEs; take one of these, or 'auto'"
     )
 
@@ -420,7 +422,7 @@ def _hybrid_model(
                 f"export_fmu: mode '{mode_name}' is a {type(inner).__name__}; modes that are exported are ODEs or "
                 "MechanicalSystems. Remedy: state it as one of them"
             )
-        tableau = _tableau("dopri5" if method == "auto" else method, inner, float(np.min(rtol)))
+        tableau = tableau_of("dopri5" if method == "auto" else method, inner, float(np.min(rtol)))
         made = mode_in_c(mode_name, inner, None)
         modes.append(_with_guards(made, problem.transitions_from(mode_name)))
     sizes = {(mode.code.positions, mode.code.n_parameters, bool(mode.code.positions) or mode.code.n) for mode in modes}
@@ -430,8 +432,8 @@ def _hybrid_model(
             "modes the same coordinates and the same params"
         )
     current = next(mode for mode in modes if mode.name == first_mode)
-    _, start, _, _ = _integrable(problem.modes[first_mode].problem, values_at_start, options["start_time"])
-    parameters, values, places = _parameters(current.problem, current, chosen, None)
+    _, start, _, _ = integrable(problem.modes[first_mode].problem, values_at_start, options["start_time"])
+    parameters, values, places = numbers_of(current.problem, current, chosen, None)
     numbers = {mode.name: k for k, mode in enumerate(modes)}
     accumulation = []
     for mode in modes:
