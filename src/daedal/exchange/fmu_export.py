@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError, UnknownNameError, near_names
 from daedal.exchange.fmu_compiler import compiled, folder_of_platform, found_compiler
-from daedal.exchange.fmu_description import build_description, description
+from daedal.exchange.fmu_description import build_description, description, variables_of
 from daedal.exchange.fmu_model import (
     FMUModel,
     ModeInC,
@@ -35,20 +36,20 @@ from daedal.methods.rosenbrock.rosenbrock import Rosenbrock
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.problems import (
     ODE,
-    HessenbergDAE,
     ImplicitDAE,
     LinearDAE,
     MechanicalSystem,
     SecondOrderDAE,
     SemiExplicitDAE,
 )
-from daedal.problems.checks import check_finite, check_tolerances
+from daedal.problems.checks import check_finite, check_tolerances, check_vector
 from daedal.problems.named_inputs import Inputs
 from daedal.problems.problem_sources import is_source
 
 _SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 takes less time
 _LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
 _DATE = (1980, 1, 1, 0, 0, 0)  # of all entries: the same model gives the same file
+PROBLEMS = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, LinearDAE, daedal.hybrid.HybridProblem)
 KINDS = ("cs", "me")
 VERSIONS = ("2.0", "3.0")
 
@@ -104,6 +105,7 @@ def export_fmu(
     name: str | None = None,
     compiler: str | None = None,
     binary: bool = True,
+    correct_initial: bool = False,
 ) -> ExportedFMU:
     """Write a problem as an FMU, a model for other simulation programs (Functional Mock-up Interface).
 
@@ -145,6 +147,8 @@ def export_fmu(
         clang and ziglang that is found.
     binary : bool
         Whether to compile; otherwise the FMU has sources only.
+    correct_initial : bool
+        Whether start values that constraints or algebraic equations do not allow are corrected instead of refused.
 
     Returns
     -------
@@ -183,6 +187,11 @@ def export_fmu(
         initial = source.as_initial(initial, t0, None)
     if initial is None:
         raise InvalidProblemError("initial is missing: give start values, as for daedal.solve")
+    if not isinstance(problem, PROBLEMS):
+        raise InvalidProblemError(
+            f"export_fmu takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
+            "MechanicalSystem"
+        )
     if params is not None:
         problem = problem.with_params(params)
     chosen, problem = _with_inputs(problem, inputs)
@@ -192,10 +201,14 @@ def export_fmu(
         model = _hybrid_model(problem, initial, chosen, stated, method, rtol, atol, options)
     else:
         model = _plain_model(problem, initial, t0, chosen, stated, method, rtol, atol, options)
+    # refuses initial values and tolerances that `solve` refuses
+    daedal.Simulation(problem, initial, t0=t0, rtol=rtol, atol=atol, correct_initial=correct_initial)
     return _written(model, path, kind, version, name or path.stem, float(np.min(rtol)), compiler, binary)
 
 
 def _checked_path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidProblemError(f"path must be the path of a file, got {path!r}")
     found = Path(path)
     if found.suffix != ".fmu":
         raise InvalidProblemError(f"path must end in .fmu, got {str(path)!r}")
@@ -278,17 +291,10 @@ def integrable(
         return problem, np.concatenate([start.q, start.v, start.r]), None, None
     if isinstance(problem, LinearDAE):
         problem = problem.semi_explicit()
-    if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)) or isinstance(problem, HessenbergDAE):
-        raise InvalidProblemError(
-            f"{by} takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
-            "MechanicalSystem"
-        )
     initial = _by_name(problem, initial, t0)
     if isinstance(problem, ODE):
-        y0 = np.asarray(initial[0] if isinstance(initial, tuple) and np.ndim(initial[0]) else initial, dtype=float)
-        if y0.shape != (problem.n,):
-            raise InvalidProblemError(f"initial must have {problem.n} values, got shape {y0.shape}")
-        return problem, y0, None, None
+        y0 = initial[0] if isinstance(initial, tuple) and np.ndim(initial[0]) else initial
+        return problem, check_vector(y0, problem.n, "y0", names=problem.names), None, None
     equations = required_equations(problem, f"{by} writes functions as code, so they must be traceable: a function")
     signature = StructuralSignature.of(equations)
     if signature.index <= 1 and not isinstance(problem, SecondOrderDAE):
@@ -365,6 +371,9 @@ def numbers_of(
     found = list(tracer.layout.labels(params)) if labels is None else list(labels)
     if len(found) < len(values) and labels is None:
         found += [f"p[{k}]" for k in range(len(found), len(values))]
+    bad = [f"'{name}' is {value}" for name, value in zip(found, values, strict=True) if not np.isfinite(value)]
+    if bad:
+        raise InvalidProblemError(f"params: {bad[0]}, but parameters of an FMU are finite numbers")
     places = list[int]()
     if chosen:
         for one in chosen:
@@ -491,8 +500,10 @@ def _written(
     identifier = identifier if identifier[:1].isalpha() else f"model_{identifier}"
     token = token_of("\n".join([model.source, name, kind, version, *model.states, *model.parameters, *model.shown]))
     source = f'#define MODEL_TOKEN "{token}"\n{model.source}'
+    variables = variables_of(model, version)
     text = description(
         model,
+        variables,
         name=name,
         token=token,
         kind=kind,
@@ -526,15 +537,18 @@ def _written(
     message = f"{path}: FMI {version} {kinds[kind]}, {how}"
     if kind == "me" and model.constrained:
         message += "; the FMU projects states that have drifted from the constraints, at events that it asks for"
-    shown = [label for k, label in enumerate(model.parameters) if k not in model.inputs]
+    by_cause = {
+        cause: tuple(variable.name for variable in variables if variable.causality == cause and variable.kind == "Real")
+        for cause in ("parameter", "input", "output")
+    }
     return ExportedFMU(
         path,
         kind,
         version,
-        tuple(model.states),
-        tuple(shown),
-        tuple(model.parameters[k] for k in model.inputs),
-        tuple(model.shown),
+        tuple(variable.name for variable in variables[1 : 1 + len(model.states)]),
+        by_cause["parameter"],
+        by_cause["input"],
+        by_cause["output"],
         None if found is None else found.name,
         None if found is None else folder,
         message,

@@ -134,7 +134,7 @@ def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> 
 
 def function_nodes(mode: ModeInC, function: Callable[..., Any], what: str, by: str = "export_fmu") -> list[int]:
     """A function of the state on the graph of a mode, y' in it replaced by what it is; the caller holds the lock."""
-    [standard] = standard_functions(Event(function), mode.problem)
+    [standard] = standard_functions(Event(function), mode.problem, [what])
     try:
         nodes, _, _ = switching_nodes(mode.tracer, mode.problem, [standard])
     except Untraceable as reason:
@@ -177,7 +177,7 @@ def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., A
 
 def traced_at_state(mode: ModeInC, function: Callable[..., Any], is_reset: bool, what: str) -> tuple[list[int], int]:
     """A reset or a decision on the graph of a mode: its nodes, and where it raises."""
-    [(standard, count)] = standard_functions(Event(function), mode.problem)
+    [(standard, count)] = standard_functions(Event(function), mode.problem, [what])
     tracer = mode.tracer
     names = ("q", "v") if isinstance(mode.problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
     symbols = [tracer.symbols(name) for name in names[: min(count, 3) - 1]]
@@ -317,7 +317,7 @@ def model_of(
     output_names = list[str]()
     is_hybrid = len(modes) > 1 or bool(first.guards)
     indicators = list[list[int]]()
-    has_partials, parts = not is_hybrid, list[str]()
+    has_partials, parts = all(mode.code.n == n for mode in modes), list[str]()
     for k, mode in enumerate(modes):
         with mode.tracer.lock:
             graph, rates = mode.tracer.graph, mode.rates
@@ -351,6 +351,7 @@ def model_of(
             if f"int {name}(" not in mode.code.text:  # a mode without constraints has nothing to correct
                 texts.append(
                     f"EMITTED int {name}_{k}(real t, const real* y, const real* p, real* result) {{\n"
+                    "  (void)t, (void)y, (void)p;\n"
                     f"  for (int i = 0; i < {mode.code.positions}; i++) result[i] = 0;\n  return 0;\n}}"
                 )
     for name in emitted:

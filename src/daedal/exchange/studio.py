@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import daedal
 from daedal.ensembles.gpu import MESSAGES
 from daedal.errors import InvalidProblemError
-from daedal.exchange.web_model import WebModel, ranges, refuse_modes, web_model
+from daedal.exchange.web_model import WebModel, check_problem, ranges, web_model
 from daedal.problems import ODE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.problem_sources import is_source
 
@@ -127,6 +128,8 @@ def studio_of(sol: Any, problem: Any, path: Any, **options: Any) -> Path:
 
 
 def _checked_path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidProblemError(f"path must be the path of a file, got {path!r}")
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InvalidProblemError(f"path={str(path)!r} must end in .html")
@@ -167,7 +170,7 @@ def _page(
         raise InvalidProblemError("initial is missing: give start values, as for daedal.solve")
     if params is not None:
         problem = problem.with_params(params)
-    refuse_modes(problem)
+    check_problem(problem)
     title = title or getattr(getattr(problem, "model", None), "name", "") or "Live page"
     if sol is None:
         sol = daedal.solve(problem, t_span, initial, rtol=1e-6, atol=1e-9)

@@ -11,7 +11,7 @@ import numpy as np
 
 from daedal.ensembles.gpu_model import integrator_source
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
-from daedal.exchange.fmu_export import integrable, numbers_of, tableau_of
+from daedal.exchange.fmu_export import PROBLEMS, integrable, numbers_of, tableau_of
 from daedal.exchange.fmu_model import ModeInC, function_nodes, mode_in_c, state_names, stated_outputs
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import MechanicalSystem
@@ -125,7 +125,7 @@ def web_model(
     InvalidProblemError
         If a page cannot solve the problem, with the reason and a remedy.
     """
-    refuse_modes(problem)
+    check_problem(problem)
     n_stated = getattr(problem, "n", 0)
     problem, start, own, names = integrable(problem, initial, t0, "studio")
     tableau = tableau_of(method, problem, float(np.min(rtol)), "a live page")
@@ -168,8 +168,13 @@ def web_model(
     )
 
 
-def refuse_modes(problem: Any) -> None:
-    """Raise for problems with modes and transitions."""
+def check_problem(problem: Any) -> None:
+    """Raise for problems with modes and transitions, and for what is no problem."""
+    if not isinstance(problem, PROBLEMS):
+        raise InvalidProblemError(
+            f"studio takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
+            "MechanicalSystem"
+        )
     if isinstance(problem, HybridProblem):
         raise InvalidProblemError(
             "studio: problems with modes and transitions are not solved in a page. Remedy: pass one mode, "
