@@ -142,9 +142,8 @@ def web_model(
         text = _observed(mode, nodes)
     source = integrator_source(mode.code, tableau, outputs=True, driver=text)
     members = "begin, advance, project, observe, new_Setting, new_Member, RUNNING"
-    project = "" if mode.code.constraints or mode.code.velocity_constraints else "const project = null;\n"
     try:
-        script = f"function daedalModel() {{\n{LIBRARY}{javascript(source)}{project}return {{ {members} }};\n}}"
+        script = f"function daedalModel() {{\n{LIBRARY}{javascript(source)}return {{ {members} }};\n}}"
     except Untraceable as reason:
         raise InvalidProblemError(
             f"studio: the problem {reason.reason}. Remedy: write it with other functions, or animate the solution "

@@ -94,7 +94,7 @@ class DaedalRun {
       const a = ((yy + e) * (x - x0) - xy * (y - y0)) / determinant;
       const b = ((xx + e) * (y - y0) - xy * (x - x0)) / determinant;
       for (let j = 0; j < count; j++) start[j] += a * gx[j] + b * gy[j];
-      if (model.project && model.project(t, start, setting.params, 1e-9, 1, 0) !== 0) return false;
+      if (model.project(t, start, setting.params, 1e-9, 1, 0) !== 0) return false;
     }
     if (!start.every(Number.isFinite)) return false;
     setting.starts.set(start);
