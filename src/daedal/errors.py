@@ -1,7 +1,7 @@
-"""The exceptions of Daedal.
+"""Errors and warnings: those rarely caught by name are here, the others are `daedal.DaedalError` and the like.
 
 An exception raised inside a user's function is never wrapped: it reaches the caller unchanged, with its traceback. All
-errors raised by Daedal itself derive from :class:`DaedalError`.
+errors raised by Daedal itself derive from :class:`DaedalError`, all warnings from :class:`DaedalWarning`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,28 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from daedal.solution.solution import Solution
+
+__all__ = [
+    "DerivativeWarning",
+    "EnergyWarning",
+    "InvalidFileError",
+    "MissingPackageError",
+    "NonUniqueWarning",
+    "SensitivityWarning",
+    "StatefulFunctionWarning",
+    "StructurallySingularError",
+    "SwitchWarning",
+    "ToleranceWarning",
+    "TraceWarning",
+    "UnknownNameError",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class DaedalError(Exception):
@@ -32,6 +53,10 @@ class InvalidFileError(DaedalError, ValueError):
     """A file that :func:`daedal.load` cannot read: damaged, of a newer version, or not written by Daedal."""
 
 
+class MissingPackageError(DaedalError, ImportError):
+    """An optional package is not installed; the message has the command that installs it."""
+
+
 class StructurallySingularError(InvalidProblemError):
     """A set of equations contains fewer unknowns than equations; the message names both.
 
@@ -43,11 +68,11 @@ class StructurallySingularError(InvalidProblemError):
         The unknowns with too few equations.
     """
 
-    def __init__(self, message: str, equations=(), unknowns=()):
+    def __init__(self, message: str, equations: Iterable[int] = (), unknowns: Iterable[int] = ()) -> None:
         super().__init__(message)
         self.equations, self.unknowns = tuple(map(int, equations)), tuple(map(int, unknowns))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (*self.args, self.equations, self.unknowns)
 
 
@@ -62,7 +87,7 @@ class InconsistentInitialError(DaedalError):
         The residual at the given initial values.
     """
 
-    def __init__(self, message: str, equations=(), residual=None):
+    def __init__(self, message: str, equations: Iterable[int] = (), residual: np.ndarray | None = None) -> None:
         super().__init__(message)
         self.equations = tuple(int(i) for i in equations)
         self.residual = residual
@@ -79,11 +104,11 @@ class IntegrationError(DaedalError):
 
     ending: int | None = None  # reason of the last method to stop, see daedal.kernels.endings
 
-    def __init__(self, message: str, solution: Solution):
+    def __init__(self, message: str, solution: Solution) -> None:
         super().__init__(message)
         self.solution = solution
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (*self.args, self.solution), self.__dict__
 
 
@@ -101,6 +126,53 @@ class Unevaluable(DaedalError):
     ...         raise daedal.Unevaluable("square root of a negative number")
     ...     return [yp[0] + math.sqrt(y[0])]
     """
+
+
+class DaedalWarning(UserWarning):
+    """Base class of every warning of Daedal.
+
+    Examples
+    --------
+    Warnings as errors, for example in tests:
+
+    >>> import warnings
+    >>> import daedal
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", daedal.DaedalWarning)
+    ...     sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0])
+    """
+
+
+class DerivativeWarning(DaedalWarning):
+    """A derivative given by the user differs from that of the function; it is used nevertheless."""
+
+
+class EnergyWarning(DaedalWarning):
+    """A law of impact would have created energy; the message names the replacement."""
+
+
+class NonUniqueWarning(DaedalWarning):
+    """The equations allow several motions; the message names the one taken."""
+
+
+class SensitivityWarning(DaedalWarning):
+    """From some time on, a sensitivity does not exist or is unknown."""
+
+
+class StatefulFunctionWarning(DaedalWarning):
+    """A function remembers earlier calls or draws random numbers, so its result depends on more than its arguments."""
+
+
+class SwitchWarning(DaedalWarning):
+    """A hidden switch of a run is not followed, or no longer followed."""
+
+
+class ToleranceWarning(DaedalWarning):
+    """A tolerance is too large, or too small, to control the error."""
+
+
+class TraceWarning(DaedalWarning):
+    """A function disagrees with its trace; the run was repeated with the original functions."""
 
 
 def near_names(name: Any, known: Iterable[str]) -> str:

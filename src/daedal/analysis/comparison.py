@@ -1,10 +1,12 @@
 """Comparison of formulations and methods: run every pair on one problem and tabulate error, drift and cost."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +17,10 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.mechanics.formulations import ProjectedInvariants, named_formulation
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 __all__ = ["ComparedRun", "Comparison", "compare"]
 
@@ -140,7 +146,7 @@ class Comparison:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
-    def plot(self, **options: Any):
+    def plot(self, **options: Any) -> Any:
         """Plot errors, costs and drift; see :func:`daedal.viz.plot_comparison`."""
         from daedal.viz import plot_comparison
 
@@ -175,9 +181,9 @@ _REPETITIONS = 2
 
 @with_old_keywords(system="problem")
 def compare(
-    problem,
-    t_span,
-    initial,
+    problem: MechanicalSystem | HessenbergDAE,
+    t_span: ArrayLike,
+    initial: Any,
     *,
     formulations: Sequence[Any] = FORMULATIONS,
     methods: Sequence[Any] = METHODS,
@@ -185,7 +191,7 @@ def compare(
     atol: float | None = None,
     fixed_step: float | None = None,
     reference: Any = None,
-    t_eval=None,
+    t_eval: ArrayLike | None = None,
     max_steps: int = 100_000,
     title: str = "",
 ) -> Comparison:
@@ -242,6 +248,7 @@ def compare(
     >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
     True
     """
+    from daedal.driver.request import check_span
     from daedal.methods.named_methods import named_method
 
     if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
@@ -252,7 +259,7 @@ def compare(
     tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
     forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
     kinds = [(_label(kind), kind if _is_auto(kind) else named_method(kind, {})) for kind in _listed(methods)]
-    span = (float(t_span[0]), float(t_span[1]))
+    span = check_span(t_span)
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")

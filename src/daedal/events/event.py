@@ -80,14 +80,14 @@ class Event:
     """
 
     function: Callable[..., Any]
-    terminal: Any = False
+    terminal: bool | int | Sequence[bool | int] = False
     direction: Any = 0
-    name: Any = None
+    name: str | Sequence[str] | None = None
     inside: Any = "extrema"
     touch: Any = False
     location: Any = "roots"
-    delta: Any = None
-    tol: Any = None
+    delta: float | Sequence[float | None] | None = None
+    tol: float | Sequence[float | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class _FMUFunction:
         raise Untraceable(f"calls '{self.__name__}' of an FMU, which is compiled code", "")
 
 
-def import_fmu(path: Any, *, t0: float = 0.0) -> ImportedFMU:
+def import_fmu(path: str | Path, *, t0: float = 0.0) -> ImportedFMU:
     """Load a Model Exchange FMU as a problem.
 
     Parameters

@@ -331,9 +331,9 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
             slope = form.problem.slope(t, begin.y)
             if np.isfinite(slope).all():
                 return ModeInitial(begin.y, slope, True, found=True)
-    measured = {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
+    measured: dict[str, Any] = {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
     try:
-        found = consistent_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
+        found: Any = consistent_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
     except InconsistentInitialError:
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.solution.mechanical_solution import PARTS, State
+from daedal.solution.mechanical_solution import PARTS, MechanicalState
 from daedal.solution.quantities import Quantity
 from daedal.solution.solution import Solution
 
@@ -88,7 +88,7 @@ def stacked(state: Any) -> np.ndarray:
     """The variables of a state in one array."""
     if isinstance(state, np.ndarray):
         return np.asarray(state)
-    return state.y if isinstance(state, State) else np.concatenate([state.x, state.xp])
+    return state.y if isinstance(state, MechanicalState) else np.concatenate([state.x, state.xp])
 
 
 def add_drift(found: dict[str, float], solution: Solution):
@@ -114,7 +114,7 @@ def first_column(state: Any, t: float):
     return type(state)(t=t, **{k: v[:, 0].copy() if isinstance(v, np.ndarray) else v for k, v in parts.items()})
 
 
-def joined_states(times: np.ndarray, parts) -> State:
+def joined_states(times: np.ndarray, parts) -> MechanicalState:
     """States of several segments combined; multipliers and variables that a mode does not have are NaN."""
     columns = []
     for name in PARTS:
@@ -125,7 +125,7 @@ def joined_states(times: np.ndarray, parts) -> State:
             joined[: rows.shape[0], here] = rows
         columns.append(joined)
     longest = max((values for _, _, values in parts), key=lambda values: values.lam.shape[0])
-    return State(times, *columns, names=longest.names)
+    return MechanicalState(times, *columns, names=longest.names)
 
 
 def padded(parts: list[np.ndarray]) -> np.ndarray:

@@ -160,7 +160,8 @@ def build_linear(
     if name == "banded":
         if bandwidth is None:
             raise InvalidProblemError("linear_solver='banded' needs bandwidth=(ml, mu) in the problem")
-        return builders.direct(builders.banded_matrix(bridge, n // copies, *bandwidth, jacobian, params, copies=copies))
+        ml, mu = bandwidth
+        return builders.direct(builders.banded_matrix(bridge, n // copies, ml, mu, jacobian, params, copies=copies))
     if name == "sparse":
         if sparsity is None:
             raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
@@ -232,7 +233,8 @@ def _user_preconditioner(bridge, n: int, preconditioner: Preconditioner):
     vectors = np.zeros(2 * n + 1)
     store = store_vector("the preconditioner's solve", n)
 
-    def setup(t):
+    def setup(t: float) -> None:
+        assert preconditioner.setup is not None
         data[0] = preconditioner.setup(t, point[:n].copy(), point[n : 2 * n].copy(), float(point[2 * n]))
 
     def solve(t):

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
 
 import numpy as np
 
 from daedal.analysis.linear_models.linear_model import LinearModel
 from daedal.analysis.linear_models.linearise import linearise
 from daedal.common.messages import unknown_name
+from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import checked_request, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
 from daedal.problems.checks import check_finite, check_real
 from daedal.problems.compile import with_other_params
-from daedal.problems.problem_sources import is_source
+from daedal.problems.problem_sources import ProblemSource, is_source
+from daedal.problems.protocol import Problem
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
@@ -27,6 +29,12 @@ from daedal.simulation.sampled import Recording, Sampled
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
 from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Output = str | Callable[..., Any]
+    Outputs = Output | Sequence[Output] | Mapping[str, Output] | None
 
 _NUMBERS = (float, int, np.integer, np.floating)
 _HORIZON = 1000.0  # first steps, an interval for scales
@@ -135,26 +143,27 @@ class Simulation:
     (True, '0.37172', 0.0)
     """
 
+    @takes(SolverOptions)
     def __init__(
         self,
-        problem,
-        initial=None,
+        problem: Problem | ProblemSource[Problem],
+        initial: Any = None,
         *,
-        t0=0.0,
-        inputs=None,
-        outputs=None,
-        hold="zero",
-        params=None,
-        exact=None,
-        max_steps=None,
-        horizon=None,
-        **options: Any,
-    ):
-        self._most_steps = checked_settings(max_steps=max_steps).max_steps or 0
+        t0: float = 0.0,
+        inputs: Mapping[str, Any] | Sequence[str] | None = None,
+        outputs: Outputs = None,
+        hold: str = "zero",
+        params: Any = None,
+        exact: bool | None = None,
+        horizon: float | None = None,
+        **options: Unpack[SolverOptions],
+    ) -> None:
         for name in ("dense_output", "sensitivities"):
             if options.get(name):
                 raise InvalidProblemError(f"{name}: a simulation keeps nothing of the past; use solve for it")
-        self._settings = checked_settings(**options | {"dense_output": False})
+        settings = checked_settings(**options)
+        self._most_steps = settings.max_steps or 0
+        self._settings = replace(settings, dense_output=False, max_steps=None)
         self._source = problem if is_source(problem) else None
         self._horizon = None if horizon is None else check_finite(horizon, "horizon")
         if self._horizon is not None and not self._horizon > 0.0:
@@ -166,7 +175,7 @@ class Simulation:
 
     # --- the start ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, initial: Any, t0: float):
+    def _begin(self, initial: Any, t0: float) -> None:
         problem, params, inputs, hold, exact = self._given
         if self._source is not None:
             problem, initial = self._source.as_problem(initial), self._source.as_initial(initial, t0, params)
@@ -182,7 +191,7 @@ class Simulation:
         self._start(self._horizon or 1.0)
         self._choose_outputs(self._wanted)
 
-    def _start(self, length: float):
+    def _start(self, length: float) -> None:
         request = checked_request(
             self._held.problem, self._settings, (self._t0, self._t0 + length), self._initial, t_eval=[]
         )
@@ -191,14 +200,14 @@ class Simulation:
         self._t = self._t0
         self._solution: Any = None
 
-    def reset(self, initial=None, *, t0=None):
+    def reset(self, initial: Any = None, *, t0: float | None = None) -> None:
         """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
         self.events.clear()
         self._begin(self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0"))
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def step(self, dt, u=None) -> np.ndarray:
+    def step(self, dt: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance by dt with constant inputs, and return the outputs.
 
         Parameters
@@ -217,7 +226,7 @@ class Simulation:
             raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
         return self.step_to(self._t + dt, u)
 
-    def step_to(self, t, u=None) -> np.ndarray:
+    def step_to(self, t: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance to the time t with constant inputs, and return the outputs; see :meth:`step`."""
         try:
             forwards = self._t < t < inf
@@ -255,7 +264,7 @@ class Simulation:
             self._collect()
         return self.outputs
 
-    def _refuse_time(self, t: Any):
+    def _refuse_time(self, t: Any) -> NoReturn:
         if not isinstance(t, _NUMBERS) or t != t or t in (inf, -inf):
             raise InvalidProblemError(f"t must be a finite number, got {t!r}")
         raise InvalidProblemError(
@@ -263,7 +272,7 @@ class Simulation:
             "save_state() before, and restore(state)"
         )
 
-    def _first_step(self, t: float):
+    def _first_step(self, t: float) -> None:
         """Scales of time are those of the first call, where nothing else is known."""
         self._moved = True
         if self._horizon is None and t - self._t > 0.0 and self._t == self._t0:
@@ -295,7 +304,7 @@ class Simulation:
         times = np.concatenate([np.ravel(x) for x in (points if isinstance(points, (list, tuple)) else [points])])
         return min([at, end, *times[times > t].tolist()])
 
-    def _collect(self):
+    def _collect(self) -> None:
         """Events since the last call."""
         found = self._run.events_so_far
         if found:
@@ -304,7 +313,7 @@ class Simulation:
 
     # --- inputs and outputs -------------------------------------------------------------------------------------------
 
-    def _set_inputs(self, u: Any):
+    def _set_inputs(self, u: Any) -> None:
         held = self._held
         if type(u) is np.ndarray and u.shape == held.vector.shape and u.dtype == np.float64:
             if (u == held.vector).all():
@@ -325,7 +334,7 @@ class Simulation:
         return {name: self._held[name] for name in self._held.names}
 
     @inputs.setter
-    def inputs(self, u: Any):
+    def inputs(self, u: ArrayLike | Mapping[str, Any]) -> None:
         self._set_inputs(u)
 
     @property
@@ -348,7 +357,7 @@ class Simulation:
             return self.y[places]
         return run.unknowns()[places].copy() if type(places) is slice else run.unknowns()[places]
 
-    def _choose_outputs(self, wanted: Any):
+    def _choose_outputs(self, wanted: Any) -> None:
         """Entries of y where all outputs are such, else functions of the simulation."""
         self._places: Any = None
         self._functions: list[Callable[[], Any]] = []
@@ -476,7 +485,14 @@ class Simulation:
 
     # --- controllers --------------------------------------------------------------------------------------------------
 
-    def run(self, controller, dt=None, t_end=None, *, progress=False) -> Recording:
+    def run(
+        self,
+        controller: Callable[[float, np.ndarray], Any] | Sampled,
+        dt: float | None = None,
+        t_end: float | None = None,
+        *,
+        progress: bool = False,
+    ) -> Recording:
         """Let a controller set the inputs at regular instants, up to `t_end`.
 
         Parameters
@@ -506,10 +522,10 @@ class Simulation:
         >>> print(record.t.size, abs(record["x"][-1]) < 0.02)
         51 True
         """
-        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, dt)
+        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, cast(float, dt))
         return sampled.run(self, t_end, progress=progress)
 
-    def linearise(self, *, inputs=None, outputs=None) -> LinearModel:
+    def linearise(self, *, inputs: Sequence[str] | None = None, outputs: Outputs = None) -> LinearModel:
         """The linear model at the present point, with the present inputs; see :func:`daedal.linearise`.
 
         Examples

@@ -1,7 +1,9 @@
 """The result of an integration."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +21,11 @@ from daedal.solution.quantities import (
     values_and_slopes,
 )
 from daedal.solution.status import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -61,12 +68,12 @@ class Statistics:
         """`factorisations`, under SciPy's name."""
         return self.factorisations
 
-    def __getitem__(self, key: str):
+    def __getitem__(self, key: str) -> Any:
         if key not in {f.name for f in fields(self)}:
             raise KeyError(key)
         return getattr(self, key)
 
-    def keys(self):
+    def keys(self) -> list[str]:
         """Names of the counters."""
         return [f.name for f in fields(self)]
 
@@ -178,7 +185,7 @@ class Solution(Tabulated):
     functions: FunctionTable = field(default_factory=FunctionTable)
     sensitivities: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.events, EventTable):
             self.events = EventTable(self.events, {None: self.names})
 
@@ -189,7 +196,7 @@ class Solution(Tabulated):
             raise AttributeError("only the solution of a SemiExplicitDAE has z")
         return self.y[self.n_differential :]
 
-    def __call__(self, t, derivative: bool = False) -> np.ndarray:
+    def __call__(self, t: ArrayLike, derivative: bool = False) -> Any:
         """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number, (n, len(t)) for an array.
 
         Its rows have names: ``sol(t)["x"]``, ``sol(t)["x'"]``.
@@ -197,7 +204,7 @@ class Solution(Tabulated):
         values = self.values(t, derivative)
         return values if derivative else NamedValues.of(values, lambda name: row_named(self._named_at(t, values), name))
 
-    def values(self, t, derivative: bool = False) -> np.ndarray:
+    def values(self, t: ArrayLike, derivative: bool = False) -> np.ndarray:
         """The same as a plain array."""
         if self.dense is None:
             raise no_dense_output()
@@ -210,7 +217,7 @@ class Solution(Tabulated):
         result = (slopes if derivative else values).T
         return result[:, 0].copy() if times.ndim == 0 else np.ascontiguousarray(result)
 
-    def check_times(self, times: np.ndarray):
+    def check_times(self, times: np.ndarray) -> None:
         """Check that times lie in the interval of the solution."""
         assert self.dense is not None
         check_within(times, self.dense.interval)
@@ -225,13 +232,13 @@ class Solution(Tabulated):
     def _named_at(self, t: Any, values: np.ndarray) -> list[Quantity]:
         return values_and_slopes(self.names, lambda: values, lambda: self.values(t, derivative=True))
 
-    def plot(self, *args: Any, **options: Any):
+    def plot(self, *args: Any, **options: Any) -> Any:
         """Plot the solution; see :func:`daedal.viz.plot_solution`."""
         from daedal.viz import plot_solution
 
         return plot_solution(self, *args, **options)
 
-    def animate(self, path=None, drawing=None, **options: Any):
+    def animate(self, path: str | Path | None = None, drawing: Any = None, **options: Any) -> Any:
         """Animate the motion: a player in a notebook, or a page (.html) or picture (.gif).
 
         See :func:`daedal.viz.animate`.
@@ -293,7 +300,7 @@ class SecondOrderSolution(Solution):
         Row j of `y` is variable i with i = source[j] < n, or the derivative of variable source[j] - n.
     """
 
-    def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields):
+    def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields: Any) -> None:
         self.order, self.source = order, source
         super().__init__(**fields)
 
@@ -328,6 +335,6 @@ class SecondOrderSolution(Solution):
     def _n_stated(self) -> int:
         return self.order.size
 
-    def at(self, t) -> SecondOrderState:
+    def at(self, t: ArrayLike) -> SecondOrderState:
         """Dense output in terms of x, x' and x''."""
         return SecondOrderState(t, *self._split(self(t), self(t, derivative=True)))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.problems.checks import check_callable, check_real, check_size
 from daedal.problems.mechanical import MechanicalSystem
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 _ITERATIONS = 20
 _STEP = 2.0**-26
@@ -23,7 +29,9 @@ class ModifiedEulerResult:
     lam: np.ndarray
 
 
-def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
+def modified_euler(
+    f: Callable[..., Any], g: Callable[..., Any], times: ArrayLike, initial: Any, n_lambda: int
+) -> ModifiedEulerResult:
     r"""Modified implicit Euler method of Sand for :math:`y^{(d)} = f(t, y, \dots, y^{(d-1)}, \lambda)`, :math:`0 = g`.
 
     .. math::
@@ -139,7 +147,9 @@ def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
 # --- multipliers of index 3 after a change of step size, corrected as by Arevalo and Loetstedt ------------------------
 
 
-def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> np.ndarray:
+def corrected_multipliers(
+    system: MechanicalSystem, t: ArrayLike, q: ArrayLike, v: ArrayLike, order: int = 1
+) -> np.ndarray:
     r"""Multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
     BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid. But

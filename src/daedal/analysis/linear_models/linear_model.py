@@ -202,7 +202,7 @@ class LinearModel:
             raise UnknownNameError(f"{name!r} is not an output; {hint}known: {', '.join(self.outputs)}")
         return self.outputs.index(name)
 
-    def plot(self, **options: Any):
+    def plot(self, **options: Any) -> Any:
         """Plot the poles in the complex plane; see :func:`daedal.viz.plot_eigenvalues`."""
         from daedal.viz import plot_eigenvalues
 

@@ -122,7 +122,7 @@ class HEM4(HalfExplicit):
     name = "hem4"
 
     @staticmethod
-    def family(c2, c3, **options) -> HalfExplicit:
+    def family(c2: Any, c3: Any, **options: Any) -> HalfExplicit:
         """The method of order 4 with the nodes c2 and c3; HEM4 has c2 = 3/10 and c3 = (4 - sqrt 6)/10."""
         return HalfExplicit(hem4_family(c2, c3), **options)
 

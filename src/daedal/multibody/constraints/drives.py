@@ -53,7 +53,7 @@ class Prescribed(Constraint):
             object.__setattr__(self, "function", check_finite(self.function, f"the function of drive '{self.name}'"))
 
     @property
-    def joints(self):
+    def joints(self):  # type: ignore[override]
         """The driven joint."""
         return (named_coordinate(self.joint),)
 

@@ -123,7 +123,7 @@ class PointOnCurve(_Guided):
         object.__setattr__(self, "start", check_finite(self.start, f"the start of constraint '{self.name}'"))
 
     @property
-    def parameters(self):
+    def parameters(self):  # type: ignore[override]
         """Parameter of the curve."""
         return {f"s of {self.name}": self.start}
 

@@ -128,7 +128,7 @@ class _Disc(OnPlane):
     wheel: Frame
     plane: Frame
     radius: float
-    offset: None
+    offset: float | None
 
     def size(self, planar):
         """Contact."""
@@ -186,7 +186,7 @@ class _InPlane(OnPlane):
             object.__setattr__(self, "offset", way + self.radius * float(np.arctan2(turn[1, 0], turn[0, 0])))
 
     @property
-    def turns(self):
+    def turns(self):  # type: ignore[override]
         """The bodies whose relative angle it reads."""
         return (Frame(self.plane.body), Frame(self.wheel.body))
 

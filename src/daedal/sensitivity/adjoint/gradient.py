@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 import daedal
 from daedal.common.messages import unknown_name
+from daedal.driver.options import SolverOptions, takes
+from daedal.driver.request import check_span
 from daedal.errors import InvalidProblemError
+from daedal.problems.protocol import Problem
 from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class Gradient(NamedTuple):
@@ -30,7 +36,7 @@ class Gradient(NamedTuple):
     gradient: np.ndarray
     names: tuple[str, ...]
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         """The derivative with respect to the parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
             if key not in self.names:
@@ -39,21 +45,20 @@ class Gradient(NamedTuple):
         return tuple.__getitem__(self, key)
 
 
+@takes(SolverOptions)
 def gradient(
-    problem: Any,
-    t_span: tuple[float, float],
+    problem: Problem,
+    t_span: ArrayLike,
     initial: Any,
     *,
-    cost: Callable | None = None,
-    final_cost: Callable | None = None,
+    cost: Callable[..., Any] | None = None,
+    final_cost: Callable[..., Any] | None = None,
     parameters: Sequence[str] | None = None,
     params: Any = None,
-    inputs: Any = None,
+    inputs: Mapping[str, Any] | None = None,
     hold: str = "zero",
     checkpoints: int | None = None,
-    rtol: float = 1e-6,
-    atol: Any = 1e-9,
-    **options: Any,
+    **options: Unpack[SolverOptions],
 ) -> Gradient:
     r"""The gradient of a cost with respect to parameters and initial values, by adjoint equations,
 
@@ -85,8 +90,8 @@ def gradient(
     checkpoints : int, optional
         Number of times at which the solution is stored; the pieces between them are recomputed in the backward run, so
         memory is that of one piece. By default everything is stored.
-    rtol, atol, **options
-        For the runs; as for :func:`daedal.solve`.
+    **options
+        For the runs, as for :func:`daedal.prepare`: rtol, atol, method and so on.
 
     Returns
     -------
@@ -120,10 +125,10 @@ def gradient(
             raise InvalidProblemError(
                 f"gradient: {name} cannot be given; gradient itself decides what is stored of the run"
             )
-    first, last = (float(t) for t in t_span)
+    first, last = check_span(t_span)
     if not last > first:
         raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")
-    run = AdjointRun(problem, cost, final_cost, params, inputs, hold, {"rtol": rtol, "atol": atol, **options})
+    run = AdjointRun(problem, cost, final_cost, params, inputs, hold, dict(options))
     names = run.names(parameters)
     run.integrate((first, last), initial, checkpoints)
     return Gradient(run.value, run.picked(names), names)
