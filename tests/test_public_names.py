@@ -287,6 +287,17 @@ def test_the_top_level_is_small():
     assert len(names) <= 48
 
 
+@pytest.mark.parametrize("name", [*SURFACE, "multibody", "circuits", "viz"])
+def test_every_public_name_has_an_example(name):
+    """They are run with all docstrings, see test_docs.py."""
+    module = module_of(name)
+    values = {word: getattr(module, word) for word in module.__all__ if word not in {"__version__", "ground"}}
+    texts = {
+        word: vars(value)["__doc__"] if isinstance(value, type) else value.__doc__ for word, value in values.items()
+    }
+    assert [word for word, text in texts.items() if ">>>" not in text] == []
+
+
 def test_no_name_is_in_two_places():
     """A name at the top is nowhere else: there is one way to write it."""
     inner = [word for name, words in SURFACE.items() if name for word in words]

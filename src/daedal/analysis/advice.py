@@ -56,6 +56,16 @@ class Advice:
         The step size that accuracy alone would allow at each of them.
     verdict : daedal.analysis.decision.Verdict
         The decision with its numbers.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> advice = daedal.advise(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))
+    >>> print(advice.case, advice.formulation, advice.method, advice.forbidden)
+    1 CoordinateProjection(weight='M', levels=None) DOPRI5(norm='rms', stop_when_stiff=False) ()
     """
 
     formulation: Any

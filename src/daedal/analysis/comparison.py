@@ -47,6 +47,19 @@ class ComparedRun:
         The message of the run.
     t, error : tuple of float
         Times, and the largest relative error of q and v at each of them.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> found = daedal.compare(
+    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
+    ... )
+    >>> row = found.rows[0]
+    >>> print(row.formulation, row.method, row.status, row.error_q < 1e-3)
+    ggl dassl finished True
     """
 
     formulation: str
@@ -83,6 +96,18 @@ class Comparison:
         Name of the reference for the errors.
     title : str
         Title of the comparison.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> found = daedal.compare(
+    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
+    ... )
+    >>> print(len(found.rows), found.rows[0].success)
+    1 True
     """
 
     rows: tuple[ComparedRun, ...]

@@ -353,7 +353,19 @@ def parse(text: str) -> Circuit:
 
 
 def read(path: str | Path) -> Circuit:
-    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`."""
+    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from daedal import circuits
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "divider.cir")
+    ...     _ = file.write_text("divider\\nV1 a 0 12\\nR1 a b 1k\\nR2 b 0 3k\\n")
+    ...     print(circuits.read(file).operating_point().names)
+    ('v(a)', 'v(b)', 'i(V1)')
+    """
     text = Path(path).read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
     return parse(f"* {title}\n{rest}") if title.strip() else parse(text)

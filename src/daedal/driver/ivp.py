@@ -51,6 +51,13 @@ class IVPResult:
     success : bool
     solution : Solution
         The underlying Daedal solution: derivatives, statistics, history, plots.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0])
+    >>> print(result.success, result.status, result["y"][0, -1].round(4))
+    True 0 0.3679
     """
 
     t: np.ndarray
@@ -94,7 +101,15 @@ def _in_words(value: Any) -> str:
 
 
 class DenseSolution:
-    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`."""
+    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0], dense_output=True)
+    >>> print(result.sol(0.5).round(4), result.sol.t_max)
+    [0.6065] 1.0
+    """
 
     def __init__(self, solution: Solution) -> None:
         self._solution = solution

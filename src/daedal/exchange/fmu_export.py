@@ -77,6 +77,16 @@ class ExportedFMU:
         The folder of the binary; None where the FMU has sources only.
     message : str
         What was done, in words.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> with TemporaryDirectory() as folder:
+    ...     fmu = daedal.export_fmu(tank, f"{folder}/tank.fmu", initial=[1.0], binary=False)
+    ...     print(fmu.path.name)
+    tank.fmu
     """
 
     path: Path

@@ -37,6 +37,12 @@ class ImportedFMU:
         Names of its variables.
     t0 : float
         Start time.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> fmu = daedal.import_fmu("tank.fmu")  # doctest: +SKIP
+    >>> sol = daedal.solve(fmu.problem, (0.0, 1.0), fmu.initial)  # doctest: +SKIP
     """
 
     path: Path

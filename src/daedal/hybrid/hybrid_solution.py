@@ -359,6 +359,15 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         Largest residuals of the constraints over all segments.
     functions : dict
         How functions were evaluated, for each mode visited.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 1.0), ([1.0], [0.0]))
+    >>> print(sol.mode[-1], len(sol.events), f"{sol.events[0].t:.4f} {sol.q[0, -1]:.4f}")
+    free 2 0.4515 0.0613
     """
 
     @property

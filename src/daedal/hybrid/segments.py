@@ -41,6 +41,15 @@ class HybridEvent:
     located : str
         How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"``, at a few places of every
         step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> event = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 0.6), ([1.0], [0.0])).events[0]
+    >>> print(f"{event.t:.4f}", event.name, event.source, event.target, event.y[1].round(3), event.y_after[1].round(3))
+    0.4515 floor closes free free -4.429 2.215
     """
 
     t: float

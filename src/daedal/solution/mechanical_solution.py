@@ -66,6 +66,16 @@ class MechanicalState:
     """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times.
 
     ``state["name"]`` returns one of them.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> state = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))(0.5)
+    >>> print(state.q.round(4), state.v.round(4), state["q[0]"].round(4))
+    [ 0.391  -0.9204] [-3.911  -1.6617] 0.391
     """
 
     t: Any
@@ -118,6 +128,18 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         The formulation used.
     raw : RawOutput or None
         The unknowns of the formulation as computed by the method, for studies of formulations.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))
+    >>> print(sol.q.shape[0], f"{sol.lam[0, -1]:.3f}", sol.drift["position"] < 1e-12)
+    2 2.428 True
+    >>> print(sol(0.5).q.round(4))
+    [ 0.391  -0.9204]
     """
 
     @property

@@ -35,6 +35,13 @@ class Statistics:
     ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
     included. ``first_use`` is the part of ``seconds`` spent once per process: imports, tracing, generating or loading
     machine code; later runs do not spend it.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> stats = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0]).stats
+    >>> stats.steps == stats["steps"], stats.nfev == stats.residual_evaluations
+    (True, True)
     """
 
     steps: int = 0
@@ -80,7 +87,16 @@ class Statistics:
 
 @dataclass(frozen=True)
 class History:
-    """End point, step size and order of every accepted step."""
+    """End point, step size and order of every accepted step.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], method="dassl")
+    >>> history = sol.history
+    >>> print(history.t[-1], history.h.size == sol.stats.steps, history.order.max() <= 5)
+    1.0 True True
+    """
 
     t: np.ndarray
     h: np.ndarray
@@ -166,6 +182,13 @@ class Solution(Tabulated):
         How each function of the problem was evaluated.
     sensitivities : FirstOrderSensitivities or None
         Derivatives with respect to parameters, if requested; see :meth:`sensitivity`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], names=["x"])
+    >>> print(f"{sol['x'][-1]:.4f} {sol(0.5)[0]:.4f}", sol.status, sol.nfev > 0)
+    0.3679 0.6065 finished True
     """
 
     t: np.ndarray
@@ -277,7 +300,16 @@ class Solution(Tabulated):
 
 @dataclass(frozen=True)
 class SecondOrderState:
-    """x and its derivatives at given times; derivatives that do not occur in the equations are zero."""
+    """x and its derivatives at given times; derivatives that do not occur in the equations are zero.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+    >>> state = daedal.solve(oscillator, (0.0, 1.0), ([1.0], [0.0])).at(0.5)
+    >>> print(state.x.round(4), state.xp.round(4), state.xpp.round(4))
+    [0.8776] [-0.4794] [-0.8776]
+    """
 
     t: Any
     x: np.ndarray
@@ -298,6 +330,14 @@ class SecondOrderSolution(Solution):
         The order of the highest derivative of each variable that occurs in the equations.
     source : numpy.ndarray
         Row j of `y` is variable i with i = source[j] < n, or the derivative of variable source[j] - n.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+    >>> sol = daedal.solve(oscillator, (0.0, 1.0), ([1.0], [0.0]))
+    >>> print(f"{sol.x[0, -1]:.4f} {sol.xp[0, -1]:.4f} {sol.xpp[0, -1]:.4f}")
+    0.5403 -0.8415 -0.5403
     """
 
     def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields: Any) -> None:

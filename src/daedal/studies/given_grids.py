@@ -22,7 +22,18 @@ _STEP = 2.0**-26
 
 @dataclass(frozen=True)
 class ModifiedEulerResult:
-    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt)."""
+    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> run = daedal.studies.modified_euler(
+    ...     lambda t, y, lam: [-9.81 - lam[0]], lambda t, y: [y[0, 0]], np.linspace(0.0, 1.0, 11), [[0.0], [0.0]], 1
+    ... )
+    >>> print(run.t.size, run.lam[0, -1].round(6))
+    11 -9.81
+    """
 
     t: np.ndarray
     y: np.ndarray

@@ -46,6 +46,15 @@ class ContactState:
         For each direction of slip (1 and -1) the normal forces consistent with their own sign, the smallest first.
     opens : bool
         Whether a unilateral contact opens: without friction it would have to pull.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> block = daedal.MechanicalSystem(1.0, lambda t, q, v: [1.0], n_q=1)
+    >>> friction = daedal.hybrid.Friction(block, [1.0], 0.5, normal=9.81)
+    >>> state = friction.at(0.0, [0.0], [0.0])
+    >>> print(state.speed, state.holding, state.capacity)
+    0.0 1.0 4.905
     """
 
     t: float

@@ -45,6 +45,14 @@ class ImpactResult:
         The law used: the requested one, or another one if that would have created energy.
     energy_lost : float
         The work of the impulses against the contacts, not negative.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(2.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> found = daedal.hybrid.Impact(ball, lambda t, q: q[0], restitution=0.5).result(0.0, [0.0], [-4.0])
+    >>> print(found.velocities, found.normal, found.energy_lost)
+    [2.] [12.] 12.0
     """
 
     velocities: np.ndarray

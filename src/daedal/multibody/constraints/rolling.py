@@ -217,6 +217,15 @@ class RollingSphere(OnPlane):
         The radius of the ball.
     normal : direction
         The normal of the plane in its frame, to the side of the ball; by default z.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Model, RollingSphere, ground
+    >>> ball = Body.sphere("ball", radius=0.1, mass=1.0)
+    >>> model = Model(Free("free", ground, ball), RollingSphere("table", ball, radius=0.1), gravity=(0.0, 0.0, -9.81))
+    >>> report = model.report()
+    >>> print(report.degrees_of_freedom, report.velocity_degrees_of_freedom)
+    5 3
     """
 
     name: str

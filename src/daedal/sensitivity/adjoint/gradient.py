@@ -30,6 +30,14 @@ class Gradient(NamedTuple):
         Its derivatives, in the order of `names`.
     names : tuple of str
         Names of the parameters and initial values.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 2.0})
+    >>> value, gradient, names = daedal.gradient(decay, (0.0, 1.0), ([1.0], None), final_cost=lambda t, y, p: y[0])
+    >>> print(f"{value:.4f}", names, gradient.round(4))
+    0.1353 ('k',) [-0.1353]
     """
 
     value: float
