@@ -153,7 +153,7 @@ class Inputs(Mapping[str, Any]):
     @classmethod
     def of(cls, given: Any, names: Sequence[str] | None = None) -> Inputs:
         """From a name, a list of names, or a mapping from names to defaults."""
-        if isinstance(given, Inputs):
+        if isinstance(given, Inputs) and not set(given) & set(names or ()):
             return given
         if isinstance(given, str):
             given = given.replace(",", " ").split()
@@ -386,6 +386,18 @@ def value_of(signal: Any, t) -> Any:
     return signal(t) if callable(signal) else signal
 
 
+def inputs_at(params: Driven, t: float) -> dict[str, Any]:
+    """The values of all inputs at a time, by name."""
+    return {name: value_of(signal, t) for name, signal in params.inputs.items()}
+
+
+def starting_values(problem: Any, given: Any, hold: str, t: float) -> dict[str, Any]:
+    """Values at the start of a run of those inputs that are given for it."""
+    if given is None:
+        return {}
+    return {name: value_of(signal, t) for name, signal in require_inputs(problem).signals(given, hold).items()}
+
+
 def in_driven_form(function: Any, params: Any) -> Any:
     """A user's function of the state (an event, a guard, a reset) that takes parameters or inputs, as one that takes
     one argument `p` with both of them; others, and those of problems without inputs, as they are."""
@@ -557,10 +569,13 @@ def require_inputs(problem: Any) -> Inputs:
     """The inputs of a problem, which must have some."""
     inputs = getattr(problem, "inputs", None)
     if not isinstance(inputs, Inputs):
-        raise InvalidProblemError(
-            f"the {type(problem).__name__} was stated without inputs: name them when it is stated, as in "
-            "inputs=['u'], and let its functions take u as their last argument"
+        remedy = getattr(
+            problem,
+            "how_to_take_inputs",
+            "name them when it is stated, as in inputs=['u'], and let its functions take u as their last argument; of "
+            "a circuit, name its sources: circuits.parse(text, inputs=['V1'])",
         )
+        raise InvalidProblemError(f"the {type(problem).__name__} was stated without inputs: {remedy}")
     return inputs
 
 

@@ -12,6 +12,7 @@ from daedal.common.messages import unknown_name
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import check_span
 from daedal.errors import InvalidProblemError
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
 from daedal.problems.protocol import Problem
 from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
 
@@ -55,7 +56,7 @@ class Gradient(NamedTuple):
 
 @takes(SolverOptions)
 def gradient(
-    problem: Problem,
+    problem: Problem | ProblemSource[Problem],
     t_span: ArrayLike,
     initial: Any,
     *,
@@ -78,7 +79,7 @@ def gradient(
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
+    problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, Model or Circuit
         Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism, with ``params``. Its functions must be
         traceable.
     t_span, initial
@@ -122,6 +123,8 @@ def gradient(
     """
     if cost is None and final_cost is None:
         raise InvalidProblemError("gradient: give cost, final_cost, or both")
+    if is_source(problem):
+        problem, initial = problem_and_start(problem, initial, check_span(t_span)[0], params, inputs, hold)
     if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
         raise InvalidProblemError(
             f"gradient supports ImplicitDAE, SemiExplicitDAE and MechanicalSystem, not {type(problem).__name__}"
