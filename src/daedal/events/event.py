@@ -129,8 +129,8 @@ class EventRecord:
     >>> import daedal
     >>> half = daedal.Event(lambda t, y: y[0] - 0.5, name="half")
     >>> event = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], events=half).events[0]
-    >>> print(f"{event.t:.4f} {event.y[0]:.2f}", event.name, event.direction, event.located)
-    0.6931 0.50 half -1 enclosed
+    >>> print(f"{event.t:.4f} {event.y[0]:.2f}", event.name, event.direction)
+    0.6931 0.50 half -1
     """
 
     t: float

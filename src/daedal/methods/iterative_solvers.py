@@ -141,7 +141,7 @@ class ILUPreconditioner:
     >>> import daedal
     >>> def heat(t, u, up):
     ...     return up - 1e3 * (np.append(u[1:], 0.0) - 2.0 * u + np.append(0.0, u[:-1]))
-    >>> pattern = scipy.sparse.diags([1, 1, 1], [-1, 0, 1], shape=(30, 30))
+    >>> pattern = scipy.sparse.diags([1.0, 1.0, 1.0], [-1, 0, 1], shape=(30, 30))
     >>> rod = daedal.ImplicitDAE(heat, 30, sparsity=pattern)
     >>> x = np.linspace(0.0, np.pi, 32)[1:-1]
     >>> method = daedal.methods.DASSL(linear_solver="gmres", preconditioner=daedal.linear_solvers.ILUPreconditioner())
