@@ -160,14 +160,15 @@ GROUPS = (
     Group(
         "exchange",
         "Models inside other programs",
-        "Models as files that other simulation programs load, and models from such files; solutions as differentiable "
-        "functions of JAX, PyTorch and PyTensor.",
+        "Models as files that other simulation programs load, and models from such files; as live pages; solutions as "
+        "differentiable functions of JAX, PyTorch and PyTensor.",
         (
             "export_fmu",
             "exchange.ExportedFMU",
             "import_fmu",
             "exchange.ImportedFMU",
             "exchange",
+            "studio",
             "jax",
             "jax.solve",
             "torch",

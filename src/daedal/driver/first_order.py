@@ -46,6 +46,7 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 
+_RESOLVED = 100.0  # roundings of t in a first step, times rtol
 _ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
 _MOST_RUNS = 4  # pooled for reuse
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
@@ -328,9 +329,9 @@ class FirstOrderRunState(RunState):
                 return
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
-            trial = request.sign * (settings.first_step or 0.0) or first_step_size(
-                *span, y0, np.zeros(y0.size) if yp0 is None else yp0, plan.rtol, plan.atol, settings.max_step
-            )
+            self.y0, self.yp0 = y0, np.zeros(y0.size) if yp0 is None else yp0
+            shortest = settings.first_step or self.resolved(span[1]).get("first_step") or self.step_by_scale(span[1])
+            trial = request.sign * shortest
             self.y0, self.yp0 = prepare_initial(
                 problem, workspace, span[0], y0, yp0, weights, trial, settings.correct_initial, self.excluded, unknown_z
             )
@@ -390,7 +391,7 @@ class FirstOrderRunState(RunState):
             doubtful = examined and self.workspace is not None and self.workspace.pivots_vanish()
             return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
 
-        task = self.task(switching, progress, **self.left(earlier, request.span[1]))
+        task = self.task(switching, progress, **(self.left(earlier, request.span[1]) | self.resolved(request.span[1])))
         return PreparedSegment(self.ready, task, finish, plan.equations)
 
     def restarts(self, t: float, segment: Segment) -> bool:
@@ -407,6 +408,23 @@ class FirstOrderRunState(RunState):
         self.y0, self.yp0 = prepare_initial(problem, self.workspace, t, y, slope, weights, trial, True)
         self._t = t
         return True
+
+    def resolved(self, end: float) -> dict[str, Any]:
+        """A first step that the rounding of t allows, if the one from the scale of the solution is shorter.
+
+        Algebraic variables of index 2 are derivatives of constraints, whose values change with the rounding of t.
+        """
+        settings = self.request.settings
+        if self._t == 0.0 or self.plan.ordinary is not None or settings.fixed_step is not None or settings.first_step:
+            return {}
+        least = _RESOLVED * float(np.spacing(abs(self._t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
+        return {"first_step": min(least, abs(end - self._t))} if least > self.step_by_scale(end) else {}
+
+    def step_by_scale(self, end: float) -> float:
+        """An admissible first step size of order 1, from the known scale of the solution."""
+        plan, limit = self.plan, abs(end - self._t)
+        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
+        return min(abs(step), limit)
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
         """Modified settings for a segment that ends at `end`."""
