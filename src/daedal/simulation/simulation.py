@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -19,15 +21,15 @@ from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.sampled_control import Recording, Sampled
-from daedal.problems.checks import check_finite, check_real
+from daedal.problems.checks import check_finite, check_flag
 from daedal.problems.compile import with_other_params
 from daedal.problems.problem_sources import ProblemSource, is_source
 from daedal.problems.protocol import Problem
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
+from daedal.simulation.outputs import SimulationState, chosen_outputs
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
-from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
 
 if TYPE_CHECKING:
@@ -38,56 +40,6 @@ if TYPE_CHECKING:
 
 _NUMBERS = (float, int, np.integer, np.floating)
 _HORIZON = 1000.0  # first steps, an interval for scales
-
-
-@dataclass(frozen=True, eq=False)
-class SimulationState:
-    """The state of a simulation at one time; a mechanism's has q, v, lam and the like as well.
-
-    Attributes
-    ----------
-    t : float
-    y, yp : numpy.ndarray
-        The variables of the problem and their derivatives: (q, v, r) of a mechanism, (y, z), or y.
-    solution : Solution
-        The point as a solution of one output time, with all quantities by name.
-
-    Examples
-    --------
-    >>> import daedal
-    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
-    >>> sim = daedal.Simulation(tank, [0.0])
-    >>> _ = sim.step(1.0, u=[1.0])
-    >>> print(sim.state.t, sim.state.y.round(4), round(sim.state["level"], 4))
-    1.0 [0.7869] 0.7869
-    """
-
-    t: float
-    solution: Any
-
-    @property
-    def y(self) -> np.ndarray:
-        """The variables."""
-        return self.solution.y[:, 0]
-
-    @property
-    def yp(self) -> np.ndarray:
-        """Their derivatives."""
-        return self.solution.yp[:, 0]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("q", "v", "a", "lam", "r", "w", "s", "reaction", "z", "x", "xp", "xpp"):
-            return np.asarray(getattr(self.solution, name))[:, 0]
-        raise AttributeError(f"the state of a simulation has no attribute {name!r}")
-
-    def __getitem__(self, name: str) -> Any:
-        """A quantity by its name, as in ``sol[name]``."""
-        values = np.asarray(row_named(self.solution.quantities(), name))
-        return float(values[0]) if values.ndim == 1 else values[..., 0]
-
-    def __repr__(self) -> str:
-        pairs = zip(self.solution.names, self.y.tolist(), strict=False)
-        return f"<t = {self.t:.6g}: {', '.join(f'{name} = {value:.6g}' for name, value in pairs)}>"
 
 
 class Simulation:
@@ -167,13 +119,21 @@ class Simulation:
         horizon: float | None = None,
         **options: Unpack[SolverOptions],
     ) -> None:
-        for name in ("dense_output", "sensitivities"):
-            if options.get(name):
-                raise InvalidProblemError(f"{name}: a simulation keeps nothing of the past; use solve for it")
+        given: dict[str, Any] = dict(options)
+        for name in ("dense_output", "sensitivities", "t_eval", "t_stop", "breakpoints", "sampled"):
+            if given.get(name) is not None and given[name] is not False:
+                raise InvalidProblemError(
+                    f"{name}: a simulation goes where its steps lead and keeps no past; use solve"
+                )
         settings = checked_settings(**options)
         self._most_steps = settings.max_steps or 0
         self._settings = replace(settings, dense_output=False, max_steps=None)
+        if exact is not None:
+            check_flag(exact, "exact")
         self._source = problem if is_source(problem) else None
+        if initial is None and self._source is None and getattr(problem, "start", None) is None:
+            raise InvalidProblemError("initial is missing: give the initial values of the problem")
+        self._lock = Lock()
         self._horizon = None if horizon is None else check_finite(horizon, "horizon")
         if self._horizon is not None and not self._horizon > 0.0:
             raise InvalidProblemError(f"horizon must be positive, got {horizon!r}")
@@ -184,7 +144,7 @@ class Simulation:
 
     # --- the start ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, initial: Any, t0: float) -> None:
+    def _begin(self, initial: Any, t0: float):
         problem, params, inputs, hold, exact = self._given
         stated = problem if self._source is None else self._source.as_problem(initial)
         if params is not None:
@@ -200,9 +160,10 @@ class Simulation:
         self._moved = False
         self._run: Any = None
         self._start(self._horizon or 1.0)
-        self._choose_outputs(self._wanted)
+        self._n = len(self.names)
+        self._output_names, self._places, self._functions = chosen_outputs(self, self._wanted)
 
-    def _start(self, length: float) -> None:
+    def _start(self, length: float):
         request = checked_request(
             self._held.problem, self._settings, (self._t0, self._t0 + length), self._initial, t_eval=[]
         )
@@ -213,8 +174,16 @@ class Simulation:
 
     def reset(self, initial: Any = None, *, t0: float | None = None) -> None:
         """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
-        self.events.clear()
-        self._begin(self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0"))
+        with self._alone():
+            before = dict(vars(self))
+            try:
+                self._begin(
+                    self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0")
+                )
+            except BaseException:
+                vars(self).update(before)
+                raise
+            self.events.clear()
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -233,9 +202,12 @@ class Simulation:
         numpy.ndarray
             :attr:`outputs` at the end. A terminal event stops the step before: compare :attr:`t`.
         """
-        if not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
+        if type(dt) is bool or not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
             raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
-        return self.step_to(self._t + dt, u)
+        t = self._t + float(dt)
+        if t == self._t:
+            raise InvalidProblemError(f"dt = {dt:g} is below the resolution of the time at t = {t:.10g}")
+        return self.step_to(t, u)
 
     def step_to(self, t: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance to the time t with constant inputs, and return the outputs; see :meth:`step`."""
@@ -245,37 +217,60 @@ class Simulation:
             forwards = False
         if not forwards:
             self._refuse_time(t)
-        if u is not None:
-            self._set_inputs(u)
-        if not self._moved:
-            self._first_step(t)
-        run = self._run
+        t = float(t)
+        if not self._lock.acquire(False):
+            self._refuse_use()
         try:
-            if self._next_jump <= t:
-                self._over_jumps(float(t))
-            else:
-                run.go_to(t, self._most_steps)
+            if u is not None:
+                self._set_inputs(u)
+            if not self._moved:
+                self._first_step(t)
+            run = self._run
+            try:
+                if self._next_jump <= t:
+                    self._over_jumps(t)
+                else:
+                    run.go_to(t, self._most_steps)
+            finally:
+                self._solution, self._t = None, run.t
+                if not run.is_quick:
+                    self._collect()
+            return self.outputs
         finally:
-            self._solution, self._t = None, run.t
-            if not run.is_quick:
-                self._collect()
-        return self.outputs
+            self._lock.release()
 
     def internal_step(self) -> np.ndarray:
         """One step of the method, as long as its error control allows, and return the outputs.
 
         Where calls of :meth:`step` with ``exact=False`` have stopped within a step, it leads to the end of that one.
         """
-        if not self._moved:
-            self._first_step(self._t + (self._horizon or 1.0))
-        try:
-            self._run.internal_step()
-        finally:
-            self._solution, self._t = None, self._run.t
-            self._collect()
-        return self.outputs
+        with self._alone():
+            if not self._moved:
+                self._first_step(self._t + (self._horizon or 1.0))
+            try:
+                self._run.internal_step()
+            finally:
+                self._solution, self._t = None, self._run.t
+                self._collect()
+            return self.outputs
 
-    def _refuse_time(self, t: Any) -> NoReturn:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """What changes the memory of the method, which compiled code uses without the interpreter's lock."""
+        if not self._lock.acquire(False):
+            self._refuse_use()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _refuse_use(self):
+        raise InvalidProblemError(
+            "the simulation is in use: by another thread, or by a function of the problem that calls it. Remedy: a "
+            "simulation for each thread, or a lock around its use"
+        )
+
+    def _refuse_time(self, t: Any):
         if not isinstance(t, _NUMBERS) or t != t or t in (inf, -inf):
             raise InvalidProblemError(f"t must be a finite number, got {t!r}")
         raise InvalidProblemError(
@@ -283,7 +278,7 @@ class Simulation:
             "save_state() before, and restore(state)"
         )
 
-    def _first_step(self, t: float) -> None:
+    def _first_step(self, t: float):
         """Scales of time are those of the first call, where nothing else is known."""
         self._moved = True
         if self._horizon is None and t - self._t > 0.0 and self._t == self._t0:
@@ -315,7 +310,7 @@ class Simulation:
         times = np.concatenate([np.ravel(x) for x in (points if isinstance(points, (list, tuple)) else [points])])
         return min([at, end, *times[times > t].tolist()])
 
-    def _collect(self) -> None:
+    def _collect(self):
         """Events since the last call."""
         found = self._run.events_so_far
         if found:
@@ -324,7 +319,7 @@ class Simulation:
 
     # --- inputs and outputs -------------------------------------------------------------------------------------------
 
-    def _set_inputs(self, u: Any) -> None:
+    def _set_inputs(self, u: Any):
         held = self._held
         numbers = u.tolist() if type(u) is np.ndarray and u.shape == (held.size,) else held.checked(u).tolist()
         if numbers == held.numbers:
@@ -333,7 +328,12 @@ class Simulation:
             if type(x) is not float or not isfinite(x):
                 numbers = held.checked(u).tolist()
                 break
-        self._run.change(partial(held.set, numbers))
+        before = held.numbers
+        try:
+            self._run.change(partial(held.set, numbers))
+        except BaseException:
+            held.set(before)
+            raise
         self._solution = None
 
     @property
@@ -343,7 +343,8 @@ class Simulation:
 
     @inputs.setter
     def inputs(self, u: ArrayLike | Mapping[str, Any]) -> None:
-        self._set_inputs(u)
+        with self._alone():
+            self._set_inputs(u)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -360,60 +361,10 @@ class Simulation:
         """The outputs at present, as a vector."""
         run, places = self._run, self._places
         if places is None:
-            return self._computed_outputs()
+            return np.concatenate([np.ravel(np.asarray(one(), dtype=float)) for one in self._functions])
         if not run.is_plain:
             return self.y[places]
         return run.unknowns()[places].copy() if type(places) is slice else run.unknowns()[places]
-
-    def _choose_outputs(self, wanted: Any) -> None:
-        """Entries of y where all outputs are such, else functions of the simulation."""
-        self._places: Any = None
-        self._functions: list[Callable[[], Any]] = []
-        labels = self.names
-        self._n = len(labels)
-        if wanted is None:
-            self._output_names, self._places = labels, slice(0, len(labels))
-            if isinstance(self._run, ContinuedModes):
-                self._places = None
-                self._functions = [lambda: self.y]
-            return
-        if callable(wanted) or isinstance(wanted, str):
-            wanted = [wanted]
-        if isinstance(wanted, Mapping):
-            pairs = list(wanted.items())
-        elif isinstance(wanted, Sequence):
-            pairs = [
-                (x if isinstance(x, str) else getattr(x, "__name__", f"output {i}"), x) for i, x in enumerate(wanted)
-            ]
-        else:
-            raise InvalidProblemError(
-                f"outputs must be names of quantities, or functions f(t, y), or a mapping of both, got {wanted!r}"
-            )
-        plain = all(isinstance(x, str) and x in labels for _, x in pairs)
-        if plain and not isinstance(self._run, ContinuedModes):
-            self._places = np.array([labels.index(x) for _, x in pairs], dtype=np.int64)
-            self._output_names = tuple(name for name, _ in pairs)
-            return
-        names: list[str] = []
-        for name, what in pairs:
-            names += self._add_output(name, what)
-        self._output_names = tuple(names)
-
-    def _add_output(self, name: str, what: Any) -> list[str]:
-        if isinstance(what, str):
-            self._functions.append(lambda: self[what])
-            _ = self[what]
-            return [name]
-        if not callable(what):
-            raise InvalidProblemError(f"outputs: '{name}' must be the name of a quantity or a function, got {what!r}")
-        self._functions.append(lambda: what(self._t, self.y))
-        values = check_real(what(self._t, self.y), f"output '{name}'", "return numbers")
-        if values.ndim > 1:
-            raise InvalidProblemError(f"output '{name}' must return a number or a vector, got shape {values.shape}")
-        return [name] if values.ndim == 0 else [f"{name}[{i}]" for i in range(values.size)]
-
-    def _computed_outputs(self) -> np.ndarray:
-        return np.concatenate([np.ravel(np.asarray(function(), dtype=float)) for function in self._functions])
 
     # --- where it stands ----------------------------------------------------------------------------------------------
 
@@ -478,7 +429,8 @@ class Simulation:
 
         What follows :meth:`restore` is, bit for bit, what follows now.
         """
-        return SavedState(id(self), self._t, image_of(self))
+        with self._alone():
+            return SavedState(id(self), self._t, image_of(self))
 
     def restore(self, state: SavedState) -> None:
         """Go back to a state of this simulation; any number of times."""
@@ -489,7 +441,8 @@ class Simulation:
                 "state was saved by another simulation, whose memory is arranged differently. Remedy: reset(initial) "
                 "with the values of its state"
             )
-        restore_image(self, state.image)
+        with self._alone():
+            restore_image(self, state.image)
 
     # --- controllers --------------------------------------------------------------------------------------------------
 
@@ -552,6 +505,12 @@ class Simulation:
         named = [name for name in self._held.names if name in (getattr(problem, "inputs", None) or ())]
         wanted = named if inputs is None else inputs
         return linearise(problem, form.initial(y, yp), t=self._t, inputs=wanted or None, outputs=outputs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InvalidProblemError(
+            "a simulation cannot be copied or pickled: its memory has addresses. Remedy: another Simulation, that "
+            "begins with the values of its state; save_state() and restore(state) go back in this one"
+        )
 
     def __repr__(self) -> str:
         mode = f", mode {self.mode!r}" if self.mode is not None else ""
