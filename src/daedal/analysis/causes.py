@@ -42,12 +42,12 @@ from daedal.analysis.wording import (
 from daedal.common.tabular import plural, times
 from daedal.kernels.endings import Ending
 
-_HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
+_HIDDEN_VIOLATION = 1e-5  # tolerated residual of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
     "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, or raise atol of tiny "
     "variables."
 )
-_ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
+_ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # round-off of an equation, relative to its terms
 # factors of the tolerances at which the index is determined, so that loose tolerances do not affect it
 _LOOSER = (1.0, 1e-3, 1e-6)
 _SINGULARITY = 1e-6  # fraction of the elapsed time in which a variable changes by its own size
@@ -60,7 +60,7 @@ class Case:
     """A failed run and derived quantities, computed on demand."""
 
     def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None):
-        self.stated = problem if stated is None else stated  # as given by the user
+        self.stated = problem if stated is None else stated  # the problem as defined by the user
         self.taken = taken  # remedies already applied by the user: "correct_initial", "None", "MechanicalSystem"
         self.probe = Probe(problem)
         self.problem = self.probe.problem
@@ -190,7 +190,7 @@ def singular_pencil(case: Case) -> list[str] | None:
     if case.partials is None:
         from daedal.analysis.undetermined import in_words, undetermined
 
-        start = case.failure.start  # at the start; later, undetermined variables may have outgrown all others
+        start = case.failure.start  # at the start, since undetermined variables may later outgrow all others
         for point in [case.point] if start is None else [start, case.point]:
             left_open = undetermined(case.problem, [point], case.span)
             if left_open is not None:

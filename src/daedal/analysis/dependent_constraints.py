@@ -154,7 +154,7 @@ def least_norm(lam: np.ndarray, rows, redundant: Sequence[Dependency], n_lambda:
     full[np.asarray(rows, dtype=int)] = lam
     if not redundant:
         return full
-    kernel = np.zeros((n_lambda, len(redundant)))  # of K^T
+    kernel = np.zeros((n_lambda, len(redundant)))  # kernel of K^T
     for column, (row, terms) in enumerate(redundant):
         kernel[row, column] = -1.0
         for k, value in terms.items():
@@ -276,7 +276,7 @@ def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.
 
 
 _SAMPLES = 40
-_NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely
+_NEAR, _SINGULAR = 0.2, 1e-3  # bounds relative to the usual smallest singular value, and absolute
 _INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5  # points in a step; fraction of a cut corner; cosine between velocities
 _SHOWN = 3  # times in a note
 _DEPENDENT = 0.05  # fraction of the largest coefficient from which a constraint is named
@@ -342,7 +342,7 @@ def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | N
         if basis is not None and np.linalg.det(rows @ basis.T) <= 0.0:
             return _refine(assembly, path, float(t - (t1 - t0) / _SAMPLES), float(t), norms)
         q, r = np.linalg.qr(rows.T)
-        basis = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T  # so that det(K Q^T) > 0
+        basis = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T  # signs chosen so that det(K Q^T) > 0
     return None
 
 

@@ -351,9 +351,9 @@ class _Levels:
 def _constraint_levels(E, B, tolerance):
     """The constraints of the pencil level by level, from the staircase of the transposed pencil."""
     remaining = np.eye(len(E))  # the remaining equations as combinations of the original ones
-    reduced = remaining  # the same after eliminating the removed unknowns by means of the constraints
+    reduced = remaining  # remaining equations after elimination of the removed unknowns by the constraints
     result = _Levels([])
-    source = link = None  # from the previous level: the equations of its constraints, and how E depends on them
+    source = link = None  # equations of the constraints of the previous level, and how E depends on them
     for step in staircase(E.T, B.T, tolerance).steps:
         k, m = step.columns, step.rows  # constraints, and unknowns determined by them
         U2, U1 = step.right[:, :k], step.right[:, k:]

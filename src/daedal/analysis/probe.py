@@ -10,7 +10,7 @@ LARGEST_DENSE = 500
 _GRID = np.linspace(-1.0, 1.0, 17)
 _BISECTIONS = 30
 _CLOSE = 2.0**-20  # distance to a jump, as a fraction of a path
-_FLOW_FRACTION = 1e-6  # of the interval of integration: length of the path ahead along the solution
+_FLOW_FRACTION = 1e-6  # length of the path ahead along the solution, as a fraction of the interval
 _WRONG_ENTRY = 0.05
 # For rounding errors: longer paths, positions on them, the remaining fraction of a jump, and on how many of them.
 _WIDER = 4.0 ** np.arange(1, 8)

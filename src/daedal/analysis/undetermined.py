@@ -19,7 +19,7 @@ from daedal.index.structure.equilibration import equilibrate, scaled
 
 _LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are computed by finite differences
 _FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T
-_INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # of difference quotients; most equations are linear in y'
+_INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # increments of difference quotients; most equations are linear in y'
 _FIRST, _MOST = 4, 64  # directions that are followed simultaneously
 _AMPLIFIED = 1e11  # amplification by a possibly singular matrix, scaled to entries of about 1
 _SURELY = 1e14  # amplification by a matrix that is singular to working precision

@@ -22,7 +22,7 @@ import numpy as np
 from daedal.circuits.signals import Constant, Signal
 
 BOLTZMANN, ELEMENTARY_CHARGE = 1.380649e-23, 1.602176634e-19  # J/K, C
-THERMAL_VOLTAGE = BOLTZMANN * 300.15 / ELEMENTARY_CHARGE  # at 27 degrees Celsius
+THERMAL_VOLTAGE = BOLTZMANN * 300.15 / ELEMENTARY_CHARGE  # kT/q at 27 degrees Celsius
 
 DIODE = {"is": 1e-14, "n": 1.0, "vt": THERMAL_VOLTAGE, "cjo": 0.0, "vj": 1.0, "m": 0.5, "fc": 0.5, "tt": 0.0}
 TRANSISTOR = {
@@ -99,7 +99,7 @@ _CHARGES: Mapping[str, tuple[str, ...]] = {
 GROUND = "0"
 CURRENT_GIVEN, WITH_CURRENT = ("R", "I", "G"), ("V", "E", "L")
 Law = Callable[[Any, Any], Any]
-Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor the others with their coupling elements
+Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor: the other inductors and their coupling elements
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,7 @@ def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> 
     def called(card: Card, depth: int) -> int:
         name = card.tokens[-1].lower() if card.head[0] == "x" else ""
         if name in subcircuits and name not in lines and depth <= DEEPEST:  # deeper ones are refused during expansion
-            lines[name] = 0  # also for one that calls itself
+            lines[name] = 0  # prevents endless recursion of a subcircuit that calls itself
             own = subcircuits[name].cards
             lines[name] = len(own) + sum(called(card, depth + 1) for card in own)
         return lines.get(name, 0)

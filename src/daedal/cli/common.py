@@ -217,7 +217,7 @@ def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # as for ``python FILE.py``
+    sys.path.insert(0, str(path.resolve().parent))  # import path as set by ``python FILE.py``
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module

@@ -73,7 +73,7 @@ class ThreadsBackend:
                 if chunk is None:
                     break
                 results.put(self._worker(chunk, stop.is_set))
-        except BaseException as error:  # of Daedal itself, or of an iterator of the user: re-raised by `run`
+        except BaseException as error:  # errors of Daedal itself, or of a user's iterator: re-raised by `run`
             results.put(error)
         results.put(None)
 
@@ -87,7 +87,7 @@ _LOADING = 60.0  # allowed seconds for compiling and loading before a function c
 class FirstMember:
     """Results of running the first member."""
 
-    request: EnsembleRequest  # with the layout of states, if not known before
+    request: EnsembleRequest  # includes the layout of states if it was unknown before
     worker: Worker  # prepared for the other members
     part: Part  # the result of the first member
     seconds: float  # estimated time of another member

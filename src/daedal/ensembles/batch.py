@@ -29,7 +29,7 @@ from daedal.problems.symbols import Driven
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.switching_functions import switching_code
 
-_SLICES = 50  # of runs, between two checks of the clock
+_SLICES = 50  # slices of runs between two checks of the clock
 _EVENTS = 4096  # rows of the event table; a slice of a run never needs more
 _FINISHED, _EVENT_STOP = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _GOOD = (_FINISHED, _EVENT_STOP)
@@ -48,7 +48,7 @@ class Batch(ABC):
     """
 
     request: Any
-    lanes: Lanes | None = None  # for eight members at a time
+    lanes: Lanes | None = None  # lanes for eight members at a time
 
     @abstractmethod
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:

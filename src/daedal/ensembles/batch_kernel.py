@@ -52,8 +52,8 @@ BATCH = Struct(
         ("run", at(RUN)),
         ("own", ADDRESS),  # the record of the problem class
         ("begin", ADDRESS),
-        ("look", ADDRESS),  # or 0
-        ("finish", ADDRESS),  # or 0
+        ("look", ADDRESS),  # 0 if unused
+        ("finish", ADDRESS),  # 0 if unused
         ("image", i64["n_image", 3]),  # rows (address, address of the copy, number of 8-byte words)
         ("n_image", INTEGER),
         ("targets", i64["n_targets"]),  # addresses where functions read their parameters
@@ -63,7 +63,7 @@ BATCH = Struct(
         ("n_numbers", INTEGER),
         ("starts", f64["count", "n"]),
         ("slopes", optional(f64["count", "n"])),
-        ("states", f64["count", "n_times", "n"]),  # at the output times
+        ("states", f64["count", "n_times", "n"]),  # states at the output times
         ("finals", f64["count", "n"]),
         ("ends", f64["count"]),  # the times of these
         ("reasons", i64["count"]),  # how each member ended; members with a nonzero initial value are skipped

@@ -35,9 +35,9 @@ from daedal.problems.arguments import (
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.mode_code import guard_code, state_code
 
-_SLICES = 500  # of runs, between two checks of the clock
-_MOST_ROWS = 4096  # of the transition table
-_LEAST_HOPELESS = 10**6  # of `events.accumulation`
+_SLICES = 500  # slices of runs between two checks of the clock
+_MOST_ROWS = 4096  # maximum number of rows of the transition table
+_LEAST_HOPELESS = 10**6  # smallest number of transitions after which a run is hopeless, see `events.accumulation`
 _GOOD = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _COLUMNS = "event_member", "event_t", "event_name", "event_direction", "event_ends"
 
@@ -265,7 +265,7 @@ class _ModeBatch(MechanismBatch):
         assembly = self._used[0].assembly
         code = guard_code(system, self._functions, task.switching.evaluate)
         guards, n_q = self._run.guards[self._name], system.n_q
-        bounds = guards.traced({"y": n_q, "z": n_q}, 2 * n_q, self.params)  # as in `solve`
+        bounds = guards.traced({"y": n_q, "z": n_q}, 2 * n_q, self.params)  # same layout as in `solve`
         enclosed = (
             () if bounds is None or bounds.program is None else (Enclosed(bounds.program, 0, bounds.read, self.params),)
         )

@@ -143,7 +143,7 @@ class Collector:
             for name, values in part.arrays.items()
             if name == _reduced_quantity(part.arrays) or name.startswith("output:")
         }
-        numbers = (part.first + rows) // BLOCK  # in order
+        numbers = (part.first + rows) // BLOCK  # block numbers, in order
         came_through = np.isin(part.status, (FINISHED, EVENT))
         for own in np.split(rows, np.flatnonzero(np.diff(numbers)) + 1):
             number = int(part.first + own[0]) // BLOCK

@@ -123,7 +123,7 @@ class Streamed:
 class Chunk:
     """Consecutive members: their numbers, starts and parameters."""
 
-    number: int  # of the chunk
+    number: int  # number of the chunk
     # The first member, and the number of members
     first: int
     count: int

@@ -35,7 +35,7 @@ FEWEST_OPERATIONS = 100
 """Operations of the accelerations above which sorting saves more time than it takes. Linearly implicit methods reject
 few steps; their runs are not sorted."""
 _MOST_COLUMNS = 8
-_BITS = 48  # of the sort key
+_BITS = 48  # bits of the sort key
 
 
 def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
@@ -82,7 +82,7 @@ def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
 
 # --- the backend ------------------------------------------------------------------------------------------------------
 
-_MOST_MEMBERS = 1 << 22  # in a chunk
+_MOST_MEMBERS = 1 << 22  # maximum number of members in a chunk
 _SHARE = 0.4  # maximal fraction of the free memory used by a chunk
 _PRECISIONS = ("double", "single")
 MESSAGES = {

@@ -39,7 +39,7 @@ BLOCK = 64
 """Threads per block."""
 INCONSISTENT = -12
 """Status of a run whose start violates its constraints, in addition to the codes of Ending."""
-_MOST_CORRECTIONS = 10  # of Newton's method
+_MOST_CORRECTIONS = 10  # maximum number of Newton corrections
 _ENDINGS = (
     *(Ending.FINISHED, Ending.EVENT_STOP, Ending.MAX_STEPS, Ending.ZERO_WEIGHT, Ending.ERROR_TEST_FAILED),
     *(Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.UNEVALUABLE, Ending.CALLBACK_RAISED),
@@ -399,7 +399,7 @@ class GPUResults:
     # The state and the time at the end
     y: Any
     t: Any
-    outputs: Any  # at the output times; NaN after the end of a run
+    outputs: Any  # outputs at the output times; NaN after the end of a run
     statuses: Any  # codes of Ending
     # Numbers of accepted and rejected steps
     steps: Any

@@ -32,7 +32,7 @@ MODE = Struct(
         ("n_transitions", INTEGER),
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
-        ("projector", at(PROJECTOR)),  # in the norm of M
+        ("projector", at(PROJECTOR)),  # projector in the norm of M
         ("start", CALLBACK),  # nonnegative where a run may start
         ("step", FLOAT),  # typical step of the last stretch, or 0
         # working memory
@@ -74,7 +74,7 @@ HYBRID = Struct(
         ("t_begin", FLOAT),
         ("t_end", FLOAT),
         ("shortest", FLOAT),
-        ("first_step", FLOAT),  # or 0
+        ("first_step", FLOAT),  # 0 if chosen automatically
         ("rtol", FLOAT),
         ("records_idle", INTEGER),
         ("slices", INTEGER),

@@ -21,13 +21,13 @@ CONSTRAINTS = Struct(
         ("nx", INTEGER),
         ("n_g", INTEGER),
         ("n_c", INTEGER),
-        ("length", FLOAT),  # that of a single system
+        ("length", FLOAT),  # typical length of a single system
         ("smallest", FLOAT),  # smallest independence of the rows that is far from a singular configuration
         ("position", CODE),  # the correction of q
-        ("velocity", CODE),  # that of v, then K by rows
+        ("velocity", CODE),  # code for v, followed by K by rows
         # rows of lanes
         ("change", f64["2 * nx", LANES]),  # change of y by the projection
-        ("changed", f64[LANES]),  # its size
+        ("changed", f64[LANES]),  # size of the change
         ("basis", f64["n_c", "nx", LANES]),
         ("rows", f64["n_c", "nx", LANES]),
         ("again", f64["nx", LANES]),  # a row that is reorthogonalised

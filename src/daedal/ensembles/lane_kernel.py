@@ -45,7 +45,7 @@ IDLE = -1
 LANE = Struct(
     "LANE",
     [
-        ("member", INTEGER),  # or IDLE
+        ("member", INTEGER),  # index of the member, or IDLE
         ("t", FLOAT),
         ("h", FLOAT),
         ("error_before", FLOAT),
@@ -70,11 +70,11 @@ LANE_BATCH = Struct(
         ("batch", at(BATCH)),
         ("lanes", ADDRESS),  # LANE records
         ("steps", at(STEPS)),
-        ("constraints", at(CONSTRAINTS)),  # or 0
+        ("constraints", at(CONSTRAINTS)),  # 0 if unused
         ("linear", at(LINEAR_STEPS)),  # specific to Rosenbrock methods, or 0
         ("monitor", at(MONITOR)),  # the one of single members, or 0
         ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
-        ("parameters", i64["n_parameters"]),  # their positions in the blocks of machine code
+        ("parameters", i64["n_parameters"]),  # positions of the parameters in the blocks of machine code
         ("n_parameters", INTEGER),
         ("turns", INTEGER),  # iterations of the loop before it returns
     ],

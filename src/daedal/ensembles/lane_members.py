@@ -15,7 +15,7 @@ from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.tracing.parameters import NAME
 
-_TURNS = 2000  # of a step of all lanes, between two checks for an interrupt
+_TURNS = 2000  # steps of all lanes between two checks for an interrupt
 
 
 class Lanes:

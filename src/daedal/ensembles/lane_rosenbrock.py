@@ -21,7 +21,7 @@ LINEAR_STEPS = Struct(
         ("slope", f64["stages"]),  # weights of increments in h y' at the end
         # rows of lanes
         ("yp", f64["n", LANES]),
-        ("failures", f64[LANES]),  # of this step so far
+        ("failures", f64[LANES]),  # failures of the current step
     ],
 )
 """Data of Rosenbrock methods in addition to STEPS."""

@@ -32,25 +32,25 @@ STEPS = Struct(
     "STEPS",
     [
         ("n", INTEGER),
-        ("positions", INTEGER),  # of a mechanism, with slopes (v, a); or 0
+        ("positions", INTEGER),  # number of positions of a mechanism, with slopes (v, a); otherwise 0
         ("stages", INTEGER),
-        ("more_stages", INTEGER),  # for dense output
+        ("more_stages", INTEGER),  # additional stages for dense output
         ("is_dense", INTEGER),  # whether these must be evaluated, as in runs with dense output
         ("watches_stiffness", INTEGER),
         ("slopes", CODE),
-        ("tableau", reference(TABLEAU)),  # of an explicit method, as in a single run
+        ("tableau", reference(TABLEAU)),  # tableau of an explicit method, as in a single run
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
         ("included", f64["n"]),
         # rows of lanes
         ("t", f64[LANES]),
         ("h", f64[LANES]),
-        ("t_end", f64[LANES]),  # of the step
+        ("t_end", f64[LANES]),  # end of the step
         ("t_stage", f64[LANES]),
         ("known", f64[LANES]),  # 1 if the slope at the start of the step is known, otherwise 0
         ("accepted", f64[LANES]),  # 1 or 0
         ("bad", f64[LANES]),  # nonzero if something could not be evaluated
-        ("size", f64[LANES]),  # of the error
+        ("size", f64[LANES]),  # size of the error
         ("stiffness", f64[LANES]),  # |lambda|, or -1
         ("phi", f64[1, "n", LANES]),  # y at the start of the step
         ("y", f64["n", LANES]),

@@ -17,7 +17,7 @@ MECHANISMS = Struct(
     "MECHANISMS",
     [
         ("system", at(CONSTRAINED)),
-        ("monitor", at(MONITOR)),  # or 0
+        ("monitor", at(MONITOR)),  # 0 if unused
         ("projector", at(PROJECTOR)),
         ("expected", INTEGER),  # the expected result of `is_ready`
     ],

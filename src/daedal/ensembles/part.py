@@ -16,7 +16,7 @@ class StateLayout:
     """Names of the entries of a state."""
 
     names: tuple[str, ...]
-    n_q: int | None = None  # for mechanisms: q comes first, then v
+    n_q: int | None = None  # number of coordinates of a mechanism: y holds q, then v
 
     @property
     def n(self) -> int:

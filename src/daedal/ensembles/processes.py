@@ -127,7 +127,7 @@ class _WorkerProcess:
     handle: subprocess.Popen
     connection: Connection
     chunk: Chunk | None = None
-    row: int = -1  # of the current member; -1 before the first one starts
+    row: int = -1  # row of the current member; -1 before the first one starts
     began: float = field(default_factory=time.monotonic)
 
 
@@ -182,7 +182,7 @@ class ProcessesBackend:
         chunk = again.popleft() if again else next(chunks, None)
         if chunk is None:
             processes.remove(process)
-            process.connection.close()  # which ends it
+            process.connection.close()  # closing the connection ends the process
             process.handle.wait()
         else:
             self._send(process, chunk)
@@ -191,7 +191,7 @@ class ProcessesBackend:
         process.chunk, process.row, process.began = chunk, -1, time.monotonic()
         try:
             process.connection.send(chunk)
-        except OSError:  # it has died, which is noticed when waiting for its answer
+        except OSError:  # the process has died, which is detected when its answer is due
             return
 
     def _receive(self, process: _WorkerProcess, deliver: Callable[[Part], None]) -> bool:

@@ -24,7 +24,7 @@ from daedal.errors import InvalidProblemError
 BLOCK = 1024
 """Members per block, fixed so that sums are always evaluated in the same order."""
 
-_OFFSET = 1 << 21  # of the bins of a quantity, larger than any bin number of a float at the finest alpha
+_OFFSET = 1 << 21  # offset of the bins of a quantity, larger than any bin number of a float at the finest alpha
 _WIDTH = 1 << 23
 
 
@@ -200,7 +200,7 @@ def _nan_quantile(values: np.ndarray, level: float) -> np.ndarray:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # for entries that no member has
+        warnings.simplefilter("ignore", RuntimeWarning)  # entries that no member has
         return np.nanquantile(values, level, axis=0)
 
 

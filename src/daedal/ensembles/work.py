@@ -303,7 +303,7 @@ class Worker:
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
             return None
         self._first, self._own.batch = member, batch
-        several = replace(first, count=_TRIAL)  # the same member repeatedly
+        several = replace(first, count=_TRIAL)  # repeats the same member
         began = time.perf_counter()
         batch.run(Part.empty(several), several, lambda: False)
         return (time.perf_counter() - began) / _TRIAL

@@ -28,10 +28,10 @@ ENCLOSURE = Struct(
         ("functions", INTEGER),
         *[(name, i64["functions"]) for name in ("index", "values", "rates")],  # index in the vector, nodes
         ("inputs", INTEGER),
-        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # of y, y' and y'' in sequence; -1: time
+        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # nodes of y, y' and y'' in sequence; -1: time
         ("parameters", INTEGER),
         *[(name, i64["parameters"]) for name in ("parameter_nodes", "parameter_places")],
-        ("numbers", ADDRESS),  # of the parameters
+        ("numbers", ADDRESS),  # address of the parameters
         ("basis", f64[ROWS, ROWS]),  # Taylor coefficients of the Newton polynomials, in units of half the piece
         ("following", ADDRESS),  # the enclosure of further functions
     ],

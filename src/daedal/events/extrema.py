@@ -143,7 +143,7 @@ def _vertex(xa, fa, xm, fm, xb, fb):
     """Place and value of the extremum of the parabola through three points, the middle one the lowest."""
     p, q = (fm - fa) / (xm - xa), (fb - fm) / (xb - xm)
     curvature = (q - p) / (xb - xa)
-    slope = p + curvature * (xm - xa)  # at xm
+    slope = p + curvature * (xm - xa)  # slope at xm
     x, least = xm, fm
     if curvature > 0.0:
         x = xm - 0.5 * slope / curvature

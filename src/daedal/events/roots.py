@@ -17,7 +17,7 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.vectors import copy
 
 _MAX_BISECTIONS = 200
-_AHEAD = 16.0  # in resolutions, distance after which a function has a sign again
+_AHEAD = 16.0  # distance, in resolutions, after which a function has a sign again
 _NOISY = 1e-3  # fraction of a step in which the sign of a function near a zero may be round-off
 _MOST_PIECES = 50  # into which a step is divided by turning functions
 _TOGETHER = 1e-5  # fraction of a step: tangential zeros this close after a root are merged with it

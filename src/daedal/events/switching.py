@@ -31,7 +31,7 @@ SEARCH = Struct(
         ("doubts", INTEGER),  # number of undecided functions
         ("most_boxes", INTEGER),  # maximum number of pieces in one search
         ("further_boxes", INTEGER),  # the same after an undecided search
-        ("boxes", INTEGER),  # so far
+        ("boxes", INTEGER),  # number of boxes so far
         ("depth", INTEGER),
         ("ends", f64["depth"]),
         ("stack", f64["depth", "n"]),
@@ -45,7 +45,7 @@ ROOTS = Struct(
         ("n", INTEGER),
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
-        ("t_end", FLOAT),  # of the run
+        ("t_end", FLOAT),  # end of the run
         ("t_begin", FLOAT),  # the same
         ("held", INTEGER),  # whether some functions keep a sign for a while
         ("encloses", INTEGER),  # whether functions are enclosed

@@ -9,8 +9,8 @@ import numpy as np
 
 from daedal.common.tabular import Tabular
 
-_MOST_ROWS = 30  # in the printed table
-_COLUMNS = ("t", "name", "kind")  # of a table without events
+_MOST_ROWS = 30  # maximum number of printed rows
+_COLUMNS = ("t", "name", "kind")  # columns of a table without events
 
 
 class EventTable(Sequence):

@@ -12,7 +12,7 @@ import numpy as np
 
 from daedal.errors import DaedalError, InvalidFileError, InvalidProblemError
 
-_MOST_ITERATIONS = 100  # of an event
+_MOST_ITERATIONS = 100  # maximum number of iterations of an event
 
 
 def fmpy_module() -> Any:

@@ -103,7 +103,8 @@ class Guards:
         kept: dict[Any, tuple[tuple, TracedGuards]] | None = None,
     ):
         self.mode, self.form, self._kept = mode, forms[mode], {} if kept is None else kept
-        self._traced: list[tuple[Any, TracedGuards | None]] = []  # with the parameters for which it holds
+        # traced guards, with the parameters for which they hold
+        self._traced: list[tuple[Any, TracedGuards | None]] = []
         self._functions: SwitchingFunctions | None = None
         self._known: dict[Any, SwitchingFunctions] = {}  # switching functions of earlier arcs, for equal starts
         self._stretches = 0

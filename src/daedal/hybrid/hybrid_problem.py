@@ -213,8 +213,8 @@ class HybridProblem(Preparable):
     modes: Mapping[str, Mode]
     transitions: tuple[Transition, ...] = field(default=())
     start: Any = None
-    params: Any = field(default=None, init=False)  # of the modes, by name if they have names
-    _source: Any = field(default=None, init=False, repr=False)  # its factory and system
+    params: Any = field(default=None, init=False)  # parameters of the modes, by name if they have names
+    _source: Any = field(default=None, init=False, repr=False)  # factory and system
 
     def __init__(self, modes, transitions=(), start=None):
         object.__setattr__(self, "modes", _checked_modes(modes))

@@ -95,10 +95,10 @@ class HybridRun:
         self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
         self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
         self.pieces = pieces
-        self.forms_here = self.forms  # with the inputs of this piece
+        self.forms_here = self.forms  # forms with the inputs of the current segment
         self.piece = 0
         self.t = request.span[0]
-        self.next_time = 0  # of t_eval
+        self.next_time = 0  # index of the next time in t_eval
         self.adds_end = False  # whether the end of the piece is computed although it is not in t_eval
         self.typical_step = 1e-3 * abs(request.span[1] - request.span[0])
         self.steps: dict[str, float] = {}  # typical steps of one-step methods, by mode
@@ -439,7 +439,7 @@ class HybridRun:
 # --- known break points: the pieces of the interval between them ------------------------------------------------------
 
 
-FEWEST_SPACINGS = 1.1e4  # in floats, length of a piece, or of its rest, below which it cannot be integrated
+FEWEST_SPACINGS = 1.1e4  # segments shorter than this, in floating-point spacings, cannot be integrated
 
 Piece = tuple[float, float]
 

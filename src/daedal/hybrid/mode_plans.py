@@ -127,8 +127,8 @@ class HybridPlan(Plan):
 
     def __init__(self, problem: Any, settings: Settings | None = None):
         self.problem = problem
-        self.guards: dict[Any, Any] = {}  # those that were traced, by mode and lengths; see `Guards`
-        self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # by mode and what a plan depends on
+        self.guards: dict[Any, Any] = {}  # traced guards, by mode and lengths; see `Guards`
+        self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # plans by mode and dependencies
 
     def with_problem(self, problem: Any) -> HybridPlan:
         """The plan for the same problem with other parameters."""

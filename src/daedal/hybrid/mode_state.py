@@ -32,7 +32,7 @@ from daedal.problems.compile import last_argument
 from daedal.problems.named_inputs import in_driven_form
 
 _OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
-_MOST_MODES = 30  # in a message
+_MOST_MODES = 30  # maximum number of modes in a message
 _SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
 
 
@@ -63,7 +63,7 @@ class StateForm:
         further = ("lam", "r") if self.mechanical and problem.n_r else ("lam",) if self.mechanical else ()
         self.arguments = StateArguments(problem, self.params is not None, self.split is not None, further)
         self._assembly: Assembly | None = None
-        self._size = 0.0  # of the coordinates for which the assembly's increments were chosen
+        self._size = 0.0  # size of the coordinates for which the assembly's increments were chosen
         self._quick: bool | None = None  # whether constraints are independent, judged at the first point
 
     def differential(self) -> np.ndarray:
@@ -242,7 +242,7 @@ def _first_problem(problem: Any) -> Any:
 
 
 _EXPLAINED = 100.0  # tolerances by which a state may be corrected without project=True
-_NEGLIGIBLE = 1e-3  # in tolerances, size below which an entry of the state counts as zero
+_NEGLIGIBLE = 1e-3  # size, in tolerances, below which an entry of the state counts as zero
 
 
 @dataclass

@@ -15,7 +15,7 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiE
 from daedal.problems.checks import check_finite
 from daedal.problems.symbols import symbol_name
 
-_GUESSES = (0.0, 1.0, -1.0, 0.5)  # for values not given, tried in turn
+_GUESSES = (0.0, 1.0, -1.0, 0.5)  # guesses for values not given, tried in turn
 _MOVE = 1e-2  # perturbation of a guess, to which a determined value does not respond
 _NOTICED = 1e-3  # fraction of the perturbation
 

@@ -242,7 +242,8 @@ _GOLDEN = 0.6180339887498949
 def _above_roundoff(workspace, t, y, yp, r) -> bool:
     """Whether the residual exceeds the rounding errors of its terms, estimated by a small relative change."""
     small = np.sqrt(np.finfo(float).eps)
-    uneven = small * (1.0 + np.arange(y.size) * _GOLDEN % 1.0)  # so that terms that cancel do not do so here
+    # uneven increments, so that terms do not cancel accidentally
+    uneven = small * (1.0 + np.arange(y.size) * _GOLDEN % 1.0)
     changed = workspace.residual(t, y * (1.0 + uneven), yp * (1.0 - 2.0 * uneven))
     if changed is None:
         return True
@@ -262,7 +263,7 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
         return InitialResult(y, slopes, True, 0.0)
     large = problem.n > LARGEST_DENSE
     stages = _stages(problem, trace and large)
-    if stages is not None and stages.has_hidden_constraints:  # which Newton's method does not detect
+    if stages is not None and stages.has_hidden_constraints:  # Newton's method does not detect hidden constraints
         found = from_structure(problem, t, y, yp, weights, trace, reach)
         if found is not None:
             return found

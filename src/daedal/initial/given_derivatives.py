@@ -11,7 +11,7 @@ from daedal.problems.compile import last_argument
 
 _WRONG = 1e-3  # relative difference that is rejected
 _SHARES = (1e-3, 1e-5)  # increments of first differences, relative to the sizes of the variables
-_SHARES_OF_BIAS = (1e-2, 1e-3)  # of second differences
+_SHARES_OF_BIAS = (1e-2, 1e-3)  # increments of second differences
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
 _GIVEN = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
 _MOST_DIFFERENCES = 20  # number of coordinates up to which gradients are differenced

@@ -21,13 +21,13 @@ from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoi
 _MOST_DIFFERENTIATIONS = 12  # limit before equations are declared not to determine the solution
 _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
-_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # for unknown values, in units of their sizes
+_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # guesses for unknown values, in units of their sizes
 _CLEAR, _LOOSE = 1e-6, 1e-3
 """Fractions of the largest singular value that count as zero: while x is fixed, so that wrong values are not
 compensated by huge derivatives; and, as a last resort, including those that vanish only at the solution."""
 _NOISE = 1e-10  # fraction of the largest value, in balanced units, that may be round-off of zero
 _ROUNDING = 1e-6  # relative rounding error assumed for a fixed value,
-_NEXT_TO_ZERO = 1e-9  # and relative to its size if it is nearly zero
+_NEXT_TO_ZERO = 1e-9  # bound relative to the size if it is nearly zero
 _UNMOVED = 1e-13  # relative change allowed in a value that need not change
 
 

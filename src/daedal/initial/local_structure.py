@@ -452,7 +452,7 @@ class _Gauge:
     rows: np.ndarray
     columns: np.ndarray
     above: np.ndarray
-    times: int  # of differentiations
+    times: int  # number of differentiations
     rank: int
 
     @classmethod

@@ -17,7 +17,7 @@ _VISIBLE = 1e-7  # relative change of an equation that finite differences should
 _LARGER = 2.0**10
 _TRIES = 8
 _SPACING = 10.0**0.5
-_NOISE = 100.0 * float(np.finfo(float).eps)  # of second differences, relative to the terms of an equation
+_NOISE = 100.0 * float(np.finfo(float).eps)  # round-off of second differences, relative to the terms of an equation
 _LONGEST, _INCREMENTS = 3.0, 14  # increments in time, tried from the longest down, in units of the time scale
 # One-sided formulas on 0, d, ..., 5d: the equations need not be defined before the start.
 _FIRST = np.array([-137.0 / 60.0, 5.0, -5.0, 10.0 / 3.0, -5.0 / 4.0, 1.0 / 5.0])
@@ -200,8 +200,8 @@ _CORRECTIONS = 30
 _CONVERGED = 1e-7
 _TOLERATED = 0.33  # weighted size of a correction below the error test
 _EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
-_NEARLY_EXACT = 1e-13  # the same if corrections no longer reduce it
-_EXACT_RATE = 1e-8  # the same for its derivative, which is a finite difference
+_NEARLY_EXACT = 1e-13  # tolerance if corrections no longer reduce the residual
+_EXACT_RATE = 1e-8  # tolerance for the derivative, which is a finite difference
 
 
 @dataclass

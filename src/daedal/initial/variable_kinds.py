@@ -14,7 +14,7 @@ from daedal.kernels.patterns import band_pattern, sparse_groups
 from daedal.problems import SecondOrderDAE
 
 LARGEST_DENSE = 500
-_SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is noticeable in any unit of time
+_SHIFTS = (1.0, 1e12)  # shifts of y', such that a term with y' is noticeable in any unit of time
 
 
 def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ __all__ = ["KernelBuildError", "SourceMismatch", "build", "missing"]
 
 _STALE = 20.0  # seconds without a heartbeat after which a lock is taken over
 _SECONDS = 1.0, 0.03  # approximate compilation time of a unit, and of each function in its source files
-_TRIALS = 3  # of compiling a unit whose sources change meanwhile
+_TRIALS = 3  # attempts to compile a unit whose sources change meanwhile
 
 
 def build(

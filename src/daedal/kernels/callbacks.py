@@ -106,7 +106,7 @@ def _hand_over_exception(api, recorder):
             change_count(api.Py_DecRef, slots[i])
 
 
-if MODE != "build":  # in interpreted kernels, which hold the lock
+if MODE != "build":  # interpreted kernels hold the lock
 
     def _call_python(callback, t):
         return ctypes.cast(int(callback.python), ctypes.py_object).value(float(t))
@@ -231,7 +231,7 @@ class Bridge:
         self.refuses = False  # calls in Python, which would use different parameters than machine code
         self._alive: list = []
         self._cells: dict[int, list] = {}  # parameters, by the object passed when callbacks were created
-        self._made_with: list = []  # these objects
+        self._made_with: list = []  # objects with which the block was created
         self._parameters: list[tuple[np.ndarray, list, Callable[..., np.ndarray]]] = []
         self._forgetting: list[Callable[[], None]] = []
         self._keys: list[tuple] = []  # equal for functions that read the same numbers

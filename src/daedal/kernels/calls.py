@@ -61,7 +61,7 @@ CALLED = Struct(
         ("api", at(PYTHON)),
         ("function", ADDRESS),
         ("count", INTEGER),
-        ("arguments", i64["2 * count"]),  # for each, its number type and axes
+        ("arguments", i64["2 * count"]),  # number type and axes of each argument
         ("result", INTEGER),
         ("refusals", i64["count + 1"]),  # messages, Python strings: one for each argument, and for their number
     ],

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-os.environ["NUMBA_DISABLE_INTEL_SVML"] = "1"  # its functions are not available to users
+os.environ["NUMBA_DISABLE_INTEL_SVML"] = "1"  # users may not have SVML's functions
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -130,7 +130,7 @@ def caller(signature: Signature):
 
     made = wanted.return_type(types.int64, *wanted.args), generate
     arguments = ", ".join(f"argument_{i}" for i in range(len(wanted.args)))
-    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # with explicit arity
+    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # explicit arity
 
 
 # --- functions of arrays, called from Python with one address ---------------------------------------------------------

@@ -26,7 +26,7 @@ COMPLEX_MATRIX = Struct(
         ("total", INTEGER),  # number of unknowns of the system: n, or a multiple of it
         ("ml", INTEGER),
         ("mu", INTEGER),
-        ("size", INTEGER),  # in complex numbers
+        ("size", INTEGER),  # number of complex numbers
         ("data", f64["2 * size"]),
         ("pivots", i64["n"]),
         ("lapack", i64[ARGUMENTS]),

@@ -26,7 +26,7 @@ NEWTON = Struct(
         # stopping criteria
         ("kind", INTEGER),
         ("most", INTEGER),  # iterations
-        ("tolerance", FLOAT),  # of the remaining error
+        ("tolerance", FLOAT),  # tolerance for the remaining error
         ("noise", FLOAT),  # size of corrections attributable to round-off of the unknowns
         ("rounding", FLOAT),  # bound of corrections that count as round-off if they no longer decrease
         ("slowest", FLOAT),  # rate, or ratio, above which an iteration stalls
@@ -35,9 +35,9 @@ NEWTON = Struct(
         ("wildest", FLOAT),  # ratio that always indicates failure
         # additional unknowns (followers) that must converge as well, measured separately
         ("followers", INTEGER),
-        ("follow_tolerance", FLOAT),  # of their remaining error
-        ("follow_last", FLOAT),  # of their last correction
-        ("follow_below", FLOAT),  # of the last correction of the others
+        ("follow_tolerance", FLOAT),  # tolerance for the remaining error of the followers
+        ("follow_last", FLOAT),  # size of their last correction
+        ("follow_below", FLOAT),  # bound for the last correction of the leading unknowns
         # observations
         ("iterations", INTEGER),
         ("first", FLOAT),

@@ -31,7 +31,7 @@ PROGRAM = Struct(
         ("given", INTEGER),  # number of given nodes, at the beginning
         *[(name, i64["n"]) for name in ("codes", "first", "second", "third")],
         ("length", INTEGER),
-        ("numbers", f64["length"]),  # of tables, one after the other
+        ("numbers", f64["length"]),  # concatenated tables
         *[(name, f64["n"]) for name in ("lower", "upper")],
         ("steady", i64["n"]),
     ],
@@ -60,7 +60,7 @@ _EQUAL, _NOT_EQUAL, _AND, _OR, _NOT = (
 _LOCATE, _PICK, _WHERE, _SQUARE = (CODES[name] for name in ("locate", "pick", "where", "square"))
 
 _ROUNDED = 2.3e-16  # relative: more than the error of one operation
-_COMPUTED = 2e-15  # the same for functions of the C library
+_COMPUTED = 2e-15  # relative error of functions of the C library
 _LARGEST = float(np.finfo(float).max)
 _TAU, _QUARTER = 2.0 * np.pi, 0.5 * np.pi
 _MOST_PICKED = 256  # number of table entries that are searched

@@ -18,7 +18,7 @@ import numpy as np
 from daedal.kernels.structures import NUMPY, Inline, Reference, Struct, evaluate, is_view
 
 _begins: list[int] = []  # sorted start addresses of arrays referenced by records
-_sizes: dict[int, int] = {}  # in bytes, by start address
+_sizes: dict[int, int] = {}  # sizes in bytes, by start address
 
 
 def watch(array: np.ndarray):

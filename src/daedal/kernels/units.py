@@ -31,7 +31,8 @@ FORMAT = "daedal kernels 2"
 RAISED = "daedal_kernel_raised"
 """Symbol called by an entry that raises an exception; object code that refers to it is rejected."""
 SHIPPED = Path(__file__).resolve().parent / "objects"
-_BEGINNINGS = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86", b"d\xaa"  # of object code on Linux, macOS and Windows
+# first bytes of object code on Linux, macOS and Windows
+_BEGINNINGS = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86", b"d\xaa"
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LOCK = threading.RLock()  # LLVM's engines are not thread-safe
 _loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or the reason of a failure
@@ -65,7 +66,7 @@ class Compiled(NamedTuple):
     entries: list[str]
     mentioned: list[str]  # external symbols
     versions: dict[str, str]
-    seconds: list[float]  # of translation by Numba, of optimisation and code generation
+    seconds: list[float]  # seconds of translation by Numba, and of optimisation and code generation
     code: bytes
 
     def packed(self) -> bytes:

@@ -52,7 +52,7 @@ _OTHERS = {
 
 
 def _contents() -> dict[str, dict[str, Any]]:
-    from daedal.library.contents import contents  # also run as a command
+    from daedal.library.contents import contents  # this module is also run as a command
 
     return contents()
 

@@ -242,7 +242,7 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
     e, s = Source(amplitude=1.0, frequency=10.0), Source(offset=0.1, amplitude=0.2, frequency=4.0)
     network = (("E", 1, 0, e), ("C", 3, 0, C), ("R", 1, 2, R), ("L", 2, 3, L), ("S", 0, 3, s))
     branches = [Branch(*branch) for branch in network]
-    A = np.array([[-R / L, -1.0 / L], [1.0 / C, 0.0]])  # of (i_L, v_C)
+    A = np.array([[-R / L, -1.0 / L], [1.0 / C, 0.0]])  # matrix for (i_L, v_C)
     state = response(A, [(np.array([1.0 / L, 0.0]), e), (np.array([0.0, 1.0 / C]), s)], np.array([0.0, 0.5]))
 
     def exact(t: float, derivative: int = 0) -> Array:

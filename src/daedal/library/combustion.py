@@ -26,7 +26,7 @@ def ignition_residual(t, y, yp, p):
     kappa, heat, rate, activation, wall, heating = p[1], p[2], p[3], p[4], p[5], p[6]
     psi = p[8:]
     r = np.empty(4 * n)
-    flow, loss = 0.0, 0.0  # of heat and fuel through the inner face, rho r^2 dT/dpsi and the same of fuel
+    flow, loss = 0.0, 0.0  # flux of heat and fuel through the inner face, rho r^2 dT/dpsi and its analogue
     for i in range(n):
         k = 4 * i
         temperature, fuel, radius, pressure = y[k], y[k + 1], y[k + 2], y[k + 3]

@@ -244,7 +244,7 @@ def flyball_governor(
 # --- Andrews' squeezer from bodies and joints, with the data of the equations in :mod:`daedal.library.squeezer` -------
 
 CUT = ("E3", "E4", "E6")
-JOINTS = ("O", "F", "B", "G", "A5", "H", "A7")  # of beta, Theta, gamma, Phi, delta, Omega, epsilon
+JOINTS = ("O", "F", "B", "G", "A5", "H", "A7")  # joints of beta, Theta, gamma, Phi, delta, Omega, epsilon
 
 
 @cache

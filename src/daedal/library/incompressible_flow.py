@@ -39,8 +39,8 @@ class StaggeredGrid:
     """
 
     cells: int
-    divergence: Any  # from velocities to all cells but the first
-    laplacian: Any  # with no slip at the walls
+    divergence: Any  # maps velocities to all cells but the first
+    laplacian: Any  # assumes no slip at the walls
     first: Any  # momentum fluxes are the products (first y) (second y), in cells and corners
     second: Any
     spread: Any  # the differences of fluxes

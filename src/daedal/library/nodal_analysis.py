@@ -260,7 +260,7 @@ def natural_mode(circuit: Matrices, shift: complex) -> tuple[complex, np.ndarray
     H, G = circuit.H.tocsc(), circuit.G.tocsc()
     vector = np.exp(1j * np.arange(len(circuit.names)))
     root = complex(shift)
-    for steps in (40, 4, 4):  # at the shift, then near the root, where the matrix can still be factored
+    for steps in (40, 4, 4):  # iterations at the shift, then near the root, where the matrix can still be factored
         s = root + 1e-7 * abs(root)
         solve = splu((G + s * H).tocsc().astype(complex)).solve
         for _ in range(steps):

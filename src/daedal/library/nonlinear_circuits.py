@@ -125,7 +125,7 @@ def unicursal_loop() -> Model:
 C, CS, CP = 1.6e-8, 2e-12, 1e-8  # capacitances in F
 LH, LS1, LS2, LS3 = 4.45, 2e-3, 5e-4, 5e-4  # inductances in H
 R, RP, RG1, RG2, RG3, RI, RC = 25000.0, 50.0, 36.3, 17.3, 17.3, 50.0, 600.0  # resistances in Ohm
-GAMMA, DELTA = 40.67286402e-9, 17.7493332  # of the diodes, in A and 1 / V
+GAMMA, DELTA = 40.67286402e-9, 17.7493332  # constants of the diodes, in A and 1 / V
 LARGEST = 500.0  # limit of exponents: if Newton's method diverges, a huge but finite current
 
 

@@ -23,7 +23,7 @@ WATER_PIPES = (
     (7, 8), (8, 5), (8, 10), (9, 8), (11, 9), (11, 12), (12, 7), (12, 8), (13, 11),
 )  # fmt: skip
 TANKS = (5, 8)
-NODES = TANKS + tuple(node for node in range(1, 14) if node not in TANKS)  # in the order of the pressures
+NODES = TANKS + tuple(node for node in range(1, 14) if node not in TANKS)  # order of the pressures
 START, END = (np.array([NODES.index(pipe[k]) for pipe in WATER_PIPES]) for k in (0, 1))
 
 
@@ -109,10 +109,10 @@ DISTRICT = ((0, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 5), (5, 6))  # a tree wi
 CONSUMERS = ((2, 0.4), (4, 0.35), (6, 0.25))  # node of a district and its share
 SUPPLY, DELIVERY = 60.0, 20.0  # bar, at the sources and after the regulators
 DROOP = (0.005, 0.02)  # bar per kg/s, of sources and regulators
-RATIO = (1.02, 2e-5)  # of compressors: pressure ratio at zero flow, and its decrease per kg/s
+RATIO = (1.02, 2e-5)  # compressors: pressure ratio at zero flow, and its decrease per kg/s
 VALVE = 0.01  # bar per kg/s
 HOURS = (6.0, 9.0, 17.0, 22.0)
-FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # of the demand, until, between and after these hours
+FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # factors of the demand until, between and after these hours
 OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line is off
 LARGEST_DENSE = 100  # unknowns
 _TINY = 1e-30  # imaginary step of pressures and flows, for derivatives

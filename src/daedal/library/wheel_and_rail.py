@@ -16,7 +16,7 @@ CONE, RADIUS, HALF, HEAD = 0.0262, 0.1, 0.1506, 0.06
 # Contact ellipse and creepage: integrals of Hertz, Poisson's ratio, shear modulus (N/m^2), coefficients of Kalker
 HERTZ_E, HERTZ_G, POISSON, SHEAR = 1.3537956, 0.7115218, 0.28, 7.92e10
 KALKER_11, KALKER_22, KALKER_23 = 4.72772197, 4.27526987, 1.97203505
-PI = 3.1415926  # with the digits of the source
+PI = 3.1415926  # as rounded in the source
 OMEGA = SPEED / RADIUS
 FORCE = 1e4  # unit of the multipliers (N)
 

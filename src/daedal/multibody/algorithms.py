@@ -18,7 +18,7 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.packed import LoadBlock, sizes_of
 from daedal.problems.checks import check_real
 
-_FLOAT = np.dtype(np.float64)  # for np.empty, which otherwise looks up the type in every call
+_FLOAT = np.dtype(np.float64)  # passed to np.empty, which otherwise looks up the type in every call
 _UNFIT = (TypeError, AttributeError)  # raised by kernels for arguments other than arrays; the latter when interpreted
 
 

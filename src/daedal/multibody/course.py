@@ -106,7 +106,7 @@ class MotionHistory:
     def kinetic_energies(self) -> np.ndarray:
         """Kinetic energy of each body, (nt, n)."""
         speed, spin = self.center_velocities, self.angular_velocities
-        own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # in the axes of the bodies
+        own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # spin in the axes of the bodies
         turning = np.einsum("tni,nij,tnj->tn", own, self.layout.tree.inertia, own)
         return 0.5 * (self.layout.tree.mass * np.sum(speed**2, axis=2) + turning)
 

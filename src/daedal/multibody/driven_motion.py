@@ -38,7 +38,7 @@ from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
 _NEAR = 0.05  # correction of the prediction that does not require a smaller step
-_SHARE = 0.25  # or this fraction of the step
+_SHARE = 0.25  # fraction of the step
 _SHORTEST = 1e-10  # step, as a fraction of the whole interval
 
 

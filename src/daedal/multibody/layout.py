@@ -48,7 +48,7 @@ class Layout:
     is_relative: bool = True
     constraints: tuple[Constraint, ...] = ()
     pointers: frozenset[str] = frozenset()  # massless bodies that measure angles
-    alignments: tuple[Joint, ...] = ()  # of these bodies
+    alignments: tuple[Joint, ...] = ()  # joints that align these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all massless bodies, with initial guesses
 
     def __getstate__(self) -> dict[str, Any]:
@@ -301,7 +301,7 @@ def in_the_plane(joint: Joint) -> Joint:
     return joint
 
 
-_OFF = 1e-9  # of lengths and directions that should be zero
+_OFF = 1e-9  # tolerance for lengths and directions that should be zero
 
 
 def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):

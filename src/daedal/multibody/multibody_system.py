@@ -293,9 +293,9 @@ class Derivatives(NamedTuple):
     """Blocks of rows, each with columns for q, v and r."""
 
     balance: np.ndarray
-    states: np.ndarray  # of -f_d
-    speeds: np.ndarray  # of K v + k
-    accelerations: np.ndarray  # of K a - gamma
+    states: np.ndarray  # derivatives of -f_d
+    speeds: np.ndarray  # derivatives of K v + k
+    accelerations: np.ndarray  # derivatives of K a - gamma
 
 
 class MotionEquations:

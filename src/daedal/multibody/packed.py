@@ -36,12 +36,12 @@ class MachineSizes(NamedTuple):
     n_q: int
     n_v: int  # velocities of joints
     m: int  # conditions of joints that close loops
-    places: int  # of these, at all bodies of their chains
-    products: int  # of places and velocities
-    sets: int  # of conditions that act on each other
-    entries: int  # of the matrices of these sets
+    places: int  # places of these conditions at all bodies of their chains
+    products: int  # pairs of places and velocities
+    sets: int  # sets of coupled conditions
+    entries: int  # entries of the matrices of these sets
     n_norms: int  # joints with Euler parameters
-    n_states: int  # of forces
+    n_states: int  # states of forces
 
 
 def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
@@ -95,7 +95,7 @@ FORCES = Struct(
     [
         ("groups", INTEGER),
         ("n_loads", INTEGER),
-        ("longest", INTEGER),  # of the blocks
+        ("longest", INTEGER),  # size of the longest block
         # for each group: address of its code, members, arguments, results, constants, block
         ("sizes", i64["groups", 6]),
         ("n_arguments", INTEGER),
@@ -153,8 +153,8 @@ def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, 
 class Prepared(NamedTuple):
     """Data of a machine for calls of rnea, crba and aba."""
 
-    address: int  # of the record of the machine
-    no_loads: int  # of zero forces and torques on its bodies
+    address: int  # address of the record of the machine
+    no_loads: int  # address of zero forces and torques on its bodies
     n_v: int
     room: int  # workspace of one of the algorithms, in floats
     alive: tuple[Any, ...]  # objects at these addresses

@@ -330,5 +330,5 @@ def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
 
 def _is_smooth(course: MotionHistory) -> bool:
     moves = np.linalg.norm(np.diff(course.centers, axis=0), axis=2)
-    turns = np.linalg.norm(np.diff(course.rotations, axis=0), axis=(2, 3)) / np.sqrt(2.0)  # for small angles
+    turns = np.linalg.norm(np.diff(course.rotations, axis=0), axis=(2, 3)) / np.sqrt(2.0)  # valid for small angles
     return bool(moves.max() <= NEAR * size_of(course) and turns.max() <= TURN)

@@ -165,9 +165,9 @@ class StatedJoint(NamedTuple):
 class Held(NamedTuple):
     """Coordinates of a joint with prescribed values."""
 
-    key: str  # as the user wrote it
+    key: str  # key as given by the user
     joint: Joint
-    which: np.ndarray  # of its velocities
+    which: np.ndarray  # mask of its velocities
     values: np.ndarray  # all coordinates of the joint; entries not in `which` are ignored
 
     @property

@@ -78,7 +78,7 @@ class JointForces:
             wrench = self._with_thread(wrench, joint)
         if not layout.planar:
             return wrench
-        in_plane = np.array([1.0, 1.0, 0.0])  # in a planar model, out-of-plane reactions are undetermined
+        in_plane = np.array([1.0, 1.0, 0.0])  # out-of-plane reactions are undetermined in a planar model
         return Wrench(in_plane * wrench.force, (1.0 - in_plane) * wrench.torque, wrench.about)
 
     def _with_thread(self, wrench: Wrench, screw: Screw) -> Wrench:

@@ -244,9 +244,9 @@ def check_inertia(model: Any, system):
         raise InvalidProblemError(complaint(found[0]))
 
 
-_TOLERANCE = 1e-5  # for ranks, with normalised rows
+_TOLERANCE = 1e-5  # tolerance for ranks, with normalised rows
 _NO_INERTIA = 1e-12
-_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts near the first one
+_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # amplitudes of starts near the first one
 _PACE = 0.05  # speed of motion along the kernel of the constraints
 
 

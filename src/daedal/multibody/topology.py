@@ -99,7 +99,7 @@ def spanning_tree(
         return joint.name not in keep, joint.n_free, far, near, joint.name
 
     ranked = sorted((joint for joint in joints if joint.name not in cut), key=preference)
-    best: dict[tuple[int, ...], int] = {}  # for several joints between two bodies
+    best: dict[tuple[int, ...], int] = {}  # preferred joint of each pair of bodies
     for rank, joint in enumerate(ranked):
         best.setdefault(tuple(sorted(ends[joint.name])), rank)
     rows, columns = np.array(list(best), dtype=int).reshape(-1, 2).T
@@ -178,7 +178,7 @@ def independent_loops(joints: Sequence[Joint], cut: Collection[str]) -> tuple[Lo
     bit = {name: 1 << k for k, name in enumerate(sorted(cut))}
     paths = _Paths(joints, [joint.bodies[0] for joint in joints if joint.name in bit])
     found: list[Loop] = []
-    reduced: dict[int, int] = {}  # by the highest entry
+    reduced: dict[int, int] = {}  # vectors by their highest entry
     for root, joint in paths.candidates():
         if len(found) == len(bit):
             break
@@ -280,7 +280,7 @@ class _Line(NamedTuple):
     joint: Joint
     start: tuple[float, float]
     end: tuple[float, float]
-    bend: float  # as in matplotlib's arc3, to the left of the way
+    bend: float  # curvature as in matplotlib's arc3, to the left of the path
 
     @property
     def middle(self) -> tuple[float, float]:

@@ -61,7 +61,7 @@ class SemiExplicitDAE(TakesInputs, Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
     inputs: Any = None
-    copies: ClassVar[int] = 1  # of unknowns, as in ImplicitDAE
+    copies: ClassVar[int] = 1  # number of copies of the unknowns, as in ImplicitDAE
 
     def __post_init__(self):
         check_callable(self.f, "f")

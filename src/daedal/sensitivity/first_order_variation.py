@@ -59,7 +59,7 @@ class Kept:
 
     plan: Any = None
     problem: Any = None  # the variational equations as machine code
-    explicit: ExplicitForm | None = None  # the same for explicit and half-explicit methods
+    explicit: ExplicitForm | None = None  # form for explicit and half-explicit methods
 
 
 class FirstOrderVariation(Variation):

@@ -116,7 +116,8 @@ class ModesVariation(Variation):
     def __init__(self, given: Differentiation, breakpoints: Any = None):
         self.given, self.breakpoints = given, breakpoints
         self.problem = at_piece(given.problem, -np.inf, by_samples=True)
-        self._plans: dict[str, Any] = {}  # of each mode, whatever its parameters and the piece between break points
+        # plans by mode; they do not depend on parameters or the segment between break points
+        self._plans: dict[str, Any] = {}
 
     def with_problem(self, problem: HybridProblem, breakpoints: Any = None) -> ModesVariation:
         """The same equations for other parameters."""
@@ -245,7 +246,7 @@ class _Walk:
         self.events: list[HybridEvent] = list(solution.events)
         self.modes = VariedModes(variation.problem, self.names)
         self._plans: dict[str, Any] = {}
-        self._since: float | None = None  # where the piece begins whose inputs `modes` have
+        self._since: float | None = None  # start of the segment whose inputs `modes` has
         self._next = 0  # event
         self.parts: list[Any] = []
         self.tau = np.zeros(len(self.names))

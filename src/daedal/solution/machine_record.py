@@ -60,7 +60,7 @@ class RecordedBody(RecordedFrame):
     """The motion of a body at the output points."""
 
     kinetic_energy: np.ndarray
-    local_center: np.ndarray  # in the body frame
+    local_center: np.ndarray  # centre in the body frame
     name: str = ""
 
     @property

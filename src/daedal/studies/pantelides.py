@@ -70,8 +70,8 @@ class _Run:
     sigma: Orders
     c: list[int]
     d: list[int]
-    unknown_of: list[int]  # by equation, -1 where none is assigned
-    equation_of: list[int]  # by unknown, -1 where it is free
+    unknown_of: list[int]  # assigned unknown by equation; -1 if none
+    equation_of: list[int]  # assigned equation by unknown; -1 if free
     differentiated: list[list[int]]
 
     def assign(self, equation: int):

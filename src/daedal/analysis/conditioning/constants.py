@@ -28,8 +28,8 @@ from daedal.errors import InvalidProblemError
 class BoundConstant:
     """A constant of a perturbation bound along the grid."""
 
-    symbol: str  # as in the source
-    meaning: str  # in words
+    symbol: str  # symbol used in the source
+    meaning: str  # description
     # On the grid, NaN where not applicable; the constant is their maximum
     values: np.ndarray = field(repr=False)
 
@@ -289,9 +289,9 @@ def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q
 class PerturbedIndex2:
     """An index-2 problem compared with one with perturbed coefficients; see :func:`perturbed_index2`."""
 
-    eigenvalues: np.ndarray  # of (I - P) A on the kernel of C: the modes of the problem
-    first_order: np.ndarray  # the same after the perturbation, P changed by the first-order formulas
-    exact: np.ndarray  # the same after the perturbation, recomputed
+    eigenvalues: np.ndarray  # eigenvalues of (I - P) A on the kernel of C: the modes of the problem
+    first_order: np.ndarray  # eigenvalues after the perturbation, with P from the first-order formulas
+    exact: np.ndarray  # eigenvalues after the perturbation, recomputed
     P: np.ndarray
     P_first_order: np.ndarray
     P_exact: np.ndarray

@@ -127,7 +127,7 @@ def _grid(path: Path, rests: list[Rest], name: str) -> np.ndarray:
 class LocalConditioning:
     """Norms of projectors and the effective index of a DAE at one point; see :func:`local_conditioning`."""
 
-    index: int | None  # of the original linearised equations, with matrices taken as constant
+    index: int | None  # index of the original linearised equations, with matrices taken as constant
     effective: EffectiveIndex = field(repr=False)
     # The effective index of each unknown: 0 for differential ones, None for undetermined ones
     variables: dict[str, int | None]

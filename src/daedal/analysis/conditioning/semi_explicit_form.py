@@ -210,7 +210,7 @@ class Kernel:
 
 # --- the semi-explicit form along a grid ------------------------------------------------------------------------------
 
-RANK_TOLERANCE = 1e-10  # of E, with rows of length 1
+RANK_TOLERANCE = 1e-10  # tolerance for the rank of E, with rows of length 1
 _RESOLVED = 0.02  # fraction of the matrices in the highest term of the interpolation polynomial of an interval
 _HARMLESS = 0.02  # unresolved part of a differential equation, times the length of the interval
 _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000

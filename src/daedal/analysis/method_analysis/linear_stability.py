@@ -194,7 +194,7 @@ def _binomial(sign_: int, n: int) -> Polynomial:
 _SAMPLES = np.concatenate([[0.0], np.logspace(-4, 5, 2000)])
 _GROWTH = 1e-9  # allowance for round-off in |R| = 1
 _POLE = 1e-8
-_ROUNDOFF, _LIMIT = 1e-13, 1e-8  # for vanishing leading coefficients, and for R at infinity relative to 1
+_ROUNDOFF, _LIMIT = 1e-13, 1e-8  # tolerances for vanishing leading coefficients, and for R at infinity relative to 1
 _BISECTIONS = 40
 
 
@@ -308,7 +308,7 @@ class MultistepStability:
     r"""Stability of a multistep method from the location of zeros."""
 
     zero_stable: bool  # the zeros of \rho lie in the unit disc, those on the circle are simple
-    stable_at_infinity: bool  # those of \sigma lie inside the unit disc, and it has full degree
+    stable_at_infinity: bool  # whether the zeros of \sigma lie inside the unit disc, and it has full degree
     # For the test equation
     a_stable: bool
     l_stable: bool

@@ -47,7 +47,7 @@ def index_1(method: Evaluation, order: int) -> Sides:
     weights = end_weights(method)
     for forest in forests(order):
         if len(forest) > 1:
-            values = Tree(forest)  # its value at a stage is the product of A times the values of the branches
+            values = Tree(forest)  # value at a stage: the product of A and the values of the branches
             yield method.dot(weights, method.values(values)), prod(tree.right_side for tree in forest)
 
 

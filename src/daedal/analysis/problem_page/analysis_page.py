@@ -80,7 +80,7 @@ def html_page(parts: Sequence[Section], svg: str) -> str:
         if part.rows:
             page += Markup(Tabular("ll", part.rows).__html__())
         if part.picture:
-            page += Markup(svg)  # its text is escaped
+            page += Markup(svg)  # text in the SVG is already escaped
         page += Markup("").join(Markup("<p>{}</p>").format(line) for line in part.lines)
     return str(Markup("<div>{}</div>").format(page))
 

@@ -18,7 +18,7 @@ class DiagonalBlock:
     # Position of its first entry
     row: int
     column: int
-    part: SystemPart  # its equations and unknowns
+    part: SystemPart  # the equations and unknowns of the picture
     kind: str  # "square", "over" (more equations than unknowns) or "under"
 
 
@@ -30,7 +30,7 @@ class BlockLayout:
     rows: list[int]
     columns: list[int]
     blocks: list[DiagonalBlock]  # the diagonal blocks, in the order in which they can be solved
-    sigma: Orders  # for each equation (in original order) {unknown: highest derivative}
+    sigma: Orders  # {unknown: highest derivative} for each equation, in the original order
     leading: Orders  # the entries that form the system Jacobian
     matched: list[int]  # the unknown that each equation determines, -1 if none
 
@@ -65,7 +65,7 @@ class BlockLayout:
 INK, FAINT = "#222222", "#666666"
 _ENTRIES = {"matched": "#004488", "leading": "#6699CC", "other": "#BBBBBB"}
 _BLOCKS = {"square": ("#FFF6E0", "#DDAA33"), "over": ("#F9E3E7", "#BB5566"), "under": ("#F9E3E7", "#BB5566")}
-_WIDTH = 420.0  # of the matrix if labels are not shown
+_WIDTH = 420.0  # width of the matrix if labels are not shown
 _LABELLED = 40  # largest number of unknowns with names in the picture
 _CELLS = 300  # limit beyond which neighbouring entries share a square
 _LONGEST_NAME = 14

@@ -80,7 +80,7 @@ class ContactModes(Mapping[str, Mode]):
     def _equations(self, states: States) -> MechanicalSystem:
         system, contacts = self._system, self._contacts
         touching = [i for i, state in enumerate(states) if state != OPEN]
-        chosen = [i for i in touching if not contacts[i].is_pressed]  # their gaps are constraints
+        chosen = [i for i in touching if not contacts[i].is_pressed]  # contacts whose gaps are constraints
         rows = {i: system.n_constraints + k for k, i in enumerate(chosen)}
         tangents = {i: tangents_of(contacts[i], system.params) for i in touching}
         held = [tangent for i in touching if states[i] == STICK for tangent in tangents[i]]

@@ -255,7 +255,7 @@ class ContactRules:
         self.mu = np.array([contact.mu for contact in contacts])
         self.mu_static = np.array([float(contact.mu_static or 0.0) for contact in contacts])
         self.owner = np.array(owners(contacts), dtype=np.int64)
-        self.pressed = np.array([contact.is_pressed for contact in contacts])  # and so never open
+        self.pressed = np.array([contact.is_pressed for contact in contacts])  # pressed contacts never open
 
     def tangents(self, i: int) -> np.ndarray:
         """Indices of the tangents of a contact."""
@@ -440,7 +440,7 @@ class _Closed:
         self._symmetric = unit[:, None] * symmetric * unit
         self._scaled = unit[:, None] * self.B * unit
         x, _, rank, _ = np.linalg.lstsq(self._scaled, -unit * self.b, rcond=_DEPENDENT)
-        if rank < x.size:  # the same rows of the symmetric matrix show whether the contacts are dependent
+        if rank < x.size:  # rows of the symmetric matrix show whether the contacts are dependent
             rank = min(rank, int(np.linalg.matrix_rank(self._symmetric, rtol=_DEPENDENT)))
         return unit * x, int(rank)
 

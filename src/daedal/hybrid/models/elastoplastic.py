@@ -11,8 +11,8 @@ from daedal.hybrid.models.impact import located
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_positive
 
-_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # of the fourth-order central difference quotient,
-_WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # and its weights
+_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # nodes of the fourth-order central difference quotient
+_WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # weights of the same quotient
 _INCREMENT = float(np.finfo(float).eps) ** 0.2
 
 

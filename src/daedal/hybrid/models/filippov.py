@@ -64,7 +64,7 @@ class Surface:
             return self._difference(t, x, slope, speed)
         try:
             found = self._complex_step(t, x, slope, speed)
-        except Exception:  # from a branch that does not accept complex numbers
+        except Exception:  # branches that do not accept complex numbers
             return self._difference(t, x, slope, speed)
         # zero may also come from a branch that drops imaginary parts
         return found if found != 0.0 else self._difference(t, x, slope, speed)

@@ -266,7 +266,7 @@ class Friction(HybridProblem):
     given: dict[str, Any]
     law: FrictionLaw
     _stick: MechanicalSystem
-    _formulas: FrictionFormulas | None  # if all decisions are formulas
+    _formulas: FrictionFormulas | None  # formulas, if all decisions have one
 
     @property
     def parameter_holder(self) -> MechanicalSystem:

@@ -22,7 +22,7 @@ LAWS = ("newton", "poisson")
 ORDERS = ("together", "in turn")
 _LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
 _CREATED = 1e-11  # energy relative to that of the impact attributed to round-off
-_HALVINGS = 40  # of the interval of the largest restitution that creates no energy
+_HALVINGS = 40  # halvings of the interval of the largest restitution that creates no energy
 _ROUNDS = 200  # number of sequential impacts, after which all approaching contacts are stopped together
 _APPROACHES = 1e-12  # rate relative to the first one below which a gap counts as not closing
 

@@ -28,7 +28,7 @@ _PENETRATES = 1e-6  # relative to the size of the coordinates: largest initial p
 _TOUCHES = 1e-10  # relative to the size of the coordinates: a gap that counts as closed at the start
 _STARTS = 1e-8  # rate of a gap relative to its terms that counts as zero at the start
 _STOPS = 1e-8  # slips relative to the fastest of the mode that count as zero when another one stops
-_JOINED = 1e-6  # or relative to their value before that one was stopped
+_JOINED = 1e-6  # slips relative to their value before another contact stopped, which count as zero
 _NO_FORCE = 1e-11  # fraction of the loads: a smaller deficit of force opens no contact, and lets none slip
 _TINY = 1e-300
 
@@ -529,7 +529,7 @@ class UnilateralProblem(HybridProblem):
     def with_params(self, params) -> UnilateralProblem:
         """The same contacts for the system with other parameters."""
         other = self._on(self.system.with_params(params), self.contacts)
-        if "whole" in self.__dict__ and not self._holds_parameters:  # its machine code serves all parameters
+        if "whole" in self.__dict__ and not self._holds_parameters:  # machine code supports all parameters
             other.__dict__["whole"] = self.whole.with_params(other.system.params)
         return other
 

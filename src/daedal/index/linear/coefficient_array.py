@@ -348,7 +348,7 @@ def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: di
 
 # --- completions: ordinary differential equations that contain all solutions of a time-varying system -----------------
 
-_STEP = 1e-3  # for the derivative of constraints, in units of the local time
+_STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
 _NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from daedal.index.linear.pencil import Pencil
 
 _TOLERANCE, _WORST = 1e-11, 1e-8  # requested relative error, and estimate above which a warning is issued
-_INTERVALS = 400  # at most
+_INTERVALS = 400  # maximum number of intervals
 _EQUAL = 64  # number of equal intervals at the start, so that short pulses are detected
-_LARGEST_CONDITION = 1e3  # of eigenvectors used to compute exponentials
+_LARGEST_CONDITION = 1e3  # largest condition number of eigenvectors used to compute exponentials
 
 
 def variation_of_constants(

@@ -359,7 +359,7 @@ class SecondOrder:
         forcing = as_forcing(f, m)
 
         def stacked(t: Any) -> list[Any]:
-            return [*f(t), *[0.0] * k]  # and v - ... = 0
+            return [*f(t), *[0.0] * k]  # the equations v - ... = 0
 
         wide = forcing.times(np.eye(m + k, m)) if isinstance(forcing, QuasiPolynomial) else stacked
         if x0 is None:

@@ -47,7 +47,7 @@ class LocalSeries(NamedTuple):
     f: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
-    unit: float  # of time
+    unit: float  # unit of time
 
 
 class TimeVarying:

@@ -20,7 +20,7 @@ from daedal.symbolic.tracing.parameters import NAME
 
 _POINTS = 4  # points in general position
 _VARIATION = 0.3  # largest relative change of parameters
-_MOST_ATTEMPTS = 40  # to find points where the functions are defined
+_MOST_ATTEMPTS = 40  # maximum number of attempts to find points at which the functions are defined
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
 

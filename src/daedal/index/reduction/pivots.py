@@ -32,7 +32,7 @@ WATCH = Struct(
     "WATCH",
     [
         ("n", INTEGER),
-        ("code", ADDRESS),  # of the matrices B
+        ("code", ADDRESS),  # code for the matrices B
         ("block", f64["n"]),
         ("blocks", INTEGER),
         ("addresses", i64["blocks"]),

@@ -17,7 +17,7 @@ EQUATIONS = Struct(
         ("code", ADDRESS),
         ("block", f64["n"]),  # u, followed by the values below, at these addresses
         ("f", f64["m"]),
-        ("entries", f64["count"]),  # of df/du
+        ("entries", f64["count"]),  # entries of df/du
         ("rate", f64["m"]),  # partial derivative of f with respect to time
         ("count", INTEGER),
         ("entry_rows", i64["count"]),

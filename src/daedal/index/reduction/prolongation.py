@@ -199,7 +199,7 @@ class Prolongation:
         targets = {
             self.column[j, d - s]: self.column[j, d - s + 1]
             for j, d in enumerate(self.d)
-            if d >= s  # of two names for one unknown either will do
+            if d >= s  # either of two names for one unknown will do
         }
         rows: list[dict[int, int]] = []
         which = [(i, c - s) for i, c in enumerate(self.c) if c >= s and i not in aliases]

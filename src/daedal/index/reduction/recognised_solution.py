@@ -55,7 +55,7 @@ class RecognisedSolution(Solution):
         n = self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
-            if lam.shape[1] < self._found.system.n_lambda:  # if constraints are linearly dependent
+            if lam.shape[1] < self._found.system.n_lambda:  # some constraints are linearly dependent
                 lam = augmented(assembly, t, state)[1].T
         q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
         return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)

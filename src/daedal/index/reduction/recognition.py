@@ -94,7 +94,7 @@ def _span_the_same(first: np.ndarray, second: np.ndarray) -> bool:
 # and B at points in general position; switched functions could differ elsewhere, so that matrices with switches are not
 # recognised. All other equations are not treated as mechanisms.
 
-_MOST_COORDINATES = 500  # of a mechanism whose functions are compiled
+_MOST_COORDINATES = 500  # maximum number of coordinates of a mechanism whose functions are compiled
 
 
 def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | None:

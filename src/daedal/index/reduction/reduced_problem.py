@@ -137,9 +137,9 @@ class ReducedProblem:
     """
 
     by = "dummy derivatives"
-    unknowns_stay = True  # when the selection changes
-    result_index = 1  # of `problem`
-    choice = staticmethod(unit_vectors)  # of the rows S of a block
+    unknowns_stay = True  # whether unknowns stay the same when the selection changes
+    result_index = 1  # index of `problem`
+    choice = staticmethod(unit_vectors)  # chooses the rows S of a block
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ class ArrayRanks:
     d: int
     v: int
     missing: int  # number of equations that are neither of these yet: 0 if the array contains all constraints
-    corank: int  # of the whole array
+    corank: int  # corank of the whole array
     # Shape (a, rows): combinations of the rows of the array that contain x only
     constraints: np.ndarray = field(repr=False)
     redundant: np.ndarray = field(repr=False)  # shape (corank, rows): combinations of the rows that vanish identically

@@ -25,7 +25,7 @@ from daedal.symbolic.modes import replaced
 # with one remaining derivative whose coefficient depends on x is divided by it.
 
 _NO_RATE = 1e-12  # remainder of cancelling coefficients
-_ROUNDS = 8  # of substitution, for derivatives expressed by others
+_ROUNDS = 8  # maximum number of substitutions for derivatives expressed by others
 
 
 @dataclass

@@ -166,7 +166,7 @@ class StructuralSignature:
     ([1, 1, 0, 0, 2], [2, 2, 1, 1, 0])
     """
 
-    sigma: Orders  # for each equation the unknowns in it, each with its highest derivative
+    sigma: Orders  # for each equation: its unknowns with their highest derivatives
     transversal: np.ndarray  # a transversal of the highest value: equation i determines unknown ``transversal[i]``
     c: np.ndarray  # number of differentiations of each equation
     d: np.ndarray  # the derivative of each unknown determined by the differentiated equations

@@ -33,7 +33,7 @@ Written = tuple[list[Traced], list[int]]
 class Statement:
     """The equations of a problem before they are traced."""
 
-    problem: Any  # whose functions are traced
+    problem: Any  # the problem with traced functions
     names: list[str]  # names of the unknowns
     order: int  # highest derivative provided for by the problem class
     parts: list[tuple[int, str]]  # groups of equations, in order: (number, in words)

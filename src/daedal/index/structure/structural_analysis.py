@@ -250,8 +250,8 @@ class StructuralAnalysis:
 
     given: SystemEquations  # the equations of the problem
     equations: SystemEquations  # the equations finally analysed: the given ones, some of them replaced by combinations
-    signature: StructuralSignature  # their signature
-    jacobian: SystemJacobian  # their system Jacobian
+    signature: StructuralSignature  # structural signature
+    jacobian: SystemJacobian  # system Jacobian
     combinations: list[Combination]  # the replacements, in order
     regularity: Regularity  # whether the system Jacobian is nonsingular: at the given point, otherwise at random points
     at_point: bool = False  # whether `regularity` is that of a given point

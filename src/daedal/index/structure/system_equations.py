@@ -168,7 +168,7 @@ class SystemEquations:
             rows = sparsity(self.graph, self.nodes, self.unknowns(orders))
         for places in rows:
             row: dict[int, int] = {}
-            for place in places:  # in the order of the derivatives
+            for place in places:  # places ordered like the derivatives
                 row[place % self.n] = place // self.n
             found.append(dict(sorted(row.items())))
         return found

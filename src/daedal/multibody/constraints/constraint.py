@@ -28,7 +28,7 @@ class Constraint:
     """
 
     name: str
-    frames: Sequence[Any] = ()  # those of class Frame
+    frames: Sequence[Any] = ()  # the arguments of class Frame
     joints: Sequence[Any] = ()  # joint coordinates that it reads: joint and coordinate name
     parameters: Mapping[str, float] = {}  # additional massless coordinates, with initial guesses
 

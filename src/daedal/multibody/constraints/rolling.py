@@ -152,7 +152,7 @@ class _Disc(OnPlane):
         n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
         across = cross(n, e)
         s = np.sqrt(_dot(across, across))
-        if isinstance(s, float) and s == 0.0:  # for numbers; the traced function has no branch
+        if isinstance(s, float) and s == 0.0:  # only for numbers; the traced function has no branch
             raise Unevaluable(
                 f"the wheel of constraint '{self.name}' lies flat, so its contact point is undefined. Remedy: "
                 "start with an upright or leaning wheel, by the orientation of the body or the angles of its "

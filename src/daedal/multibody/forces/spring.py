@@ -153,7 +153,7 @@ def line(a: Frame, b: Frame, motion, who: str):
     d = motion.position(b) - motion.position(a)
     speed = motion.velocity(b) - motion.velocity(a)
     length = np.sqrt(d[0] ** 2 + d[1] ** 2 + d[2] ** 2)
-    if isinstance(length, float) and length == 0.0:  # for numbers; the traced function has no branch
+    if isinstance(length, float) and length == 0.0:  # only for numbers; the traced function has no branch
         raise Unevaluable(
             f"{who}: its ends coincide, so the direction of its line is undefined. Remedy: start with its ends "
             "apart, or use a spring with a number as stiffness, free length 0 and no damping, or a Bushing"

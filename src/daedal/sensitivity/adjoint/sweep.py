@@ -261,7 +261,8 @@ def terminal_values(
     left, right = _null_space(e), _null_space(e.T)  # nu^T E = 0, and E R = 0
     if not right.shape[1]:
         return -h_y, None, False
-    hidden = right.T @ (a @ left)  # of the equations without derivatives with respect to the algebraic variables
+    # Jacobian of the equations without derivatives with respect to the algebraic variables
+    hidden = right.T @ (a @ left)
     if left.shape[1] == right.shape[1] and _is_regular(hidden):
         missing = right.T @ h_y
         if not np.any(missing):

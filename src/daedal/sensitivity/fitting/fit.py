@@ -19,7 +19,7 @@ _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient at convergence
 # standard deviation over median absolute value, normal distribution: P. J. Huber, Robust Statistics, 1981
 _TO_DEVIATION = 1.4826
-_ROUNDS = 3  # of a robust search scaled by the spread of the residuals
+_ROUNDS = 3  # rounds of a robust search scaled by the spread of the residuals
 _MODELS = (
     daedal.ImplicitDAE,
     daedal.SemiExplicitDAE,

@@ -24,7 +24,7 @@ class FitPoint:
 
     x: np.ndarray
     residuals: np.ndarray
-    jacobian: np.ndarray  # with respect to the unknowns on the scale of the search
+    jacobian: np.ndarray  # Jacobian with respect to the unknowns on the scale of the search
     solutions: tuple[Any, ...]
     failure: Exception | None = None
 
@@ -188,7 +188,7 @@ def _state_step(states: np.ndarray, s: np.ndarray) -> float:
 # Randwertproblemmethoden zur Parameteridentifizierung, 1987, closes them by constraints); the search over whole runs
 # follows.
 
-_WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in the measurements
+_WEIGHTS = (1.0, 1e2, 1e4)  # weights of gaps, in units of the spread of a variable in the measurements
 
 
 class ShotPieces:
@@ -220,7 +220,7 @@ class ShotPieces:
             self._solvers.append(daedal.prepare(problem, sensitivities=later, correct_initial=True, **options))
         self.n_nodes = len(comparison.runs) * (int(pieces) - 1) * len(self._variables)
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        self._best: tuple[float, np.ndarray] | None = None  # for the last weight of the gaps
+        self._best: tuple[float, np.ndarray] | None = None  # best result for the last weight of the gaps
         self._scales: np.ndarray | None = None
 
     def shoot(self, x: np.ndarray) -> tuple[np.ndarray, bool]:

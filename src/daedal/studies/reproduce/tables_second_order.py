@@ -263,7 +263,7 @@ def _extended(t, x, xp, xpp):
 _OUTPUT = 0.1  # first output point of DASSL
 _END = 1.0  # TOUT of (4.30) for the modified BDF
 _LITERAL = 1e-12  # (4.20) weights a difference v by RTOL |v| + ATOL: |v| is the difference itself, practically zero
-_NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), which never fails
+_NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), so the test never fails
 
 
 def _first_step(rtol: float, atol: float) -> float:

@@ -23,7 +23,7 @@ PRINTED, DERIVED, INDEPENDENT = ORIGINS = ("printed", "derived", "independent")
 SEEN_AFTERWARDS = "observed"  # the basis of a band that was set after looking at the computed value
 BASES = ("printed digits", "machine constants", "algorithm", SEEN_AFTERWARDS)
 
-_SLACK = 1.0 + 1e-6  # for the rounding of half a unit itself
+_SLACK = 1.0 + 1e-6  # tolerance for the rounding of half a unit itself
 
 
 def number(text: str) -> float:
