@@ -106,7 +106,8 @@ def data_of(array):
 
 
 def local_words(n: int):
-    """A function for kernels: the address of n words that live as long as the call; here, for some more calls."""
+    """A function for kernels: the address of n words that are valid during the call; here, also during some later
+    calls."""
     kept: deque[np.ndarray] = deque(maxlen=64)
 
     def words():

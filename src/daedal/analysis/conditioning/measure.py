@@ -1,4 +1,5 @@
-"""Sensitivity of a DAE of index 1 or 2 to perturbations along an interval or a solution: all applicable constants."""
+"""Sensitivity of a DAE of index 1 or 2 to perturbations along an interval or a solution, with all applicable
+constants."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def _places(effective: list[EffectiveIndex], index: int) -> np.ndarray:
 
 
 def _is_next(effective: list[EffectiveIndex], index: int) -> bool:
-    """Whether the effective index is this one somewhere, and known everywhere."""
+    """Whether the effective index has this value somewhere, and is known everywhere."""
     found = [one.index for one in effective]
     return None not in found and max(one for one in found if one is not None) == index
 
@@ -120,7 +121,7 @@ def _grid(path: Path, rests: list[Rest], name: str) -> np.ndarray:
     return path.on_grid([getattr(rest, name) for rest in rests])
 
 
-# --- conditioning at one point: quantities that need no solution ------------------------------------------------------
+# --- conditioning at one point: quantities that require no solution --------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
