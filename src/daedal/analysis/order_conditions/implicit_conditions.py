@@ -33,7 +33,7 @@ from daedal.analysis.order_conditions.trees import (
 # Hairer, G. Wanner: Solving Ordinary Differential Equations II, sections VI.4 and VII.5.
 
 Sides = Iterator[tuple[Any, Any]]
-"""Left and right sides of conditions."""
+"""Left-hand and right-hand sides of conditions."""
 
 
 def differential(method: Evaluation, order: int) -> Sides:

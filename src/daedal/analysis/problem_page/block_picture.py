@@ -13,9 +13,9 @@ from daedal.index.structure.signature import Orders
 
 @dataclass(frozen=True)
 class DiagonalBlock:
-    """A diagonal block: its first row and column in the picture, and its content."""
+    """A diagonal block: its first row and column in the picture, and its contents."""
 
-    # Position of its first entry
+    # position of its first entry
     row: int
     column: int
     part: SystemPart  # the equations and unknowns of the picture
@@ -36,7 +36,7 @@ class BlockLayout:
 
     @classmethod
     def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> BlockLayout:
-        """Overdetermined parts first, then the square blocks in the order of their dependence."""
+        """Order the parts: overdetermined ones first, then the square blocks in the order of their dependence."""
         matched = [int(j) for j in parts.matching]
         rows, columns, blocks = list[int](), list[int](), list[DiagonalBlock]()
         named = [(parts.over, "over"), *((part, "square") for part in parts.blocks), (parts.under, "under")]
@@ -99,7 +99,7 @@ def svg(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int],
 def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
     """The picture as text: digits are orders of derivatives, bracketed if an equation determines them.
 
-    A structure too large for that is listed by blocks.
+    Larger structures are listed by blocks.
     """
     n = len(layout.rows)
     header = [_short(names[j], 7) for j in layout.columns]
@@ -126,7 +126,7 @@ def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[i
 
 
 def _placed(text: str, width: int) -> str:
-    """Align a digit with the end of its heading, with brackets around it."""
+    """Align a digit with the end of its heading; brackets extend on both sides."""
     return text.rjust(width) if text[0] in "[(" and text[-1] in "])" else f"{text} ".rjust(width)
 
 
@@ -143,7 +143,7 @@ def _listed(blocks: Sequence[DiagonalBlock], names: Sequence[str]) -> str:
 
 
 def _shown(layout: BlockLayout, n: int) -> list[DiagonalBlock]:
-    """The visible blocks: of a large structure those that are not tiny."""
+    """The visible blocks; for large structures, those that are not tiny."""
     least = 0 if n <= _CELLS else n / _CELLS
     return [block for block in layout.blocks if max(len(block.part.rows), len(block.part.columns)) > least]
 
@@ -159,7 +159,8 @@ def _frame(block: DiagonalBlock, cell: float, left: float, top: float) -> str:
 
 
 def _entries(layout: BlockLayout, n: int, cell: float, scale: float, left: float, top: float) -> list[str]:
-    """Squares with the order of the derivative if there is space; a shared square has its most important colour."""
+    """Squares with the order of the derivative if there is space. A shared square has the colour of its most important
+    entry."""
     rank = list(_ENTRIES)
     squares: dict[tuple[int, int], tuple[str, int]] = {}
     for row, column, order, kind in layout.places():

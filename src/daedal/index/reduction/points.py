@@ -25,7 +25,7 @@ EQUATIONS = Struct(
         ("matrix", LU),
         ("work", f64["n"]),
         ("held", f64["n - m"]),
-        ("before", f64["n"]),  # the point as given
+        ("before", f64["n"]),  # the given point
     ],
 )
 
