@@ -51,7 +51,7 @@ def attempt_linear(linear, steps):
 
 @part
 def take_over_linear(linear, steps):
-    """In accepted lanes, the end of the step becomes the start of the next one."""
+    """Make the end of the step the start of the next step in accepted lanes."""
     n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
     slope, u = linear.slope, steps.slopes.result[n:]
     for j in range(n):
