@@ -74,7 +74,7 @@ BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, 
 
 
 def in_axes_of_joints(tree: BodyTree) -> BodyTree:
-    """The same tree with the axes of each body replaced by those of its joint's frame on it."""
+    """The same tree, with the axes of each body replaced by those of its joint's frame on the body."""
     own = tree.own_axes
     on_bodies = tree.parent >= 0
     places, axes = tree.place.copy(), tree.axes.copy()

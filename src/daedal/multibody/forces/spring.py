@@ -71,7 +71,7 @@ class Spring(Force):
 
     Notes
     -----
-    The potential energy is :math:`\int_0^{\ell - \ell_0} F_k`. The direction of the line is undefined where the ends
+    The potential energy is :math:`\int_0^{\ell - \ell_0} F_k`. The direction of the line is undefined if the ends
     coincide; only a spring with a number as stiffness, free length zero and no damping can pass through this point.
 
     Examples
@@ -129,7 +129,7 @@ class Spring(Force):
         return energy_of(self.stiffness, float(np.sqrt(d @ d)) - self.length)
 
     def power(self, t, motion) -> float:
-        """Power of the damper, not positive if it dissipates."""
+        """Power of the damper; not positive if it dissipates."""
         if self.damping == 0.0:
             return 0.0
         _, rate, _ = line(self.a, self.b, motion, title(self))
@@ -244,8 +244,8 @@ class Bushing(Force):
 
     .. math:: F = -K \delta - C \dot\delta, \qquad T = -(p_0 m + e \times m) - C_r \omega, \quad m = K_r \theta .
 
-    The elastic part has the potential :math:`\frac12 \delta^T K \delta + \frac12 \theta^T K_r \theta`, also for large
-    rotations (less than half a turn); for small ones :math:`T = -K_r \theta`.
+    The elastic part has the potential :math:`\frac12 \delta^T K \delta + \frac12 \theta^T K_r \theta`, even for large
+    rotations (less than half a turn); for small rotations :math:`T = -K_r \theta`.
 
     Parameters
     ----------

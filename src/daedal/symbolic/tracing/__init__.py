@@ -2,11 +2,12 @@
 
 
 class DerivativeWarning(UserWarning):
-    """A derivative given by the user differs from that of the function; it is used nevertheless."""
+    """A user-supplied derivative differs from that of the function; it is used nevertheless."""
 
 
 class StatefulFunctionWarning(UserWarning):
-    """A function remembers earlier calls or draws random numbers, so its result depends on more than its arguments."""
+    """A function stores data between calls or draws random numbers, so that its result depends on more than its
+    arguments."""
 
 
 class TraceWarning(UserWarning):
@@ -14,4 +15,4 @@ class TraceWarning(UserWarning):
 
 
 class SwitchWarning(UserWarning):
-    """A hidden switch of a run is not followed, or no longer followed."""
+    """A hidden switch is not tracked during a run, or no longer tracked."""
