@@ -22,7 +22,7 @@ class EventTable(Sequence):
     ----------
     records : sequence of EventRecord or HybridEvent
     names : mapping
-        The names of the variables in each mode, under None if there are no modes.
+        The names of the variables in each mode; the key is None if there are no modes.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class EventTable(Sequence):
         return self._names.get(getattr(record, "source", None), ())
 
     def _shown(self) -> Tabular:
-        """The table to print, with the middle of a long one omitted."""
+        """The table to print; the middle of a long table is omitted."""
         left_out = max(len(self) - _MOST_ROWS, 0)
         head = _MOST_ROWS - _MOST_ROWS // 3 if left_out else len(self)
         shown = self.rows()

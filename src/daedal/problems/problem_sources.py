@@ -11,12 +11,12 @@ class ProblemSource(Protocol[Stated]):
     """Something that defines one problem."""
 
     def as_problem(self, initial: Any = None) -> Stated:
-        """The problem, the same object on every call, in the coordinates of the start if that has coordinates."""
+        """The problem, as the same object on every call; in the coordinates of the start, if it has coordinates."""
 
     def as_initial(self, initial: Any, t0: float, params: Any) -> Any:
         """Initial values of the problem from values by component name; None requests the source's default.
 
-        Values in the form of the problem are returned unchanged. `params` are those of the run, or None.
+        Values in the form of the problem are returned unchanged. `params` are the parameters of the run, or None.
         """
 
     def as_breakpoints(self, t0: float, t1: float, params: Any) -> Any:

@@ -1,4 +1,4 @@
 """Results of a run: values, dense output, quantities by name, tables and files.
 
-Start with `solution.py`; `quantities.py` holds what all solutions share.
+Start with `solution.py`; `quantities.py` contains the common base of all solutions.
 """

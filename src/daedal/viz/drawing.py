@@ -21,7 +21,7 @@ class Drawing:
     ----------
     points : dict
         By name, a function ``q -> (x, y)`` or ``(t, q) -> (x, y)`` of the coordinates, or a pair of numbers for a fixed
-        point. For problems that are not mechanical systems, q stands for the variables.
+        point. For problems that are not mechanical systems, q denotes the variables.
     rods : sequence of tuples of names
         Rigid rods with joints at their ends; a longer tuple is a chain of rods.
     wheels : sequence of (name, radius, angle)
@@ -38,7 +38,7 @@ class Drawing:
     ground : sequence of sequences of (x, y)
         Fixed lines: the floor, a rail, the curve of a bead.
     traces : sequence of names
-        Points that leave a trace.
+        Points whose paths are drawn.
     text : str or callable
         A caption, or a function like those of `points` that returns one.
 
@@ -122,7 +122,7 @@ def _pair(value: Any, what: str) -> Pair:
 
 
 def _of_state(function: Callable[..., Any]) -> Callable[[float, np.ndarray], Any]:
-    """A function of q, or of t and q, as one of t and q."""
+    """Convert a function of q, or of t and q, to a function of t and q."""
     try:
         positional = [
             parameter
@@ -137,7 +137,7 @@ def _of_state(function: Callable[..., Any]) -> Callable[[float, np.ndarray], Any
 
 @dataclass(frozen=True)
 class MovingDrawing:
-    """A drawing along a motion: positions of its points at the times `t`, for states q in columns."""
+    """A drawing during a motion: positions of its points at the times `t`, for states q in columns."""
 
     drawing: Drawing
     t: np.ndarray
@@ -193,12 +193,12 @@ class MovingDrawing:
 
     @property
     def extent(self) -> float:
-        """The longer side of the bounds; 1 if they are a single point."""
+        """The longer side of the bounds; 1 if these are a single point."""
         left, right, bottom, top = self.bounds
         return max(right - left, top - bottom) or 1.0
 
     def window(self, flattest: float, steepest: float, margin: float = 0.08) -> tuple[float, float, float, float]:
-        """The bounds with a margin, extended until height over width lies between two numbers."""
+        """The bounds with a margin, extended until the ratio of height to width is between two numbers."""
         left, right, bottom, top = self.bounds
         gap = margin * self.extent
         width, height = right - left + 2.0 * gap, top - bottom + 2.0 * gap
