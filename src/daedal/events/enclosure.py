@@ -38,7 +38,7 @@ ENCLOSURE = Struct(
 )
 """Some of the switching functions as a program."""
 
-_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # values of an undecided piece that is not smooth
+_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # verdicts on a piece; the last: undecided and not smooth
 _DEEPEST = 60
 _NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function that count as noise
 _ROUNDED = 4e-15  # fraction of the terms of a polynomial, above the rounding error of their sum
