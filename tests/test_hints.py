@@ -146,7 +146,7 @@ def test_velocity_constraints_are_for_half_explicit_methods():
     sol = daedal.solve(PENDULUM, (0.0, 0.1), START[PENDULUM], formulation="VelocityConstraints", method="hem4")
     assert sol.formulation == "VelocityConstraints"
     message = refusal(PENDULUM, formulation="VelocityConstraints", method="dassl")
-    assert "belongs to half-explicit methods" in message
+    assert "is for half-explicit methods only" in message
 
 
 def test_the_example_of_a_start_names_a_mode_that_exists():

@@ -106,7 +106,7 @@ class Card:
         """The pairs ``name = value`` from a given token on; parentheses around them are ignored."""
         rest = [token for token in self.tokens[first:] if token not in "()"]
         if len(rest) % 3 or any(token != "=" for token in rest[1::3]) or "=" in rest[::3] + rest[2::3]:
-            self.fail(f"{' '.join(rest)!r} should be pairs like name=value")
+            self.fail(f"{' '.join(rest)!r} should consist of pairs name=value")
         return {name.lower(): value for name, value in zip(rest[::3], rest[2::3])}
 
 

@@ -75,7 +75,7 @@ def _element(card: Card, scope: Scope, found: Contents) -> Element:
     kind = card.head[0].upper()
     if kind not in KINDS:
         hint = "; a title must start with '*' or '.title'" if not found.elements else ""
-        card.fail(f"elements that begin with {card.tokens[0][0]!r} are not known; there are {', '.join(KINDS)}{hint}")
+        card.fail(f"elements that begin with {card.tokens[0][0]!r} are unknown; known: {', '.join(KINDS)}{hint}")
     if "." in card.tokens[0]:
         card.fail("the name of an element must not contain a dot, which is reserved for subcircuits")
     element = _READERS[kind](card, scope, found)
@@ -130,7 +130,7 @@ def _signal(card: Card) -> tuple[Signal, str]:
         elif numbers:
             level, k = numbers[0], k + 1
         else:
-            card.fail(f"{rest[k]!r} is not known; signals are DC, SIN, PULSE or PWL")
+            card.fail(f"{rest[k]!r} is unknown; signals are DC, SIN, PULSE or PWL")
     if shape is not None:
         return shape, ignored
     return Constant(level or 0.0), ignored

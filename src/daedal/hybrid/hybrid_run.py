@@ -114,7 +114,7 @@ class HybridRun:
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
-                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {some(self.problem.modes)}"
+                f"({next(iter(self.problem.modes))!r}, ...); the modes are {some(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:

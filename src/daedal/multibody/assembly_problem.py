@@ -238,7 +238,7 @@ class AssemblyProblem:
         if self._least_rates(q, [])[1] > _CONSISTENT:
             drives = drives_in_words(self.model.constraints) or "the constraints that depend on time"
             raise InconsistentInitialError(
-                f"no motion follows {drives} at t = {self.t:g}: they are incompatible. Remedy: remove one of them, "
+                f"no motion satisfies {drives} at t = {self.t:g}: they are incompatible. Remedy: remove one of them, "
                 "or make them compatible"
             )
         loose = [one.key for one in held if self._least_rates(q, [x for x in held if x is not one])[1] <= _CONSISTENT]

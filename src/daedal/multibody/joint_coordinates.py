@@ -75,9 +75,11 @@ def check_coordinate(joint, which: str | None):
         return
     known = ", ".join(repr(one) for one in names)
     if not names:
-        raise InvalidProblemError(f"{joint!r} has no angle or displacement that could be measured or driven")
+        raise InvalidProblemError(f"{joint!r} has no angle or displacement that can be measured or driven")
     if which is None:
-        raise InvalidProblemError(f"{joint!r} has several coordinates; say which={names[0]!r} or another of {known}")
+        raise InvalidProblemError(
+            f"{joint!r} has several coordinates; specify which={names[0]!r} or another of {known}"
+        )
     raise InvalidProblemError(f"{joint!r} has no coordinate {which!r}; it has {known}")
 
 

@@ -261,7 +261,7 @@ class Inputs(Mapping[str, Any]):
 
     def _unknown(self, name: Any) -> str:
         known = ", ".join(map(repr, self.defaults))
-        return f"inputs: {name!r} is no input of the problem; {near_names(name, self.defaults)}there are {known}"
+        return f"inputs: {name!r} is not an input of the problem; {near_names(name, self.defaults)}known: {known}"
 
     def _signal(self, name: str, value: Any, hold: str) -> Any:
         shape, what = self.shapes[name], f"input '{name}'"

@@ -110,11 +110,11 @@ def _canonical(found: Findings, kernel: Kernel, grid: SemiExplicitForm, kappa2: 
     kappa4 = found.add(
         "kappa4",
         "kappa4",
-        ("forces in the algebraic variables, instantaneously: max |Q G^-1|, (4.8)"),
+        ("forces in y, instantaneously: max |Q G^-1|, (4.8)"),
         norm(Q @ G_inverse),
     )
     kappa5 = found.add("kappa5", "kappa5", "rotation of the kernel: max |P'|, (4.8)", norm(P_rate))
-    gamma = found.add("gamma_s", "gamma_s", "algebraic variables for a given state: max |Ps|, (4.8)", norm(Ps))
+    gamma = found.add("gamma_s", "gamma_s", "y for a given state: max |Ps|, (4.8)", norm(Ps))
     so_far = [np.maximum.accumulate(one) for one in (kappa1, kappa2, kappa3, kappa4, kappa5, gamma)]
     overall = np.maximum(so_far[0], so_far[5] * so_far[1] * (so_far[2] + so_far[3] * so_far[4]))
     found.add("kappa", "kappa", "overall: max(kappa1, gamma_s kappa2 (kappa3 + kappa4 kappa5))", overall)

@@ -401,7 +401,7 @@ class ContactRules:
         if not stuck or wrong.max() > _CONE * float(np.max(np.abs(x), initial=0.0)):
             names = ", ".join(f"'{self.contacts[i].name}'" for i in sliding) or "the contacts"
             raise DaedalError(
-                f"at t = {t:.10g} no motion agrees with Coulomb's law, nor does an impact without collision that "
+                f"at t = {t:.10g} no motion satisfies Coulomb's law, nor does an impact without collision that "
                 f"stops the slip of {names} (Painleve's paradox). Remedy: some compliance in the contact, or a "
                 "smaller mu"
             )
