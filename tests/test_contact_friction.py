@@ -517,7 +517,7 @@ def test_starts_inside_and_unknown_modes_are_refused():
         daedal.solve(block(0.5), (0.0, 1.0), ("left stick", ([0.0, 0.3, 0.0], [0.0] * 3)))
     sol = daedal.solve(block(0.5), (0.0, 0.1), ("left sticks + right sticks", ([0.0, 0.3, 0.0], [0.0] * 3)))
     assert sol.mode[-1] == "left sticks + right sticks"
-    with pytest.raises(daedal.InvalidProblemError, match="there is no contact 'front'; there are left, right"):
+    with pytest.raises(daedal.InvalidProblemError, match="there is no contact 'front'; known: left, right"):
         sol.contact("front")
 
 

@@ -325,47 +325,6 @@ def test_memory_does_not_grow_with_steps():
         tracemalloc.stop()
 
 
-class Integrator:
-    """u = -k (y + integral of y), with a state."""
-
-    def __init__(self):
-        self.sum = np.nan
-
-    def reset(self):
-        self.sum = 0.0
-
-    def __call__(self, t, y):
-        self.sum += 0.05 * y[0]
-        return -2.0 * (y[0] + self.sum)
-
-
-def test_sampled_controllers_act_as_samples_that_are_held():
-    problem = daedal.ODE(lambda t, y, u: [u + 1.0], 1, inputs=["u"])
-    sim = daedal.Simulation(problem, [1.0], rtol=1e-9)
-    record = sim.run(Integrator(), dt=0.05, t_end=10.0)
-    assert record.t.size == 201 and record.t[-1] == sim.t == 10.0 and abs(record.y[0, -1]) < 1e-3
-    signal = record.t[:-1], record.u[0, :-1]
-    sol = daedal.solve(problem, (0.0, 10.0), [1.0], inputs={"u": signal}, t_eval=record.t, rtol=1e-9)
-    assert record.y == pytest.approx(sol.y, abs=1e-7)
-    late = daedal.simulation.Sampled(lambda t, y: -y, 0.1, delay=2, resolution=0.25, output_resolution=0.5)
-    record = daedal.Simulation(problem, [1.1], inputs={"u": 7.0}).run(late, t_end=1.0)
-    assert record.u[0, :4].tolist() == [7.0, 7.0, -1.0, -2.0] and np.all(record.u % 0.25 == 0.0)
-
-
-def test_a_controller_that_raises_leaves_the_simulation_at_the_last_good_state():
-    def controller(t, y):
-        if t > 0.45:
-            raise ZeroDivisionError("out of order")
-        return 1.0
-
-    sim = daedal.Simulation(lag(), [0.0])
-    with pytest.raises(ZeroDivisionError, match="out of order"):
-        sim.run(controller, dt=0.1, t_end=1.0)
-    assert sim.t == pytest.approx(0.5) and sim["x"] == pytest.approx(1.0 - exp(-0.5), abs=1e-5)
-    sim.step(0.5)
-    assert sim["x"] == pytest.approx(1.0 - exp(-1.0), abs=1e-5)
-
-
 def test_an_exception_of_the_model_arrives_and_the_simulation_goes_on_from_there():
     def f(t, y, u):
         if isinstance(u, float) and u > 5.0:

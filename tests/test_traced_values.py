@@ -397,6 +397,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")
 def test_a_trace_has_the_values_of_python(name):
     function = SAME[name]
     call = machine(traced(function, 3), 3)

@@ -156,7 +156,7 @@ def test_variables_are_named_or_numbered():
     ("variables", "message"),
     [
         ("sped", "did you mean 'speed'"),
-        ("zzz", "there are angle, speed"),
+        ("zzz", "known: angle, speed"),
         (7, "numbered from 0"),
         ([], "empty"),
         ("plot.png", "save='plot.png'"),

@@ -16,7 +16,9 @@ from daedal.circuits.elements import GROUND, Branch, Element
 from daedal.circuits.loops_and_cutsets import Topology, independent_states, topology
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
+from daedal.circuits.signals import Constant
 from daedal.common.tabular import listing
+from daedal.errors import near_names
 
 ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
 """Absolute tolerances in volts, amperes, coulombs and volt seconds."""
@@ -38,6 +40,8 @@ class Circuit:
         The interval of ``.tran``.
     ignored : tuple of str
         Cards of the netlist that are ignored.
+    inputs : tuple of str
+        Names of independent sources whose value runs set.
 
     Examples
     --------
@@ -60,9 +64,12 @@ class Circuit:
     held: Mapping[str, float] = field(default_factory=dict)
     t_span: tuple[float, float] | None = None
     ignored: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self):
-        check = self.topology  # raises an error for circuits that cannot be solved
+        object.__setattr__(self, "inputs", _names(self.inputs))
+        object.__setattr__(self, "elements", _with_inputs(self.elements, self.inputs))
+        check = self.topology  # raises for circuits that cannot be solved
         assert check is not None
         for node in self.held:
             if node not in self.nodes:
@@ -134,15 +141,21 @@ class Circuit:
         """
         equations = self.equations(form)
 
+        names, levels = self.inputs, self.params
+
         def residual(t, x, xp, p):
             return equations.residual(t, x, xp, p)
 
+        def driven_residual(t, x, xp, p, u):
+            return equations.residual(t, x, xp, {**p, **{name: u[k] for k, name in enumerate(names)}})
+
         return daedal.ImplicitDAE(
-            residual,
+            driven_residual if names else residual,
             len(equations.names),
-            params=dict(self.params),
-            sparsity=equations.sparsity(self.params),
+            params={name: level for name, level in levels.items() if name not in names},
+            sparsity=equations.sparsity(levels),
             names=equations.names,
+            inputs={name: levels[name] for name in names} or None,
         )
 
     def operating_point(self, t: float = 0.0, form: str = "nodal") -> OperatingPoint:
@@ -248,13 +261,19 @@ class Circuit:
         corners = self.breakpoints(min(t0, t1), max(t0, t1))
         if corners.size:
             options.setdefault("breakpoints", corners)
-        problem = self._as_code(form)
-        initial = self._start(problem, t0, form, self._levels(given or {}, empty))
+        levels = self._levels(given or {}, empty)
+        if options.get("inputs") is None:
+            problem = self._as_code(form)
+            return daedal.solve(problem, (t0, t1), self._start(problem, t0, form, levels), **options)
+        problem = self.problem(form).with_inputs(options.pop("inputs"), hold=options.pop("hold", "zero"))
+        signals = problem.params.inputs
+        sources = self.with_values({name: x(t0) if callable(x) else x for name, x in signals.items()})
+        initial = sources._start(sources._as_code(form), t0, form, levels)
         return daedal.solve(problem, (t0, t1), initial, **options)
 
     @cached_property
     def _stated(self) -> daedal.ImplicitDAE:
-        return self._as_code("nodal")
+        return self.problem("nodal") if self.inputs else self._as_code("nodal")  # machine code takes no lines of time
 
     def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
         """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, as the same object every
@@ -311,13 +330,16 @@ class Circuit:
         return levels
 
 
-def parse(text: str) -> Circuit:
+def parse(text: str, *, inputs: Any = ()) -> Circuit:
     """A circuit from the text of a netlist.
 
     Parameters
     ----------
     text : str
         One element per line, as in SPICE; see the user guide on circuits for all of them.
+    inputs : sequence of str, optional
+        Names of independent sources that are inputs: runs set them by `inputs` of :func:`daedal.solve`, steps of a
+        :class:`daedal.Simulation` by `u`. Their value in the netlist is the default.
 
     Raises
     ------
@@ -343,11 +365,31 @@ def parse(text: str) -> Circuit:
             f"a netlist must be a string, not {type(text).__name__}; read files with read(path)"
         )
     found = contents(text)
-    return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored))
+    return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored), inputs)
 
 
-def read(path: str | Path) -> Circuit:
-    """A circuit from a SPICE netlist file, whose first line is always the title; see :func:`parse`."""
+def _names(given: Any) -> tuple[str, ...]:
+    return tuple(given.replace(",", " ").split() if isinstance(given, str) else given)
+
+
+def _with_inputs(elements: tuple[Element, ...], names: tuple[str, ...]) -> tuple[Element, ...]:
+    """The elements, with sources that are inputs as constants."""
+    sources = {element.name: element for element in elements if element.signal is not None}
+    made = {}
+    for name in names:
+        if name not in sources:
+            known = listing(sources) if sources else "none"
+            raise daedal.UnknownNameError(
+                f"inputs: {name!r} is no independent source of the circuit; {near_names(name, sources)}it has {known}"
+            )
+        signal: Any = sources[name].signal
+        level = signal.at(0.0, signal.parameters.__getitem__)
+        made[name] = replace(sources[name], signal=Constant(float(level)))
+    return tuple(made.get(element.name, element) for element in elements)
+
+
+def read(path: str | Path, *, inputs: Any = ()) -> Circuit:
+    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`."""
     text = Path(path).read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
-    return parse(f"* {title}\n{rest}") if title.strip() else parse(text)
+    return parse(f"* {title}\n{rest}" if title.strip() else text, inputs=inputs)

@@ -371,8 +371,7 @@ class DAEOptions(SolverOptions, total=False):
             _RUN,
             "zero",
             "optional",
-            "Inputs by name: a number, a vector, a function of time, a :class:`Table`, or samples (times, values), "
-            'held constant up to the next ("zero") or linear between them ("first").',
+            'Inputs by name, and how samples are held, "zero" or "first" order: :doc:`/guide/problems`.',
         ),
     ]
 
@@ -387,6 +386,15 @@ class RunOptions(DAEOptions, total=False):
             None,
             "object, optional",
             "Parameters that replace the problem's; a mapping replaces the given entries.",
+        ),
+    ]
+    sampled: Annotated[
+        Any,
+        Option(
+            _RUN,
+            None,
+            "daedal.simulation.Sampled, optional",
+            "A controller in discrete time that sets inputs, recorded in ``sol.sampled``: :doc:`/guide/control-loop`.",
         ),
     ]
 

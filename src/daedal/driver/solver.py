@@ -29,7 +29,7 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import jumps_of, require_inputs
 from daedal.problems.preparable import Preparable, prepared_of
-from daedal.problems.problem_sources import ProblemSource, is_source, problem_of
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start, problem_of
 from daedal.problems.protocol import Problem
 from daedal.problems.symbols import given_params
 from daedal.solution.quantities import Tabulated
@@ -132,7 +132,7 @@ class Solver(Generic[Found]):
         See :func:`daedal.solve`.
         """
         if self._source is not None:
-            initial = self._source.as_initial(initial, check_span(t_span)[0], params)
+            _, initial = problem_and_start(self._source, initial, check_span(t_span)[0], params, inputs, hold)
         if params is not None:
             return self.with_params(params).solve(
                 t_span, initial, inputs=inputs, hold=hold, t_eval=t_eval, t_stop=t_stop, progress=progress

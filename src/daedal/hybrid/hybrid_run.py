@@ -26,6 +26,7 @@ from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
 from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettings
 from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, some, values_by_name
 from daedal.hybrid.segments import HybridEvent
+from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
@@ -46,17 +47,23 @@ def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None)
 
     The method restarts with every segment, at order 1.
     """
+    request, pieces = in_pieces(request, breakpoints)
+    return _run(request, pieces, plan or HybridPlan(request.problem))
+
+
+def in_pieces(request: Request, breakpoints, option: str = "breakpoints") -> tuple[Request, list[Piece]]:
+    """Return the request in hybrid form and its pieces between the break points of an option."""
     for name, given in (
         ("t_stop", request.t_stop != request.span[1]),
         ("fixed_step", request.settings.fixed_step is not None),
     ):
         if given:
-            raise InvalidProblemError(f"{name} and breakpoints exclude each other; omit one of them")
+            raise InvalidProblemError(f"{name} and {option} exclude each other; omit one of them")
     pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
     if not isinstance(request.problem, HybridProblem):
         only = HybridProblem({ONLY_MODE: request.problem})
         request = request.changed(problem=only, initial=(ONLY_MODE, request.initial))
-    return _run(request, pieces, plan or HybridPlan(request.problem))
+    return request, pieces
 
 
 def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolution:
@@ -359,7 +366,11 @@ class HybridRun:
             moved = self.plan.settled(mode, self._request_of(mode), self.t, begin.y)
             if moved is not None:
                 return ModeInitial(moved, None, True, found=True)
-        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
+        if not needed:
+            return begin
+        if isinstance(form.problem, (ImplicitDAE, SemiExplicitDAE)) and not form.ordinary:
+            form = StateForm(self.plan.in_machine_code(mode, self._request_of(mode), self.t, begin.y))
+        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y))
 
     def _integrate(self, events) -> Solution:
         form, begin = self.forms[self.mode], self.begin

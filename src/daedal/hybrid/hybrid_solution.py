@@ -61,6 +61,7 @@ class HybridOutput(Tabulated):
         self.stats, self._drift, self.functions = stats, drift, functions
         self._labels, self._n_q, self._chunks, self._contacts = labels, n_q, chunks, contacts
         self._hidden, self._derived = hidden or {}, derived
+        self.sampled: Any = None  # what a controller in discrete time has read and set
 
     @cached_property
     def drift(self) -> dict[str, float]:

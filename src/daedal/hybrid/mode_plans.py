@@ -176,6 +176,14 @@ class HybridPlan(Plan):
             raise raised
         return moved if good and raised is None else None
 
+    def in_machine_code(self, mode: str, request: Request, t: float, y: np.ndarray) -> Any:
+        """The problem of a mode with machine code and exact derivatives, if they are finite at a point."""
+        plan, problem = self.plan(mode, request.problem, request.settings).direct(irregular=True), request.problem
+        if plan is None or type(plan.problem) is not type(problem):
+            return problem
+        exact = plan.problem.implicit().exact_partials(t, y, np.zeros(y.size))
+        return problem if exact is None or not np.isfinite(exact).all() else plan.problem
+
     def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
         """A plan of this mode adapted to other parameters; or a new one."""
         known = self._shared.get(key)

@@ -1,5 +1,6 @@
 """User functions compiled by Numba, as C functions for kernels; imported only if there are such functions."""
 
+import re
 from math import prod
 from weakref import WeakKeyDictionary
 
@@ -68,8 +69,8 @@ def _make_c_pointer(function, ends, scalars, shape, n_params):
 
 
 def _first_lines(error) -> str:
-    """The first lines of Numba's message, without those that only name the compiler pass."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    """The first lines of Numba's message, without colours and without lines that only name the compiler pass."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "During"))]
     return " ".join(telling[:2])[:400]
 

@@ -31,14 +31,18 @@ class MotionHistory:
         States of forces, in rows.
     rest : function
         Provides an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt) on demand.
+    inputs : function, optional
+        ``inputs(t)``, those of the model by name.
     is_single : bool
         Whether a single time was requested, so that results have no time axis.
     """
 
-    def __init__(self, model: Any, layout: Layout, t, q, v, r, rest: Callable, *, is_single: bool = False):
+    def __init__(
+        self, model: Any, layout: Layout, t, q, v, r, rest: Callable, inputs: Any = None, *, is_single: bool = False
+    ):
         self.model, self.layout, self.is_single = model, layout, is_single
         self.t, self.q, self.v, self.r = t, np.ascontiguousarray(q), np.ascontiguousarray(v), r
-        self._rest = rest
+        self._rest, self._inputs = rest, inputs
 
     # --- all bodies of the tree, for each time ----------------------------------------------------------------------
 
@@ -184,7 +188,8 @@ class MotionHistory:
     def motion(self, i: int) -> Motion:
         """The motion at the time with the given index, in the form used by forces."""
         states = states_by_force(self.model.forces, self.r[i])
-        return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states)
+        inputs = None if self._inputs is None else self._inputs(self.t[i])
+        return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states, inputs)
 
     # --- shapes of results --------------------------------------------------------------------------------------------
 

@@ -171,9 +171,9 @@ def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
     """The model in the coordinates of a layout, if its functions are to be compiled loops; cached.
 
     Constraints other than joints are Python functions and are traced, as are forces if one of them cannot be traced
-    separately.
+    separately or the machine has inputs.
     """
-    if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints:
+    if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints or model.inputs is not None:
         return None
     if layout not in model.large_machines:
         try:

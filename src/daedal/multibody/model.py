@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from daedal.common.messages import unknown_name
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
@@ -20,6 +22,7 @@ from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
 from daedal.multibody.topology import SpanningTree
+from daedal.problems.named_inputs import Inputs
 from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
@@ -40,6 +43,10 @@ class Model(Analyses, Preparable):
         Whether all motion is in the xy plane, with axes of hinges along z.
     name : str
         A title.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the machine from outside: ``Motor("drive", "hip", torque="tau")`` takes the input `tau`, functions
+        of forces read ``motion.input("tau")``. By default those that forces name, in the order of the parts. Runs set
+        them by `inputs` of :func:`daedal.solve`, steps of a :class:`daedal.Simulation` by `u`.
 
     Examples
     --------
@@ -52,7 +59,7 @@ class Model(Analyses, Preparable):
     True
     """
 
-    def __init__(self, *parts: Any, gravity=(0.0, 0.0, 0.0), planar: bool = False, name: str = ""):
+    def __init__(self, *parts: Any, gravity=(0.0, 0.0, 0.0), planar: bool = False, name: str = "", inputs: Any = None):
         self.name, self.planar = name, bool(planar)
         self.gravity = point(gravity, "gravity")
         self.joints = tuple(part for part in parts if isinstance(part, Joint))
@@ -72,6 +79,7 @@ class Model(Analyses, Preparable):
         _check_names(acting, "force")
         for force in acting:
             self._check_joints(force)
+        self.inputs = _inputs(self.forces, inputs, self.planar)
         check_parts(parts, self.gravity, self.planar)
         if not self.bodies:
             raise InvalidProblemError("the model has no bodies: pass bodies, or joints and forces attached to bodies")
@@ -336,3 +344,26 @@ def _found(parts, given: Any, what: str):
         if part.name == name:
             return part
     raise unknown_name(name, [part.name for part in parts], what)
+
+
+def _inputs(forces: Sequence[Force], given: Any, planar: bool) -> Inputs | None:
+    """The inputs of a model: those that are stated, by default those that forces name; None without any."""
+    named: dict[str, Any] = {}
+    for force in forces:
+        for name, default in force.inputs(planar).items():
+            if np.shape(named.setdefault(name, default)) != np.shape(default):
+                raise InvalidProblemError(f"{force!r}: input '{name}' is a number here and a vector elsewhere")
+    if given is None:
+        return Inputs.of(named) if named else None
+    stated = Inputs.of(given)
+    for force in forces:
+        for name, default in force.inputs(planar).items():
+            if name not in stated:
+                raise UnknownNameError(
+                    f"{force!r} takes the input '{name}', which is not among inputs; {near_names(name, stated.names)}"
+                    f"there are {', '.join(map(repr, stated.names))}"
+                )
+            if isinstance(given, Mapping) and np.shape(stated[name]) != np.shape(default):
+                wanted = "a number" if np.ndim(default) == 0 else f"a vector of {np.size(default)}"
+                raise InvalidProblemError(f"inputs: '{name}' of {force!r} is {wanted}, got {given[name]!r}")
+    return stated if isinstance(given, Mapping) else Inputs.of({name: named.get(name, 0.0) for name in stated})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
 from daedal.problems import MechanicalSystem
+from daedal.problems.compile import last_argument
 
 _NO_GRADIENT = 1e-10  # gradients below this, relative to the size of a condition, are rounding errors
 _OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
@@ -40,6 +41,10 @@ class MultibodySystem(MechanicalSystem):
 
     model: Any = None
     layout: Any = None
+
+    how_to_take_inputs: ClassVar[str] = (
+        "let a force of the model name one, Motor('drive', 'hip', torque='tau'), or Model(..., inputs=['tau'])"
+    )
 
     @property
     def machine(self) -> Machine:
@@ -86,12 +91,12 @@ class MultibodySystem(MechanicalSystem):
         )
 
 
-def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
-    """Placement and velocities of all bodies, and the states of each force."""
+def motion_at(forces: Sequence[Force], layout: Layout, q, v, states, inputs=None) -> Motion:
+    """Placement and velocities of all bodies, the states of each force, and the inputs by name."""
     tree = layout.tree
     u = joint_velocities(tree, q, v) if layout.n_v < layout.n_q else v
     placed = placement(tree, q)
-    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states))
+    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states), inputs)
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
@@ -115,8 +120,20 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         matrix = crba(tree, placement(tree, q))
         return lifted_mass(tree, q, matrix, parameter_mass) if n_norms else matrix
 
-    def force(t, q, v, states=()):
-        motion = motion_at(forces, layout, q, v, states)
+    inputs = model.inputs
+    places = (
+        {}
+        if inputs is None
+        else {name: where if inputs.shapes[name] else where.start for name, where in inputs.slices.items()}
+    )
+
+    def motion_with(q, v, further):
+        """`further` has the states of forces, if there are any, and the vector of inputs."""
+        given = {name: further[-1][where] for name, where in places.items()}
+        return motion_at(forces, layout, q, v, further[0] if n_states else (), given)
+
+    def force(t, q, v, *further):
+        motion = motion_with(q, v, further)
         loads = Loads(layout, motion.placed)
         for element in forces:
             element.apply(t, motion, loads)
@@ -125,8 +142,8 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         )
         return lifted_force(tree, q, v, tau, parameter_mass) if n_norms else tau
 
-    def state_rate(t, q, v, states):
-        motion = motion_at(forces, layout, q, v, states)
+    def state_rate(t, q, v, *further):
+        motion = motion_with(q, v, further)
         return [rate for element in forces for rate in element.state_rate(t, motion)]
 
     def constraint(t, q):
@@ -166,6 +183,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         constraint_names=[*(f"norm of {name}" for name in turning), *_numbered([*layout.closing_joints, *named])],
         model=model,
         layout=layout,
+        inputs=inputs,
     )
     if large is not None:
         object.__setattr__(system, "straight_line", RecursiveCode(large, functions))
@@ -225,7 +243,7 @@ class Conditions:
         if not self.n_g:
             return np.zeros(0)
         if not self.exact:
-            return np.asarray(self._system.constraint(t, q), dtype=float)
+            return self._ask("constraint", t, q)
         values = self._ask("constraint", t, self._with_unit_parameters(q))
         values[: len(self._parameters)] = [q[own] @ q[own] - 1.0 for own in self._parameters]
         return values
@@ -266,6 +284,7 @@ class Conditions:
 
     def _ask(self, name: str, t: float, *arguments: np.ndarray) -> np.ndarray:
         function = getattr(self._system, name)
+        arguments = (*arguments, *last_argument(function, self._system.params))
         if not hasattr(function, "evaluate"):
             return np.asarray(function(t, *arguments), dtype=float)
         status, values = function.evaluate(t, *arguments)
@@ -283,7 +302,7 @@ _NO_STATES = {
 
 
 def _no_force(n: int):
-    def force(t, q, v):
+    def force(t, q, v, *further):
         return np.zeros(n)
 
     return force
@@ -317,6 +336,7 @@ class MotionEquations:
         self.n, self.n_r = system.n_q, system.n_r
         self._function = self._traced()
         self.exact = self._function is not None
+        self._params = last_argument(system.force, system.params)
 
     def _traced(self) -> Any:
         try:
@@ -328,16 +348,17 @@ class MotionEquations:
     def mass(self, t: float, q: np.ndarray) -> np.ndarray:
         """M."""
         mass = self.system.mass
-        matrix = mass(t, q) if callable(mass) else mass
+        matrix = mass(t, q, *self._params) if callable(mass) else mass
         return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
         """f."""
-        return np.asarray(self.system.force(t, q, v, *self._given(r)), dtype=float)
+        return np.asarray(self.system.force(t, q, v, *self._given(r), *self._params), dtype=float)
 
     def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
         r""":math:`f_d`, the rate of r."""
-        return np.asarray(self.system.state_rate(t, q, v, r), dtype=float) if self.n_r else np.zeros(0)
+        rates = self.system.state_rate(t, q, v, r, *self._params) if self.n_r else ()
+        return np.asarray(rates, dtype=float)
 
     def _given(self, r: np.ndarray) -> tuple:
         return (r,) if self.n_r else ()
@@ -346,7 +367,7 @@ class MotionEquations:
         """All blocks at a point."""
         if self._function is not None:
             multipliers = (lam,) if lam.size else ()
-            rows = self._function(t, q, v, *self._given(r), *multipliers, a)
+            rows = self._function(t, q, v, *self._given(r), *multipliers, a, *self._params)
         else:
             rows = self._differences(t, q, v, r, a, lam)
         ends = np.cumsum([self.n, self.n_r, lam.size, lam.size])

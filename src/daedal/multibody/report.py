@@ -30,6 +30,7 @@ from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, pl
 from daedal.multibody.multibody_system import Conditions
 from daedal.multibody.poses import first_guess
 from daedal.multibody.topology import Loop, SpanningTree, independent_loops
+from daedal.problems.compile import last_argument
 
 _MOST_COORDINATES = 300  # number of coordinates up to which `system` checks for motions without inertia
 
@@ -402,10 +403,15 @@ def is_suspect(body, planar: bool) -> bool:
     return body.mass == 0.0 or bool(values[0] <= 1e-12 * values[-1])
 
 
+def mass_at(system, q: np.ndarray) -> np.ndarray:
+    """The mass matrix at t = 0."""
+    return np.asarray(system.mass(0.0, q, *last_argument(system.mass, system.params)))
+
+
 def has_inertia(system, start: np.ndarray) -> bool:
     """Whether the mass matrix is positive definite, regardless of constraints, at a configuration near `start`."""
     q = start + 0.3 * np.random.default_rng(1).standard_normal(start.size)
-    matrix = np.asarray(system.mass(0.0, q))
+    matrix = mass_at(system, q)
     sizes = np.sqrt(np.diag(matrix))
     if not np.all(sizes > 0.0):
         return False
@@ -419,7 +425,7 @@ def motions_without_inertia(system, at: Configuration) -> list[WithoutInertia]:
     free = kernel_of(at.rows)
     if not suspects or not free.size:
         return []
-    sizes, vectors = np.linalg.eigh(free.T @ system.mass(0.0, at.q) @ free)
+    sizes, vectors = np.linalg.eigh(free.T @ mass_at(system, at.q) @ free)
     still = vectors[:, sizes <= _NO_INERTIA * max(float(sizes[-1]), 1e-300)]
     return [_described(layout, at.q, free @ vector, suspects) for vector in still.T]
 

@@ -21,6 +21,7 @@ from daedal.multibody.reactions import JointForces
 from daedal.multibody.recorded import recorded, without_functions
 from daedal.multibody.views import BodyView, ForceView, JointView
 from daedal.problems.checks import check_real
+from daedal.problems.named_inputs import inputs_at
 from daedal.solution.machine_record import RecordedMachine
 from daedal.solution.quantities import no_dense_output
 
@@ -220,7 +221,15 @@ class Results:
 
     def _course(self, t, rows, rest, *, is_single: bool = False) -> MotionHistory:
         q, v, r = (row.T for row in rows)
-        return MotionHistory(self.model, self.layout, t, q, v, r, rest, is_single=is_single)
+        inputs = None if self.model.inputs is None else self._inputs
+        return MotionHistory(self.model, self.layout, t, q, v, r, rest, inputs, is_single=is_single)
+
+    def _inputs(self, t: float) -> dict[str, Any]:
+        """Inputs of the run; at a jump those after it."""
+        solution = self._solution
+        if hasattr(solution, "segment_at"):
+            solution = solution.segment_at(t).solution
+        return {} if solution.system is None else inputs_at(solution.system.params, t)
 
     def _counting(self, course: MotionHistory) -> MotionHistory:
         """A motion in short steps from the start through all times of `course`, in which turns are counted."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,9 @@ class HessenbergDAE(Traceable):
     r_derivatives: Callable[..., Any] | None = None
     names: Sequence[str] | None = None
     params = None
+    how_to_take_inputs: ClassVar[str] = (
+        "its functions take t alone; state it as a SemiExplicitDAE or an ImplicitDAE with inputs"
+    )
 
     def __post_init__(self):
         n_x, n_y, order = (check_size(getattr(self, name), name) for name in ("n_x", "n_y", "order"))

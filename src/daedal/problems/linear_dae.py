@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,9 @@ class LinearDAE(Traceable):
     q_derivative: Callable[..., Any] | None = None
     names: Sequence[str] | None = None
     params = None
+    how_to_take_inputs: ClassVar[str] = (
+        "its functions take t alone; state it as a SemiExplicitDAE or an ImplicitDAE with inputs"
+    )
 
     def __post_init__(self):
         n_x, n_y = check_size(self.n_x, "n_x"), check_size(self.n_y, "n_y")

@@ -154,7 +154,7 @@ class Inputs(Mapping[str, Any]):
     @classmethod
     def of(cls, given: Any, names: Sequence[str] | None = None) -> Inputs:
         """Create inputs from a name, a list of names, or a mapping from names to defaults."""
-        if isinstance(given, Inputs):
+        if isinstance(given, Inputs) and not set(given) & set(names or ()):
             return given
         if isinstance(given, str):
             given = given.replace(",", " ").split()
@@ -387,6 +387,18 @@ def value_of(signal: Any, t) -> Any:
     return signal(t) if callable(signal) else signal
 
 
+def inputs_at(params: Driven, t: float) -> dict[str, Any]:
+    """Values of all inputs at time t, by name."""
+    return {name: value_of(signal, t) for name, signal in params.inputs.items()}
+
+
+def starting_values(problem: Any, given: Any, hold: str, t: float) -> dict[str, Any]:
+    """Values at the start of a run for the inputs that are given."""
+    if given is None:
+        return {}
+    return {name: value_of(signal, t) for name, signal in require_inputs(problem).signals(given, hold).items()}
+
+
 def in_driven_form(function: Any, params: Any) -> Any:
     """Convert a user's function of the state (an event, a guard, a reset) with parameters or inputs to one with a
     single additional argument `p`; other functions, and those of problems without inputs, are unchanged."""
@@ -553,10 +565,13 @@ def require_inputs(problem: Any) -> Inputs:
     """The inputs of a problem; raises if it has none."""
     inputs = getattr(problem, "inputs", None)
     if not isinstance(inputs, Inputs):
-        raise InvalidProblemError(
-            f"the {type(problem).__name__} was defined without inputs: name them in its definition, as in "
-            f"inputs=['u'], and add u as the last argument of its functions"
+        remedy = getattr(
+            problem,
+            "how_to_take_inputs",
+            "name them in its definition, as in inputs=['u'], and add u as the last argument of its functions; for a "
+            "circuit, name its sources: circuits.parse(text, inputs=['V1'])",
         )
+        raise InvalidProblemError(f"the {type(problem).__name__} was defined without inputs: {remedy}")
     return inputs
 
 

@@ -17,13 +17,13 @@ from daedal.driver.request import checked_request, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
+from daedal.hybrid.sampled_control import Recording, Sampled
 from daedal.problems.checks import check_finite, check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.problem_sources import is_source
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
-from daedal.simulation.sampled import Recording, Sampled
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
 from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
@@ -168,12 +168,14 @@ class Simulation:
 
     def _begin(self, initial: Any, t0: float):
         problem, params, inputs, hold, exact = self._given
-        if self._source is not None:
-            problem, initial = self._source.as_problem(initial), self._source.as_initial(initial, t0, params)
+        stated = problem if self._source is None else self._source.as_problem(initial)
         if params is not None:
-            problem = with_other_params(problem, params)
-        self._stated, self._initial, self._t0 = problem, initial, t0
-        self._held = HeldInputs(problem, inputs, hold)
+            stated = with_other_params(stated, params)
+        self._held = HeldInputs(stated, inputs, hold)
+        if self._source is not None:
+            levels = self._held.levels(t0)
+            initial = self._source.as_initial(initial, t0, {**(params or {}), **levels} if levels else params)
+        self._stated, self._initial, self._t0 = stated, initial, t0
         self._held.take_pieces(t0)
         self._exact = bool(self._held.size) if exact is None else bool(exact)
         self._next_jump = self._jump_after(t0)
@@ -306,17 +308,14 @@ class Simulation:
 
     def _set_inputs(self, u: Any):
         held = self._held
-        if type(u) is np.ndarray and u.shape == held.vector.shape and u.dtype == np.float64:
-            if (u == held.vector).all():
-                return
-            if not np.isfinite(u).all():
-                held.checked(u)
-            vector = u
-        else:
-            vector = held.checked(u)
-            if np.array_equal(vector, held.vector):
-                return
-        self._run.change(partial(self._held.set, vector))
+        numbers = u.tolist() if type(u) is np.ndarray and u.shape == (held.size,) else held.checked(u).tolist()
+        if numbers == held.numbers:
+            return
+        for x in numbers:
+            if type(x) is not float or not isfinite(x):
+                numbers = held.checked(u).tolist()
+                break
+        self._run.change(partial(held.set, numbers))
         self._solution = None
 
     @property

@@ -26,7 +26,7 @@ from daedal.initial.consistent import consistent_initial
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_real
 from daedal.problems.compile import last_argument, with_other_params
-from daedal.problems.problem_sources import is_source
+from daedal.problems.problem_sources import is_source, problem_and_start
 from daedal.problems.symbols import symbol_name
 from daedal.solution.solution import Solution
 from daedal.symbolic import Untraceable
@@ -118,10 +118,12 @@ def linearise(
     else:
         times = np.asarray(0.0 if t is None else check_finite(t, "t"))
     if is_source(problem):
-        source, problem = problem, problem.as_problem(None if along else at)
-        if not along:
+        if along:
+            problem = problem.as_problem()
+        else:
             times = np.asarray(getattr(at, "t", times) if t is None else times, dtype=float)
-            at = source.as_initial(at, float(times), None)
+            given = inputs if isinstance(inputs, Mapping) else None
+            problem, at = problem_and_start(problem, at, float(times), params, given)
     if at is None:
         raise InvalidProblemError("at is missing: pass the values at which to linearise the problem")
     if params is not None:

@@ -189,17 +189,17 @@ def _with_memory(system: MechanicalSystem, push: Callable | None) -> MechanicalS
             return None
         if takes_v:
             return lambda t, q, v, *rest: function(t, q[:-1], v[:-1], *rest)
-        return lambda t, q: function(t, q[:-1])
+        return lambda t, q, *rest: function(t, q[:-1], *rest)
 
     def widened(function):
         inner = shortened(function)
         if inner is None:
             return None
-        return lambda t, q: np.pad(np.asarray(inner(t, q), dtype=float), ((0, 0), (0, 1)))
+        return lambda t, q, *rest: np.pad(np.asarray(inner(t, q, *rest), dtype=float), ((0, 0), (0, 1)))
 
-    def mass(t, q):
+    def mass(t, q, *rest):
         full = np.eye(n + 1)
-        full[:n, :n] = system.mass(t, q[:-1]) if callable(system.mass) else system.mass
+        full[:n, :n] = system.mass(t, q[:-1], *rest) if callable(system.mass) else system.mass
         return full
 
     applied = shortened(system.force)

@@ -15,6 +15,7 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.arguments import positional_names
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
 from daedal.problems.compile import last_argument
+from daedal.problems.named_inputs import driven_function
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ class FrictionLaw:
         unilateral = check_flag(unilateral, "unilateral")
         if unilateral and multiplier is None:
             raise InvalidProblemError("unilateral=True requires constraint, the one that can only push")
+        if system.inputs is not None:
+            stated = system.inputs, system.params.given is not None
+            direction = driven_function("direction", direction, ("t", "q"), *stated)
+            normal = driven_function("normal", normal, ("t", "q", "v"), *stated)
+            mu = driven_function("mu", mu, ("speed",), *stated)
         through = compiler(system.force)
         curve, static = _coefficient(mu, mu_static, stribeck, through, system.params)
         is_constant, holding = not callable(direction) and not callable(speed), None

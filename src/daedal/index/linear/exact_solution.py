@@ -378,8 +378,10 @@ def _vector(value: Any, n: int) -> np.ndarray:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:
         raise InvalidProblemError(f"x0 must be a vector of length {n}: {error}") from None
-    if array.shape != (n,) or not np.all(np.isfinite(array)):
-        raise InvalidProblemError(f"x0 must be a finite vector of length {n}, but its shape is {array.shape}")
+    if array.shape != (n,):
+        raise InvalidProblemError(f"x0 must be a vector of length {n}, but its shape is {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise InvalidProblemError(f"x0 must have finite entries, got {array}")
     return array
 
 

@@ -232,7 +232,12 @@ def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.h
 
 
 def _with_derivatives(system):
-    """The system with exact derivatives of its constraints, for guards and impacts, if it can be traced."""
+    """The system with exact derivatives of its constraints, for guards and impacts, if it can be traced.
+
+    Machine code has a place for each number of its inputs, of which a run may set more: samples.
+    """
+    if system.inputs is not None:
+        return system
     try:
         return system.compiled(backend="trace")
     except InvalidProblemError:
@@ -247,7 +252,7 @@ def _contact(system, part: Contact) -> daedal.hybrid.Contact:
     layout = system.layout
     tangents = [_along(layout, partial(part.slide, k=k)) for k in range(1 if layout.planar else 2)]
     return daedal.hybrid.Contact(
-        lambda t, q: part.gap(_motion(layout, q)),
+        lambda t, q, *params: part.gap(_motion(layout, q)),
         part.restitution,
         name=part.name,
         tangent=tangents if part.friction else None,
@@ -278,7 +283,7 @@ def _along(layout, load):
     still = Velocities(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     lifted, nothing, at_rest = layout.n_q > layout.n_v, np.zeros(n), np.zeros(layout.n_q)
 
-    def along(t, q):
+    def along(t, q, *params):
         motion = _motion(layout, q)
         loads = Loads(layout, motion.placed)
         load(motion, loads)

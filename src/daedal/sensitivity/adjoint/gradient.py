@@ -10,6 +10,7 @@ import numpy as np
 import daedal
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
+from daedal.problems.problem_sources import is_source, problem_and_start
 from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
 
 
@@ -65,7 +66,7 @@ def gradient(
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
+    problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, Model or Circuit
         Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism, with ``params``. Its functions must be
         traceable.
     t_span, initial
@@ -109,6 +110,8 @@ def gradient(
     """
     if cost is None and final_cost is None:
         raise InvalidProblemError("gradient: give cost, final_cost, or both")
+    if is_source(problem):
+        problem, initial = problem_and_start(problem, initial, float(t_span[0]), params, inputs, hold)
     if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
         raise InvalidProblemError(
             f"gradient supports ImplicitDAE, SemiExplicitDAE and MechanicalSystem, not {type(problem).__name__}"
