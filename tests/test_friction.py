@@ -284,7 +284,7 @@ def test_paradox_on_the_way_ends_the_run_with_what_was_computed():
     problem = daedal.hybrid.Friction(system, [1.0, 2.0], 1.0, constraint=0)
     state = problem.at(0.0, [0.0, 0.0], [5.0, 0.0])
     np.testing.assert_allclose(state.branches[1], [1.0 / 3.0, -1.0])
-    with pytest.warns(daedal.NonUniqueWarning), pytest.raises(daedal.DaedalError, match="no motion agrees") as caught:
+    with pytest.warns(daedal.NonUniqueWarning), pytest.raises(daedal.DaedalError, match="no motion satisfies") as caught:
         run(problem, 3.0, ([0.0, 0.0], [5.0, 0.0]))
     sol = caught.value.solution
     assert sol.t[-1] == pytest.approx(1.0, abs=1e-6)
@@ -343,7 +343,7 @@ POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
         ({"normal": 1.0, "stribeck": 1.0, "mu": lambda s: 0.3}, "stribeck: mu is already a curve"),
         ({"normal": 1.0, "direction": [0.0]}, "direction is zero"),
         ({"normal": 1.0, "direction": [1.0, 0.0]}, "direction has shape"),
-        ({"normal": 1.0, "unilateral": True}, "unilateral=True requires the constraint"),
+        ({"normal": 1.0, "unilateral": True}, "unilateral=True requires constraint"),
         ({"normal": 1.0, "system": 3}, "system must be a MechanicalSystem"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -200,5 +200,5 @@ def test_wrong_inputs_of_a_problem_are_refused(inputs, words):
 def test_functions_with_other_arguments_are_refused():
     with pytest.raises(daedal.InvalidProblemError, match="it is called as f\\(t, y, u\\)"):
         daedal.ODE(lambda t, y, u, w: [u - w], 1, inputs=["force"])
-    with pytest.raises(daedal.InvalidProblemError, match="stated without inputs"):
+    with pytest.raises(daedal.InvalidProblemError, match="defined without inputs"):
         daedal.solve(daedal.ODE(lambda t, y: [-y[0]], 1), (0.0, 1.0), [1.0], inputs={"u": sin})

@@ -104,7 +104,7 @@ class Substitution:
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
 
     def of(self, value: Any, name: str = "") -> Any:
-        """Replacement of `value`, which the function knows as `name`."""
+        """Replacement of `value`, which is `name` in the function."""
         if value is None or isinstance(value, (bool, int, float, str, bytes, complex, Expression, CodeType)):
             return value
         if id(value) not in self._made:
