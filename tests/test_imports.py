@@ -66,6 +66,7 @@ EXCEPTIONS = {
     ): "the order of given coefficients, when it is asked for",
     ("driver/solver.py", "hybrid"): "the table of stages names the plan of hybrid problems; its runs come back",
     ("driver/solver.py", "sensitivity"): "the table of stages names the plans of runs with sensitivities",
+    ("solution/solution.py", "exchange"): "`sol.studio`, when it is called",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }

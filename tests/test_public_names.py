@@ -90,6 +90,7 @@ SURFACE = {
         solve_ivp
         solve_many
         studies
+        studio
     """.split(),
     "methods": """
         Collocation

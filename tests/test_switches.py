@@ -386,6 +386,24 @@ def test_diode_bridge():
         assert abs(10.0 * math.sin(100.0 * math.pi * event.t)) == pytest.approx(event.y[0], abs=1e-6)
 
 
+def test_friction_of_six_bodies_in_an_ode_costs_in_proportion():
+    """A chain on rough ground, driven at its end: as an ODE it has the switches and the motion of the mechanism."""
+    n = 6
+
+    def force(t, q, v):
+        stretch = np.diff(q, prepend=0.0)
+        pull = 5.0 * (np.append(stretch[1:], 0.0) - stretch)
+        return pull + np.append(np.zeros(n - 1), 2.0 * np.sin(1.3 * t)) - 0.1 * np.arange(1, n + 1) * np.sign(v)
+
+    q0, v0 = np.linspace(0.5, 1.5, n), np.zeros(n)
+    ode = daedal.ODE(lambda t, y: np.concatenate([y[n:], force(t, y[:n], y[n:])]), 2 * n)
+    sol = daedal.solve(ode, (0.0, 10.0), np.concatenate([q0, v0]))
+    mechanism = daedal.solve(daedal.MechanicalSystem(1.0, force, n_q=n), (0.0, 10.0), (q0, v0))
+    np.testing.assert_allclose(sol.y[:n, -1], mechanism.q[:, -1], atol=1e-5)
+    np.testing.assert_allclose([event.t for event in sol.events], [event.t for event in mechanism.events], atol=1e-5)
+    assert sol.stats.steps < 12 * len(sol.events)
+
+
 def test_algebraic_variables_that_jump_take_other_switches_along():
     problem = daedal.SemiExplicitDAE(
         lambda t, y, z: [1.0 - 0.5 * z[1]],
@@ -563,6 +581,28 @@ def test_kinks_in_what_a_constraint_of_index_2_prescribes_are_crossed(method, st
     away = np.min(np.abs(sol.t[:, None] - times), axis=1) > 1e-6
     np.testing.assert_allclose(sol.y[0], np.abs(np.sin(sol.t)), atol=1e-7)
     np.testing.assert_allclose(sol.y[1, away], (np.cos(sol.t) * np.sign(np.sin(sol.t)))[away], atol=1e-4)
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-9])
+@pytest.mark.parametrize("w", [2.686186637640012, 2.5125073093634507, 2.612686981994754])
+@pytest.mark.parametrize("broken", [False, True], ids=["followed", "at break points"])
+def test_steps_after_kinks_of_index_2_are_resolved_by_the_rounding_of_t(w, tolerance, broken):
+    """The derivative of |sin w t| after a kink changes by eps |t| / h with the rounding of t."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - abs(np.sin(w * t))], 2)
+    options = {"breakpoints": [k * np.pi / w for k in range(1, 6)]} if broken else {}
+    sol = daedal.solve(problem, (0.0, 6.0), ([0.0, w], None), rtol=tolerance, atol=1e-3 * tolerance, **options)
+    slope = np.sign(np.sin(6.0 * w)) * w * np.cos(6.0 * w)
+    np.testing.assert_allclose(sol.y[:, -1], [abs(np.sin(6.0 * w)), slope], atol=100.0 * tolerance)
+
+
+def test_index_2_starts_at_a_late_zero_of_its_constraint():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2)
+    start = 10.0 * np.pi
+    for method in ("auto", "dassl"):
+        sol = daedal.solve(
+            problem, (start, start + 3.0), ([np.sin(start), 1.0], None), rtol=1e-9, atol=1e-12, method=method
+        )
+        np.testing.assert_allclose(sol.y[:, -1], [np.sin(3.0), np.cos(3.0)], atol=1e-8)
 
 
 # --- remainders, look-ups and steps -----------------------------------------------------------------------------------

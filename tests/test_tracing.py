@@ -20,6 +20,7 @@ from daedal import library
 from daedal.symbolic.tracing.parameters import ParameterLayout
 from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
+from symbolic_tools import assert_same
 from tiers import sampled
 
 START = ([1.0, 0.0], [0.0, 0.0])
@@ -281,6 +282,33 @@ def test_results_that_stand_in_many_places_are_stored_in_pieces():
     status, found = made.evaluate(0.0, np.ones(n), np.ones(n), 2.0, [0.25])
     assert status == 0
     np.testing.assert_allclose(found, 0.25 * np.ones((n, n)) + 2.0 * np.eye(n), rtol=1e-15)
+
+
+@pytest.mark.parametrize("n", [1200, 2500], ids=["derivative too long", "function too long"])
+def test_differences_of_long_functions_are_grouped(n):
+    def residual(t, y, yp):
+        flows = np.diff(y)
+        return yp - np.concatenate([flows, [0.0]]) + np.concatenate([[0.0], flows]) + np.exp(-y) * y**3
+
+    problem = daedal.ImplicitDAE(lambda t, y, yp, p: residual(t, y, p * yp), n, params=1.0)
+    for scale in (1.0, 2.0):
+        sol = daedal.solve(problem, (0.0, 0.1), (np.ones(n), None), method="dassl", params=scale)
+        assert sol.success
+        assert 0 < sol.stats.jacobian_residual_evaluations <= 4 * sol.stats.jacobian_evaluations
+
+
+def test_products_with_sparse_matrices_are_those_of_dense_ones():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(7, 12)) * (rng.random((7, 12)) < 0.15)
+    matrix[3] = 0.0
+    block = rng.normal(size=(12, 3))
+    for function in (
+        lambda t, y: matrix @ y,
+        lambda t, y: y[:7] @ matrix,
+        lambda t, y: (matrix @ (block * y[:, None])).ravel(),
+        lambda t, y: np.dot(matrix, np.exp(y)),
+    ):
+        assert_same(function, rng.normal(size=(3, 12)))
 
 
 def test_given_sparsity_and_bandwidth_are_kept():

@@ -151,9 +151,9 @@ GROUPS = (
     Group(
         "exchange",
         "Models inside other programs",
-        "Models as files that other simulation programs load, and models from such files; solutions as differentiable "
-        "functions of JAX, PyTorch and PyTensor.",
-        ("export_fmu", "import_fmu", "jax", "jax.solve", "torch", "torch.solve", "pytensor", "pytensor.solve"),
+        "Models as files that other simulation programs load, and models from such files; as live pages; solutions as "
+        "differentiable functions of JAX, PyTorch and PyTensor.",
+        ("export_fmu", "import_fmu", "studio", "jax", "jax.solve", "torch", "torch.solve", "pytensor", "pytensor.solve"),
     ),
     Group(
         "many-runs",

@@ -48,6 +48,7 @@ from daedal.exchange import pytensor as pytensor
 from daedal.exchange import torch as torch
 from daedal.exchange.fmu_export import export_fmu as export_fmu
 from daedal.exchange.fmu_import import import_fmu as import_fmu
+from daedal.exchange.studio import studio as studio
 from daedal.hybrid.hybrid_solution import HybridSolution as HybridSolution
 from daedal.hybrid.models.friction import NonUniqueWarning as NonUniqueWarning
 from daedal.hybrid.models.impact import EnergyWarning as EnergyWarning

@@ -27,6 +27,7 @@ app.command()(judging.compare)
 app.command()(judging.analyse)
 app.command()(showing.reproduce)
 app.command()(running.demo)
+app.command()(showing.studio)
 app.command()(showing.gallery)
 app.command()(showing.doctor)
 

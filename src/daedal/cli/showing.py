@@ -7,13 +7,28 @@ import platform
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 import daedal
-from daedal.cli.common import Name, find_model, largest_error, parameters_of, print_rows, refuse, short
+from daedal.cli.common import (
+    End,
+    Name,
+    Parameters,
+    RunName,
+    assignments,
+    find_model,
+    is_own,
+    largest_error,
+    own_model,
+    parameters_of,
+    print_rows,
+    refuse,
+    short,
+    span_of,
+)
 from daedal.common.tabular import Tabular
 from daedal.library.contents import contents, unknowns
 
@@ -220,6 +235,53 @@ def _kernel_report() -> list[tuple[str, str]]:
         ("cache", f"{len(files)} files, {size:.1f} MB, {writable}"),
         ("", str(folder)),
     ]
+
+
+# --- ``daedal studio`` ------------------------------------------------------------------------------------------------
+
+
+def studio(
+    name: RunName,
+    out: Annotated[Path | None, typer.Option(help="The page; by default out/NAME.html.")] = None,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance.")] = 1e-6,
+    atol: Annotated[float, typer.Option(help="Absolute tolerance.")] = 1e-9,
+    t_end: End = None,
+    set_: Parameters = None,
+) -> None:
+    """Write a live page of a problem: sliders for parameters and start values, solved again while one drags.
+
+    Examples: daedal studio double_pendulum; daedal studio my_model.py:pendulum --t-end 10
+    """
+    values = assignments(set_, "--set")
+    model = own_model(name, values, t_end and (0.0, t_end), None) if is_own(name) else find_model(name, values)
+    path = Path("out") / f"{model.name}.html" if out is None else out
+    labels = {} if is_own(name) else _labels_of_parameters(name, values, model)
+    given: dict[str, Any] = {"rtol": rtol, "atol": atol, "labels": labels, "title": model.title}
+    try:
+        daedal.studio(model.problem, span_of(model, t_end), model.initial, path, **given)
+    except (daedal.DaedalError, OSError) as error:
+        refuse(str(error))
+    print(f"open {path}")
+
+
+def _labels_of_parameters(name: str, values: dict[str, Any], model: daedal.library.Model) -> dict[str, str]:
+    """Names of the entries of a vector of parameters: the arguments of the factory that change them."""
+    before = np.asarray(model.problem.params)
+    if before.dtype != np.float64 or before.ndim != 1:
+        return {}
+    found: dict[int, list[str]] = {}
+    for argument, parameter in parameters_of(name).items():
+        value = values.get(argument, parameter.default)
+        if type(value) is float and argument != "t1":
+            try:
+                other = daedal.library.get(name, **{**values, argument: 1.01 * value + 1e-3 * (value == 0.0)})
+            except daedal.DaedalError:
+                continue
+            after = np.asarray(other.problem.params)
+            for k in np.flatnonzero(after != before) if after.shape == before.shape else ():
+                found.setdefault(int(k), []).append(argument)
+    words = {k: " · ".join(arguments) for k, arguments in found.items()}
+    return {f"p[{k}]": text for k, text in words.items() if list(words.values()).count(text) == 1}
 
 
 # --- ``daedal gallery`` -----------------------------------------------------------------------------------------------

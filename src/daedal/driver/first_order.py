@@ -47,7 +47,9 @@ from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 from daedal.symbolic.tracing import DerivativeWarning
 
+_RESOLVED = 100.0  # roundings of t in a first step, times rtol
 _ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
+_UNCHANGED = 10.0  # in units of the tolerance
 _MOST_RUNS = 4  # pooled runs
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
 
@@ -328,9 +330,9 @@ class FirstOrderRunState(RunState):
                 return
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
-            trial = request.sign * (settings.first_step or 0.0) or first_step_size(
-                *span, y0, np.zeros(y0.size) if yp0 is None else yp0, plan.rtol, plan.atol, settings.max_step
-            )
+            self.y0, self.yp0 = y0, np.zeros(y0.size) if yp0 is None else yp0
+            shortest = settings.first_step or self.resolved(span[1]).get("first_step") or self.step_by_scale(span[1])
+            trial = request.sign * shortest
             self.y0, self.yp0 = prepare_initial(
                 problem, workspace, span[0], y0, yp0, weights, trial, settings.correct_initial, self.excluded, unknown_z
             )
@@ -391,8 +393,10 @@ class FirstOrderRunState(RunState):
             doubtful = examined and self.workspace.pivots_vanish()
             return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
 
-        task = self.task(switching, progress, **self.left(earlier, request.span[1]))
+        task = self.task(switching, progress, **(self.left(earlier, request.span[1]) | self.resolved(request.span[1])))
         return PreparedSegment(self.ready, task, finish, plan.equations)
+
+    _differential: np.ndarray | None = None  # mask of the variables that do not jump with inputs
 
     def restarts(self, t: float, segment: Segment) -> bool:
         plan, y = self.plan, segment.outcome.y_reached
@@ -405,9 +409,32 @@ class FirstOrderRunState(RunState):
         weights, slope = plan.rtol * np.abs(y) + plan.atol, self.ready.slope()
         trial = abs(segment.outcome.h_last) or self.request.settings.max_step
         problem = plan.problem
-        self.y0, self.yp0 = prepare_initial(problem, self.workspace, t, y, slope, weights, trial, True)
-        self._t = t
+        y0, yp0 = prepare_initial(problem, self.workspace, t, y, slope, weights, trial, True)
+        if self._differential is None:
+            semi = isinstance(problem, SemiExplicitDAE)
+            is_algebraic = None if semi else algebraic_variables(problem.implicit(), t, y, slope)
+            self._differential = np.arange(y.size) < problem.n_y if is_algebraic is None else ~is_algebraic
+        if np.any(np.abs(y0 - y)[self._differential] > _UNCHANGED * weights[self._differential]):
+            return False  # no algebraic variables satisfy the equations now: the caller finds out why
+        self._t, self.y0, self.yp0 = t, y0, yp0
         return True
+
+    def resolved(self, end: float) -> dict[str, Any]:
+        """A first step that the rounding of t allows, if the one from the scale of the solution is shorter.
+
+        Algebraic variables of index 2 are derivatives of constraints, whose values change with the rounding of t.
+        """
+        settings = self.request.settings
+        if self._t == 0.0 or self.plan.ordinary is not None or settings.fixed_step is not None or settings.first_step:
+            return {}
+        least = _RESOLVED * float(np.spacing(abs(self._t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
+        return {"first_step": min(least, abs(end - self._t))} if least > self.step_by_scale(end) else {}
+
+    def step_by_scale(self, end: float) -> float:
+        """An admissible first step size of order 1, from the known scale of the solution."""
+        plan, limit = self.plan, abs(end - self._t)
+        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
+        return min(abs(step), limit)
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
         """Modified settings for a segment that ends at `end`."""

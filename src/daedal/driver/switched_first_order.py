@@ -22,12 +22,10 @@ from daedal.initial.consistent import best_slope, complete, from_structure, inde
 from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
-from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Outcome
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 
-_RESOLVED = 10.0  # times rtol: number of roundings of t in the first step
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
 _SAME = 1e-2  # fraction by which y' may change within a step without being a jump
@@ -64,11 +62,9 @@ class SwitchedRunState(FirstOrderRunState):
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
         end = tracker.horizon(self._t)
-        changes = self.left(earlier, end)
-        if earlier and self.choice.method.needs_past:
-            changes["first_step"] = self._first_step(end)
-        elif earlier and self.plan.ordinary is None and (least := self._shortest_step()) > self._first_step(end):
-            changes["first_step"] = min(least, abs(end - self._t))
+        changes = self.left(earlier, end) | self.resolved(end)
+        if earlier and self.choice.method.needs_past and changes["first_step"] is None:
+            changes["first_step"] = self.step_by_scale(end)
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
@@ -101,16 +97,6 @@ class SwitchedRunState(FirstOrderRunState):
         problem = self.plan.problem
         view = EventView(problem, self.tracker.moded.given, getattr(problem, "n_y", None))
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
-
-    def _first_step(self, end: float) -> float:
-        """A suitable first step size of order 1, from the known scale of the solution."""
-        plan, limit = self.plan, abs(end - self._t)
-        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
-        return min(abs(step), limit)
-
-    def _shortest_step(self) -> float:
-        """Step in which the rounding of t changes algebraic variables by less than their relative tolerance."""
-        return _RESOLVED * float(np.spacing(abs(self._t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
 
     # --- between arcs --------------------------------------------------------------------------------------
 

@@ -127,7 +127,7 @@ class TracedPlan(Plan):
             params = problem.params
             if isinstance(plan.problem.params, Moded):
                 params = plan.problem.params.fresh(params)
-            shared = plan.with_problem(with_numbers(plan.problem, params) if key is not None else problem)
+            shared = plan.with_problem(with_numbers(plan.problem, params) if key is not None else other._original())
             if shared is None:
                 return None
             other._plans[key] = shared
@@ -357,7 +357,7 @@ class TracedPlan(Plan):
     def _plan(self, left_out: tuple[str, ...] | None, followed: bool = False):
         key = (left_out, "followed") if followed else left_out
         if key not in self._plans:
-            problem = self.problem
+            problem = self._original()
             if left_out is not None:
                 source = self.switched.traced if followed and self.switched else self.traced
                 assert source is not None
@@ -367,6 +367,15 @@ class TracedPlan(Plan):
                     problem = with_numbers(problem, self.problem.params)
             self._plans[key] = self._make(problem, self.settings)
         return self._plans[key]
+
+    def _original(self) -> Any:
+        """The problem with its original functions, and the structure of a residual too long for machine code."""
+        if self.traced is None or not self.traced.structure or self._findings.refuted:
+            return self.problem
+        problem = copy(self.problem)
+        for name, value in self.traced.structure.items():
+            object.__setattr__(problem, name, value)
+        return problem
 
     def _is_sparse(self, request: Request) -> bool:
         """Whether the matrices of a mechanism are sparse, determined from its functions."""

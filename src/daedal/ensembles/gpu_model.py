@@ -113,8 +113,7 @@ def integrator_source(
         "LEAST_BEFORE": c_number(step_size.LEAST_BEFORE),
         "SPACINGS": step_size.SPACINGS,
         "ROUNDOFF": step_size.ROUNDOFF,
-        "UNROLL": '_Pragma("unroll")',
-        "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
+        "UNROLL_STAGES": "UNROLL" if unrolled else "UNROLL_NOTHING",
         **{"BLOCK": BLOCK, "LEAST_BLOCKS": 1, "REFILL": 32, **launch},
     }
     if isinstance(tableau, Tableau):
@@ -130,8 +129,8 @@ def integrator_source(
         coefficients,
         problem.text,
         events.text,
-        _table("DIRECTIONS", [events.directions or (0,)], "int"),
-        _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
+        *([_table("DIRECTIONS", [events.directions], "int")] if events.names else []),
+        *([_table("OCCURRENCES", [events.occurrences], "int")] if events.names else []),
         rules_in_c(sizes["ORDER"]),
         *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock")),
         _template("kernel") if driver is None else driver,

@@ -349,13 +349,15 @@ def state_arguments_of(problem: Any) -> StateArguments:
     return StateArguments(shown, problem.params is not None, state_split(shown) is not None)
 
 
-def standard_functions(events, problem) -> list[tuple[Any, int]]:
-    """Functions of events in the form called by traced code, (t, y[, second[, params]]), and their numbers of
-    arguments."""
+def standard_functions(events, problem, names: Sequence[str] | None = None) -> list[tuple[Any, int]]:
+    """Event functions in the form called by traced code, (t, y[, second[, params]]), and their numbers of arguments.
+
+    Messages refer to them by `names`, by default as entries of ``events``.
+    """
     arguments = state_arguments_of(problem)
     functions = [in_driven_form(event.function, problem.params) for event in named_events(events)]
     return [
-        in_standard_form(function, arguments.of(function, f"events[{i}]"), arguments.is_split)
+        in_standard_form(function, arguments.of(function, names[i] if names else f"events[{i}]"), arguments.is_split)
         for i, function in enumerate(functions)
     ]
 

@@ -345,7 +345,7 @@ class HybridRun:
         self.progress.update(self.t)
         self.before = self.came_by = None
         self.ended = guards.evaluate(end.t, form.seen(end.y), end.yp) if len(guards) else None
-        self.begin = self._consistent(self.mode, ModeInitial(end.y, None, not form.mechanical))
+        self.begin = self._after(end.y)
         fired = self.events[self.mode].across(end, self._now(), self._look_ahead())
         for event in fired:
             self._note(self.t, event.name, "event", None, self.begin.y, None, event.direction)
@@ -355,6 +355,17 @@ class HybridRun:
             if times is None or (self.next_time < times.size and times[self.next_time] == self.t):
                 self.store.add_point(self.mode, self.t, self.begin.y)
             raise RunStopped(True, "event", messages.event_stopped(stopping, self.t))
+
+    def _after(self, y: np.ndarray) -> ModeInitial:
+        """Consistent values after a break point, where conditions on t have changed, extrapolated back to it."""
+        form = self.forms_here[self.mode]
+        if form.mechanical or form.ordinary:
+            return self._consistent(self.mode, ModeInitial(y, None, not form.mechanical))
+        ahead = self.request.sign * _BEYOND * float(np.spacing(max(map(abs, self.request.span))))
+        found = make_consistent(form, self.t + ahead, ModeInitial(y, None, True), self.settings[self.mode].weights(y))
+        if found.yp is None:
+            return found
+        return replace(found, y=np.where(found.y == y, y, found.y - ahead * found.yp))
 
     # --- one stretch ------------------------------------------------------------------------------------------------
 
@@ -452,6 +463,7 @@ class HybridRun:
 # --- known break points: the segments of the interval between them ---------------------------------------------------
 
 
+_BEYOND = 64.0  # in floating-point spacings, distance after a break point at which conditions on t have their new value
 FEWEST_SPACINGS = 1.1e4  # segments shorter than this, in floating-point spacings, cannot be integrated
 
 Piece = tuple[float, float]

@@ -15,7 +15,7 @@ from daedal.driver.solver import solve_request
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError, Unevaluable
 from daedal.hybrid.hybrid_problem import ZENO, Transition
 from daedal.initial.by_name import initial_by_name
-from daedal.initial.consistent import consistent_initial
+from daedal.initial.consistent import corrected_initial
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import (
     ODE,
@@ -334,15 +334,16 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
             slope = form.problem.slope(t, begin.y)
             if np.isfinite(slope).all():
                 return ModeInitial(begin.y, slope, True, found=True)
-    measured = {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
+    measured: dict[str, Any] = {"reach": np.inf if begin.correct else _EXPLAINED}
+    measured |= {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
     try:
-        found = consistent_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
+        found = corrected_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
     except InconsistentInitialError:
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():
             raise
         # round-off near zero provides no scale for judging a projection
-        found = consistent_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
+        found = corrected_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
     if form.mechanical:
         y, yp = np.concatenate([found.q, found.v, found.r]), None
     else:

@@ -87,7 +87,15 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
         return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
 
 
-def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight):
+def corrected_initial(problem, t0: float, initial, *, reach: float, rtol=1e-6, atol=1e-9):
+    """:func:`consistent_initial`, except that differential variables change, by a weighted size of up to `reach`, if
+    constraints require it.
+    """
+    with np.errstate(all="ignore"):
+        return _consistent_initial(problem, t0, initial, None, rtol, atol, "mass", reach)
+
+
+def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight, reach: float = 0.0):
     check_values(getattr(problem, "params", None))
     initial = paired(problem, initial)
     if isinstance(problem, MechanicalSystem):
@@ -127,7 +135,7 @@ def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight):
             raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
         result = newton_with_given_slope(workspace, t0, y0, start, h, weights)
     elif fixed is None:
-        result = complete(workspace, t0, y0, start, h, weights, trace=True)
+        result = complete(workspace, t0, y0, start, h, weights, trace=True, reach=reach)
         if unknown_z and not result.converged:
             result = _complete_from_other_guesses(problem, workspace, t0, y0, start, h, weights)
     else:

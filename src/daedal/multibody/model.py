@@ -288,6 +288,32 @@ class Model(Analyses, Preparable):
 
         return draw(self, start, path, **options)
 
+    def studio(self, t_span: tuple[float, float], initial: Any = None, path: Any = "studio.html", **options: Any):
+        """Write a live page of the machine, in which start values are sliders and the motion is solved again.
+
+        Parameters
+        ----------
+        t_span : tuple of float
+            The interval.
+        initial : Start, mapping or pair (q, v), optional
+            As for :func:`daedal.solve`: joints by name, a start, or coordinates and velocities.
+        path : path
+            The file, ending in ``.html``.
+        **options
+            See :func:`daedal.studio`.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+        >>> pendulum.studio((0.0, 5.0), {"pivot": 0.5}, "pendulum.html").name
+        'pendulum.html'
+        """
+        import daedal
+
+        return daedal.studio(self, t_span, initial, path, **options)
+
 
 def _bodies(parts) -> tuple[Body, ...]:
     found: dict[str, Body] = {}

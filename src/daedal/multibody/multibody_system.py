@@ -51,6 +51,12 @@ class MultibodySystem(MechanicalSystem):
         """Data from which solutions provide bodies and joints."""
         return Machine(self.model, self.layout)
 
+    def planar_drawing(self) -> Any:
+        """The :class:`daedal.viz.Drawing` of a planar machine; None for one in space."""
+        from daedal.multibody.planar_drawing import planar_drawing
+
+        return planar_drawing(self.model, self.layout)
+
     @property
     def typical_sizes(self) -> np.ndarray:
         """Scales of the coordinates: 1 for angles, the size of the machine for displacements."""

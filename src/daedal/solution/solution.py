@@ -240,6 +240,29 @@ class Solution(Tabulated):
 
         return animate(self, path, drawing, **options)
 
+    def studio(self, path: Any = "studio.html", problem: Any = None, **options: Any):
+        """Write a live page, in which parameters and start values are sliders and the motion is solved again.
+
+        Parameters
+        ----------
+        path : path
+            The file, ending in ``.html``.
+        problem : object, optional
+            The problem that was solved; solutions of mechanical systems know theirs.
+        **options
+            See :func:`daedal.studio`.
+
+        Examples
+        --------
+        >>> import daedal
+        >>> decay = daedal.ODE(lambda t, y, p: [-p["rate"] * y[0]], 1, params={"rate": 1.0})
+        >>> daedal.solve(decay, (0.0, 3.0), [1.0]).studio("decay.html", decay).name
+        'decay.html'
+        """
+        from daedal.exchange.studio import studio_of
+
+        return studio_of(self, problem, path, **options)
+
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the summary table of a solution."""
         run = self._run_in_words()

@@ -298,10 +298,36 @@ def _on_symbols(ufunc, method: str, operands: list, options: dict) -> Any:
         return _pair(name, operands)
     if name in ("add", "multiply") and method != "__call__" and any(map(_is_truth, np.asarray(operands[0]).flat)):
         operands = [plain(_as_numbers(np.asarray(operands[0]))), *operands[1:]]
+    if name == "matmul" and method == "__call__":
+        left, right = (np.asarray(operand) for operand in operands)
+        if _is_sparse(left) and all(map(_is_regular, right.flat)):
+            return _sparse_product(numbers(left), right)
+        if _is_sparse(right) and all(map(_is_regular, left.flat)):
+            return _sparse_product(numbers(right).T, left.T).T
     if name in _NATIVE:
         return getattr(ufunc, method)(*operands, **options)
     elementwise = np.frompyfunc(partial(scalar, ufunc), ufunc.nin, 1)
     return getattr(elementwise, method)(*operands, **options)
+
+
+def _is_sparse(matrix: np.ndarray) -> bool:
+    return matrix.ndim == 2 and not is_symbolic(matrix) and bool(4 * np.count_nonzero(matrix) < matrix.size)
+
+
+def _is_regular(value: Any) -> bool:
+    if type(value) is Expression:
+        return value.graph.regular[value.node]
+    return value is not None and bool(np.isfinite(value))
+
+
+def _sparse_product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A @ x without the products with zeros, which are zero for regular x."""
+    product = np.full((len(matrix), *values.shape[1:]), 0.0, dtype=object)
+    for i, row in enumerate(matrix):
+        places = np.flatnonzero(row)
+        if places.size:
+            product[i] = row[places].astype(object) @ values[places]
+    return product
 
 
 def _pair(name: str, operands: list) -> Any:

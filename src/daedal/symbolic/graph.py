@@ -69,7 +69,7 @@ class Graph:
     def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
         made = len(self.operations)
         if made >= self.most_nodes and made >= self.most:
-            raise Untraceable(f"needs more than {self.most} operations")
+            raise Untraceable(f"needs more than {self.most} operations", too_long=True)
         self._nodes[key] = made
         self.operations.append(operation)
         self.operands.append(operands)

@@ -39,10 +39,20 @@ class Untraceable(DaedalError, TypeError):
         result.
     jumps : bool
         Whether its results probably jump, since it rounds values or uses them in choices.
+    too_long : bool
+        Whether it only has too many operations.
     """
 
-    def __init__(self, reason: str, site: str | None = None, remedy: str = "", memory: str = "", jumps: bool = False):
-        self.reason, self.remedy, self.memory, self.jumps = reason, remedy, memory, jumps
+    def __init__(
+        self,
+        reason: str,
+        site: str | None = None,
+        remedy: str = "",
+        memory: str = "",
+        jumps: bool = False,
+        too_long: bool = False,
+    ):
+        self.reason, self.remedy, self.memory, self.jumps, self.too_long = reason, remedy, memory, jumps, too_long
         self.site = user_site() if site is None else site
         place = f", {self.site}" if self.site else ""
         super().__init__(f"{reason}{place}{f'. Remedy: {remedy}' if remedy else ''}")

@@ -147,6 +147,32 @@ def make_scene(
         count = min(2 * count, most)
 
 
+def planar_scene(sol: Any, drawing: Any, problem: Any, fewest: int) -> MovingDrawing | None:
+    """The planar drawing of a solution at `fewest` times or more; with drawing="auto", None if there is none."""
+    if drawing is None:
+        return None
+    is_known = not (isinstance(drawing, str) and drawing == "auto")
+    if not is_known and hasattr(problem, "planar_drawing"):  # a machine
+        drawing = problem.planar_drawing()
+        return None if drawing is None else _at_least(sol, drawing, fewest)
+    try:
+        chosen = _chosen(
+            sol, drawing if is_known else problem if isinstance(problem, daedal.MechanicalSystem) else None
+        )
+    except daedal.InvalidProblemError:
+        if is_known:
+            raise
+        return None
+    if not isinstance(chosen, Drawing):
+        return None
+    return _at_least(sol, replace(chosen, text="") if callable(chosen.text) else chosen, fewest)
+
+
+def _at_least(sol: Any, drawing: Drawing, fewest: int) -> MovingDrawing:
+    scene = make_scene(sol, drawing)
+    return scene if scene.t.size >= fewest else make_scene(sol, drawing, frames=fewest)
+
+
 def _check_motion(sol: Any) -> None:
     if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
         raise daedal.InvalidProblemError("the solution has a single time; there is nothing to animate")
@@ -161,6 +187,8 @@ def checked_frames(frames: int) -> int:
 
 def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> MovingDrawing:
     t = np.linspace(begin, end, count)
+    if drawing.params is None:
+        drawing = replace(drawing, params=getattr(getattr(sol, "system", None), "params", None))
     return MovingDrawing(drawing, t, coordinates(sol, t))
 
 
@@ -277,6 +305,12 @@ def scene_data(scene: MovingDrawing, seconds: float) -> dict[str, Any]:
         ],
         "text": _changes(scene.captions),
     }
+
+
+def scene_frame(scene: MovingDrawing) -> dict[str, float]:
+    """Left and top of the picture, and units of the picture per unit of length, as in :func:`scene_data`."""
+    left, right, bottom, top = scene.window(FLATTEST, STEEPEST)
+    return {"left": left, "top": top, "scale": UNITS / max(right - left, top - bottom)}
 
 
 def _turns(angle: np.ndarray | None) -> np.ndarray:

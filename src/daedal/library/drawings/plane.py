@@ -15,28 +15,28 @@ ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
 
 def rods(system) -> Drawing:
     """A chain of rods of half lengths l, by their angles; gravity along +x is drawn downwards."""
-    p = system.params
-    links = [(2, 2.0 * p[0])] if system.n_q == 3 else [(2, 2.0 * p[0]), (5, 2.0 * p[1])]  # angle, length
+    angles = [2] if system.n_q == 3 else [2, 5]
 
     def end(count):
-        def place(q):
-            x = sum(length * math.sin(q[angle]) for angle, length in links[:count])
-            return x, -sum(length * math.cos(q[angle]) for angle, length in links[:count])
+        def place(t, q, p):
+            x = sum(2.0 * p[k] * math.sin(q[angle]) for k, angle in enumerate(angles[:count]))
+            return x, -sum(2.0 * p[k] * math.cos(q[angle]) for k, angle in enumerate(angles[:count]))
 
         return place
 
-    ends = {f"end {k}": end(k) for k in range(1, len(links) + 1)}
-    return Drawing({"pivot": (0.0, 0.0), **ends}, rods=[("pivot", *ends)], traces=[list(ends)[-1]])
+    ends = {f"end {k}": end(k) for k in range(1, len(angles) + 1)}
+    points = {"pivot": (0.0, 0.0), **ends}
+    return Drawing(points, rods=[("pivot", *ends)], traces=[list(ends)[-1]], params=system.params)
 
 
 def crank_slider(system) -> Drawing:
     crank, rod = 2.0 * system.params[0], 2.0 * system.params[1]
 
-    def pin(q):
-        return crank * math.sin(q[2]), -crank * math.cos(q[2])
+    def pin(t, q, p):
+        return 2.0 * p[0] * math.sin(q[2]), -2.0 * p[0] * math.cos(q[2])
 
     def slider(dx, dy):
-        return lambda q: (dx, -crank * math.cos(q[2]) - rod * math.cos(q[5]) + dy)
+        return lambda t, q, p: (dx, -2.0 * p[0] * math.cos(q[2]) - 2.0 * p[1] * math.cos(q[5]) + dy)
 
     a = 0.12 * (crank + rod)
     block = {f"corner {k}": slider(0.7 * a * sx, 0.5 * a * sy) for k, (sx, sy) in enumerate(CORNERS)}
@@ -47,6 +47,7 @@ def crank_slider(system) -> Drawing:
         bodies=[tuple(block)],
         ground=[[(0.7 * a * side, top), (0.7 * a * side, bottom)] for side in (-1.0, 1.0)],
         traces=("middle",),
+        params=system.params,
     )
 
 
@@ -120,9 +121,8 @@ def seven_body(system) -> Drawing:
 
 
 def car_axis(system) -> Drawing:
-    length, _, r, w, _ = system.params
-
-    def road(t, q):
+    def road(t, q, p):
+        length, _, r, w, _ = p
         y = r * math.sin(w * t)
         return math.sqrt(length**2 - y**2), y
 
@@ -132,6 +132,7 @@ def car_axis(system) -> Drawing:
         springs=[("wheel", "left"), ("road", "right")],
         curves=[("wheel", "road")],
         traces=("left", "right"),
+        params=system.params,
     )
 
 

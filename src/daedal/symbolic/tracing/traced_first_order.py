@@ -13,7 +13,7 @@ import numpy as np
 from daedal.kernels.functions import is_compiled
 from daedal.problems import ImplicitDAE, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.semi_explicit import adopt_stacked
-from daedal.symbolic import Graph, Traced
+from daedal.symbolic import Graph, Traced, Untraceable
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.tracing.linearly_implicit import LinearlyImplicit
@@ -24,6 +24,8 @@ _FEWEST_FOR_BAND = 40  # number of unknowns above which a narrow band is used by
 _FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, managed in Python, are faster than dense ones
 _NARROW = 0.25  # bandwidth as a fraction of n
 _SPARSE = 0.1  # fraction of nonzero entries
+_FEWEST_FOR_PATTERN = 500  # number of unknowns above which functions too long for machine code are traced for a pattern
+_MOST_FOR_PATTERN = 60  # operations for each unknown in such a trace
 _MOST_COMPARED = 200  # number of unknowns up to which a given matrix is compared with the exact one
 _MOST_DENSE = 120  # number of unknowns up to which a dense matrix is computed by straight-line code
 
@@ -185,16 +187,36 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
             tracer.result.exact_matrix = partial(_exact_matrix, tracer, residual)
         return
     if residual.traced is None:
+        if linear_solver == "auto" and copies == 1 and n >= _FEWEST_FOR_PATTERN:
+            _pattern_alone(tracer, problem, residual)
         return
     form, structure = _form(tracer, problem, linear_solver, residual)
     if form is None:
         return
     shared = tuple(range(len(residual.groups)))
     made = tracer.derivative("jacobian", residual.traced, arguments, lambda: form(_sum(tracer, residual)), shared)
-    if made is not None:
-        for name, value in structure.items():
-            object.__setattr__(result, name, value)
-        _set(result, "jacobian", made)
+    for name, value in structure.items():  # finite differences use it if the derivative has too many operations
+        object.__setattr__(result, name, value)
+    _set(result, "jacobian", made)
+
+
+def _pattern_alone(tracer: Tracer, problem, residual: _Residual):
+    """The structure of a residual with too many operations for machine code; grouped finite differences use it."""
+    refused = tracer.result.refused.get("residual")
+    if problem.sparsity is not None or problem.bandwidth is not None or refused is None or not refused.too_long:
+        return
+    n = problem.n
+    larger = Tracer(problem, dict.fromkeys(residual.arguments, n))
+    larger.graph.most_nodes = len(larger.graph) + _MOST_FOR_PATTERN * n
+    try:
+        traced = larger.trace(problem.residual, [larger.symbols(name) for name in residual.arguments], (n,))
+    except Untraceable:
+        return
+    variables = [i for name in residual.arguments for i in larger.nodes(name)]
+    pattern = [sorted({k % n for k in row}) for row in sparsity(larger.graph, traced.nodes, variables)]
+    tracer.result.structure = _structure(pattern, n)
+    tracer.result.dependencies.add(traced.dependencies)
+    tracer.result.words["residual"] += "; the structure of its derivatives is known"
 
 
 def _matrix_from_slopes(tracer: Tracer, problem: Quasilinear, result, residual: _Residual):

@@ -63,6 +63,8 @@ class TracedProblem:
         If the user gave the Newton matrix: ``exact_matrix(values)``, the exact one at values of all arguments.
     orders : callable, optional
         If the residual was traced: ``orders()``, for each equation its unknowns with their highest derivative.
+    structure : dict
+        Sparsity or bandwidth of a residual with too many operations for machine code.
     n_switches : int
         Upper bound of the number of switching functions, counted per function.
     modes : Modes or None
@@ -81,6 +83,7 @@ class TracedProblem:
     arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
     exact_matrix: Callable[[Mapping[str, Any]], np.ndarray] | None = None
     orders: Callable[[], list[dict[int, int]]] | None = None
+    structure: dict[str, Any] = field(default_factory=dict)
     n_switches: int = 0
     modes: Modes | None = None
     tracer: Tracer | None = None
