@@ -284,7 +284,8 @@ def test_paradox_on_the_way_ends_the_run_with_what_was_computed():
     problem = daedal.hybrid.Friction(system, [1.0, 2.0], 1.0, constraint=0)
     state = problem.at(0.0, [0.0, 0.0], [5.0, 0.0])
     np.testing.assert_allclose(state.branches[1], [1.0 / 3.0, -1.0])
-    with pytest.warns(daedal.NonUniqueWarning), pytest.raises(daedal.DaedalError, match="no motion satisfies") as caught:
+    notes = pytest.warns(daedal.NonUniqueWarning)
+    with notes, pytest.raises(daedal.DaedalError, match="no motion satisfies") as caught:
         run(problem, 3.0, ([0.0, 0.0], [5.0, 0.0]))
     sol = caught.value.solution
     assert sol.t[-1] == pytest.approx(1.0, abs=1e-6)

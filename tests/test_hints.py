@@ -155,9 +155,7 @@ def test_the_example_of_a_start_names_a_mode_that_exists():
         ball, daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
     )
     own = daedal.hybrid.HybridProblem({"free": ball, "held": ball}, [])
-    with pytest.raises(
-        daedal.InvalidProblemError, match=r"for example \('free', \.\.\.\); the modes are free, held"
-    ):
+    with pytest.raises(daedal.InvalidProblemError, match=r"for example \('free', \.\.\.\); the modes are free, held"):
         daedal.solve(own, (0.0, 1.0), ([1.0], [0.0]))
     with pytest.raises(daedal.InvalidProblemError, match=r"'flor' is not a mode; did you mean 'floor'\?"):
         daedal.solve(bouncing, (0.0, 1.0), ("flor", ([1.0], [0.0])))
