@@ -364,6 +364,8 @@ def test_inputs_that_no_algebraic_variables_satisfy_are_refused_and_differential
     assert sim.t == 0.1 and np.array_equal(sim.y, before) and sim["u"] == 1.0
     other.step_to(0.2)
     assert sim.step_to(0.2) == pytest.approx(other.y, abs=1e-5)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(problem, (0.0, 0.2), ([1.0], [2.0**0.5]), inputs={"u": ([0.0, 0.1], [1.0, -5.0])})
 
 
 def test_a_reset_that_is_refused_changes_nothing():
