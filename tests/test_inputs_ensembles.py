@@ -30,6 +30,21 @@ def test_members_have_the_bits_of_single_runs(varies, sampled):
         assert found.final.y[i, 0] == alone(y0, k, (TIMES, [u, 3.0 * u]) if sampled else u)
 
 
+def test_vectors_and_numbers_of_each_member_are_in_their_places():
+    problem = daedal.ODE(
+        lambda t, y, p, a, b: [a[1] - p["k"] * y[0] + 0.1 * a[0], b],
+        2,
+        params={"k": 1.0},
+        inputs={"b": 0.0, "a": [0, 0]},
+    )
+    a, b = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([7.0, 8.0, 9.0])
+    found = daedal.solve_many(problem, (0.0, 1.0), [0.5, 0.0], params={"k": [1.0, 2.0, 3.0]}, inputs={"a": a, "b": b})
+    for i, k in enumerate((1.0, 2.0, 3.0)):
+        given = {"params": {"k": k}, "inputs": {"a": a[i], "b": b[i]}}
+        one = daedal.solve(problem, (0.0, 1.0), [0.5, 0.0], t_eval=[1.0], **given)
+        assert np.array_equal(found.final.y[i], one.y[:, -1])
+
+
 def test_inputs_of_the_problem_and_lists_of_inputs_hold_for_members():
     problem = lag().with_inputs(u=(TIMES, [2.0, 6.0]))
     assert daedal.solve_many(problem, (0.0, 1.0), STARTS).final.y[1, 0] == alone(0.5, 1.0, (TIMES, [2.0, 6.0]))

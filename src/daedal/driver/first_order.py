@@ -49,6 +49,7 @@ from daedal.symbolic.tracing import DerivativeWarning
 
 _RESOLVED = 100.0  # roundings of t in a first step, times rtol
 _ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
+_UNCHANGED = 10.0  # in units of the tolerance
 _MOST_RUNS = 4  # pooled for reuse
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
 
@@ -395,6 +396,8 @@ class FirstOrderRunState(RunState):
         task = self.task(switching, progress, **(self.left(earlier, request.span[1]) | self.resolved(request.span[1])))
         return PreparedSegment(self.ready, task, finish, plan.equations)
 
+    _differential: np.ndarray | None = None  # mask of the variables that do not jump with inputs
+
     def restarts(self, t: float, segment: Segment) -> bool:
         plan, y = self.plan, segment.outcome.y_reached
         if plan.ordinary is not None:
@@ -406,8 +409,14 @@ class FirstOrderRunState(RunState):
         weights, slope = plan.rtol * np.abs(y) + plan.atol, self.ready.slope()
         trial = abs(segment.outcome.h_last) or self.request.settings.max_step
         problem = plan.problem
-        self.y0, self.yp0 = prepare_initial(problem, self.workspace, t, y, slope, weights, trial, True)
-        self._t = t
+        y0, yp0 = prepare_initial(problem, self.workspace, t, y, slope, weights, trial, True)
+        if self._differential is None:
+            semi = isinstance(problem, SemiExplicitDAE)
+            is_algebraic = None if semi else algebraic_variables(problem.implicit(), t, y, slope)
+            self._differential = np.arange(y.size) < problem.n_y if is_algebraic is None else ~is_algebraic
+        if np.any(np.abs(y0 - y)[self._differential] > _UNCHANGED * weights[self._differential]):
+            return False  # no algebraic variables satisfy the equations now: the caller finds out why
+        self._t, self.y0, self.yp0 = t, y0, yp0
         return True
 
     def resolved(self, end: float) -> dict[str, Any]:

@@ -191,8 +191,9 @@ def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
         raise Unsuited("whole solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
         raise Unsuited("constant steps, or starts that need correction")
-    if jumps_of(request.problem) or isinstance(params, Driven):
-        raise Unsuited("discontinuous inputs, or inputs that vary from member to member")
+    varying = params.inputs.values() if isinstance(params, Driven) else ()
+    if jumps_of(request.problem) or any(callable(x) for x in varying):
+        raise Unsuited("discontinuous inputs, or functions that vary from member to member")
     solver = runner.solver if params is None else runner.solver.with_params(params)
     plan = solver.plan.direct(irregular)
     if plan is None:

@@ -7,7 +7,7 @@ broadcasting rules. Iterators are read chunk by chunk and never as a whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count as numbers_from
 from itertools import islice
 from typing import Any
@@ -106,6 +106,42 @@ class Listed:
         return self.items[0 if len(self.items) == SHARED else i]
 
 
+class DrivenColumns:
+    """Parameters, and inputs that are constant in each run, with a leading axis for the members.
+
+    Parameters
+    ----------
+    before : Driven
+        Those of the problem.
+    inner : Vectors, Named, Listed or None
+        What replaces parameters.
+    inputs : mapping
+        Rows of values by name.
+    """
+
+    def __init__(self, before: Driven, inner: Any, inputs: Mapping[str, np.ndarray]):
+        self.before, self.inner, self.inputs = before, inner, dict(inputs)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of members."""
+        others = () if self.inner is None else self.inner.sizes.values()
+        return {"params and inputs": max([*(len(rows) for rows in self.inputs.values()), *others])}
+
+    def take(self, members: Any) -> DrivenColumns:
+        """The same for some of the members, a slice or their numbers."""
+        inner = _chosen(self.inner, members) if isinstance(members, np.ndarray) else self.inner
+        inner = inner.take(members) if inner is not None and isinstance(members, slice) else inner
+        cut = {name: rows if len(rows) == SHARED else rows[members] for name, rows in self.inputs.items()}
+        return DrivenColumns(self.before, inner, cut)
+
+    def member(self, i: int) -> Driven:
+        """Parameters and inputs of one run."""
+        given = self.before if self.inner is None else renewed(self.before, self.inner.member(i))
+        own = {name: _plain(rows[0 if len(rows) == SHARED else i]) for name, rows in self.inputs.items()}
+        return given._replace(inputs={**given.inputs, **own})
+
+
 class Streamed:
     """An iterator, read in chunks; ``arranged(list)`` makes columns of a list."""
 
@@ -191,6 +227,8 @@ def _chosen(values: Any, rows: np.ndarray) -> Any:
         return values
     if isinstance(values, Listed):
         return Listed(values.name, [values.items[i] for i in rows])
+    if isinstance(values, DrivenColumns):
+        return values.take(rows)
     cut = {
         id(c): c if c.values.shape[0] == SHARED else MemberColumn(c.name, c.values[rows]) for c in _columns(values) if c
     }
@@ -251,7 +289,30 @@ class NumbersOf:
             return self._vectors(chunk)
         if isinstance(chunk.params, Named):
             return self._named(chunk)
-        return None
+        return self._driven(chunk) if isinstance(chunk.params, DrivenColumns) else None
+
+    def _driven(self, chunk: Chunk) -> np.ndarray | None:
+        rows = self.rows(replace(chunk, params=chunk.params.inner))
+        if rows is None or self._read is None:
+            return rows
+        rows = rows.copy()
+        for name, values in chunk.params.inputs.items():
+            place = self._input_place(name, values.shape[1:])
+            if place is None:
+                return None
+            rows[:, place] = values.reshape(len(values), -1)
+        return rows
+
+    def _input_place(self, name: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        """The positions of an input's numbers, found by changing them; None if they are not unmodified numbers."""
+        if ("input", name) not in self._places:
+            markers = 0.7310585786300049 * (1.0 + np.arange(int(np.prod(shape, dtype=int))))
+            value = float(markers[0]) if not shape else markers.reshape(shape)
+            changed = self._read(self._params._replace(inputs={**self._params.inputs, name: value}))  # type: ignore[misc]
+            places = [np.flatnonzero(changed == marker) for marker in markers]
+            fits = changed.size == self._base.size and all(len(place) == 1 for place in places)
+            self._places["input", name] = np.concatenate(places) if fits else None
+        return self._places["input", name]
 
     def _vectors(self, chunk: Chunk) -> np.ndarray | None:
         given = np.ascontiguousarray(chunk.params.arrays(chunk.count)[0])

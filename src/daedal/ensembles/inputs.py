@@ -11,7 +11,7 @@ import numpy as np
 
 from daedal.common.messages import unknown_name
 from daedal.driver.request import Settings
-from daedal.ensembles.columns import SHARED, Listed, MemberColumn, Named, Streamed, Vectors
+from daedal.ensembles.columns import SHARED, DrivenColumns, Listed, MemberColumn, Named, Streamed, Vectors
 from daedal.ensembles.part import StateLayout
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
@@ -253,6 +253,10 @@ def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any,
         )
     count = _common_length(len(entries), params)
     before, found = problem.params, []
+    constant = not any(callable(x) for entry in entries for x in entry.values())
+    if constant and len({frozenset(entry) for entry in entries}) == 1 and not isinstance(params, Listed):
+        columns = {name: np.array([entry[name] for entry in entries]) for name in entries[0]}
+        return problem, DrivenColumns(before, params, columns)
     for i in range(count):
         given = before if params is None else renewed(before, params.member(i))
         found.append(given._replace(inputs={**given.inputs, **entries[i if len(entries) > 1 else 0]}))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_known_params
@@ -44,6 +45,9 @@ class HeldInputs:
         params = getattr(problem, "params", None)
         values = dict(given) if isinstance(given, Mapping) else {}
         names = list(given) if given is not None else list(stated or ())
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidProblemError(f"inputs has {twice!r} twice; use distinct names")
         own, others = {} if hasattr(problem, "in_each") else _named_parameters(params), dict(stated or {})
         for name in names:
             if name not in others and name not in own:
@@ -151,9 +155,9 @@ class HeldInputs:
                         f"u: input '{name}' of a step must be a number or a vector, got {u[name]!r}"
                     )
             return self.inputs.vector(values)
-        vector = check_real(u, "u", f"hold {self.size} real numbers").reshape(-1)
+        numbers = plural(self.size, "number")
+        vector = check_real(u, "u", f"hold {numbers}").reshape(-1)
         if vector.size != self.size:
-            numbers = f"{self.size} number{'s' * (self.size != 1)}"
             raise InvalidProblemError(f"u must hold {numbers} for {', '.join(self.labels)}, got {vector.size}")
         if not np.isfinite(vector).all():
             bad = int(np.flatnonzero(~np.isfinite(vector))[0])

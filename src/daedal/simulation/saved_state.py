@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.plan_stages import Plan
+from daedal.errors import InvalidProblemError
 from daedal.kernels.records import Record
 
 _CHANGING = (
@@ -36,6 +37,9 @@ class SavedState:
     owner: int
     t: float
     image: Any
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InvalidProblemError("a saved state belongs to its simulation and cannot be copied or pickled")
 
     def __repr__(self) -> str:
         return f"<state of a simulation at t = {self.t:.10g}>"
