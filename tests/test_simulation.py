@@ -364,6 +364,8 @@ def test_inputs_that_no_algebraic_variables_satisfy_are_refused_and_differential
     assert sim.t == 0.1 and np.array_equal(sim.y, before) and sim["u"] == 1.0
     other.step_to(0.2)
     assert sim.step_to(0.2) == pytest.approx(other.y, abs=1e-5)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(problem, (0.0, 0.2), ([1.0], [2.0**0.5]), inputs={"u": ([0.0, 0.1], [1.0, -5.0])})
 
 
 def test_a_reset_that_is_refused_changes_nothing():
@@ -439,7 +441,7 @@ def test_reset_begins_again_with_the_same_bits():
         (lambda sim: sim.step_to("soon"), daedal.InvalidProblemError, "t must be a finite number, got 'soon'"),
         (lambda sim: sim.step(1.0, u=[1.0, 2.0]), daedal.InvalidProblemError, "u must hold 1 number for u, got 2"),
         (lambda sim: sim.step(1.0, u=np.array([np.nan])), daedal.InvalidProblemError, "u is not finite: u = nan"),
-        (lambda sim: sim.step(1.0, u={"v": 1.0}), daedal.UnknownNameError, "'v' is no input of the problem"),
+        (lambda sim: sim.step(1.0, u={"v": 1.0}), daedal.errors.UnknownNameError, "'v' is no input of the problem"),
         (lambda sim: sim.step(1.0, u={"u": sin}), daedal.InvalidProblemError, "must be a number or a vector"),
         (lambda sim: sim["w"], KeyError, "w"),
         (lambda sim: sim.restore(3), daedal.InvalidProblemError, "must come from save_state"),

@@ -360,10 +360,18 @@ class HybridRun:
         if form.mechanical or form.ordinary:
             return self._consistent(self.mode, ModeInitial(y, None, not form.mechanical))
         ahead = self.request.sign * _BEYOND * float(np.spacing(max(map(abs, self.request.span))))
-        found = make_consistent(form, self.t + ahead, ModeInitial(y, None, True), self.settings[self.mode].weights(y))
+        form, weights = self._in_machine_code(self.mode, y), self.settings[self.mode].weights(y)
+        found = make_consistent(form, self.t + ahead, ModeInitial(y, None, True), weights, continuous=True)
         if found.yp is None:
             return found
         return replace(found, y=np.where(found.y == y, y, found.y - ahead * found.yp))
+
+    def _in_machine_code(self, mode: str, y: np.ndarray) -> StateForm:
+        """The form of a mode, with exact derivatives if there are any."""
+        form = self.forms_here[mode]
+        if form.ordinary or not isinstance(form.problem, (ImplicitDAE, SemiExplicitDAE)):
+            return form
+        return StateForm(self.plan.in_machine_code(mode, self._request_of(mode), self.t, y))
 
     # --- one stretch ------------------------------------------------------------------------------------------------
 
@@ -377,9 +385,9 @@ class HybridRun:
                 return ModeInitial(moved, None, True, found=True)
         if not needed:
             return begin
-        if isinstance(form.problem, (ImplicitDAE, SemiExplicitDAE)) and not form.ordinary:
-            form = StateForm(self.plan.in_machine_code(mode, self._request_of(mode), self.t, begin.y))
-        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y))
+        return make_consistent(
+            self._in_machine_code(mode, begin.y), self.t, begin, self.settings[mode].weights(begin.y)
+        )
 
     def _integrate(self, events) -> Solution:
         form, begin = self.forms[self.mode], self.begin

@@ -321,8 +321,13 @@ def _continued(transition: Transition, source: str, target: str, old: StateForm,
     return np.array([y[places[label]] if label in places else 0.0 for label in new.labels])
 
 
-def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.ndarray) -> ModeInitial:
-    """Values projected onto the constraints; raises if corrections are not allowed and exceed the tolerances."""
+def make_consistent(
+    form: StateForm, t: float, begin: ModeInitial, weights: np.ndarray, *, continuous: bool = False
+) -> ModeInitial:
+    """Values projected onto the constraints; raises if corrections are not allowed and exceed the tolerances.
+
+    Those of differential variables exceed them nowhere if the state is `continuous`, as where functions of time jump.
+    """
     problem = form.problem.semi_explicit() if isinstance(form.problem, LinearDAE) else form.problem
     if isinstance(problem, (HessenbergDAE, SecondOrderDAE)):
         return begin  # completed by the integration
@@ -331,10 +336,10 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
             slope = form.problem.slope(t, begin.y)
             if np.isfinite(slope).all():
                 return ModeInitial(begin.y, slope, True, found=True)
-    measured: dict[str, Any] = {"reach": np.inf if begin.correct else _EXPLAINED}
+    measured: dict[str, Any] = {"reach": np.inf if begin.correct and not continuous else _EXPLAINED}
     measured |= {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
     try:
-        found = corrected_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
+        found: Any = corrected_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
     except InconsistentInitialError:
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():
