@@ -1,4 +1,4 @@
-"""A problem as JavaScript: what a live page solves, and what it shows of it."""
+"""A problem as JavaScript: the model and the output of a live page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WebModel:
     states : list of str
         Names of the state.
     shown : int
-        Number of states that belong to the problem as stated.
+        Number of states of the original problem.
     start : numpy.ndarray
         Consistent start values.
     parameters : list of str
@@ -56,11 +56,11 @@ class WebModel:
     residuals : int
         Number of residuals that are shown.
     constraints : int
-        How many of them are constraints on positions; the others are those on velocities.
+        Number of position constraints among them; the others are velocity constraints.
     series : list of str
-        Names of the quantities that are shown in addition to the states.
+        Names of additional displayed quantities.
     points : list of int
-        Points of the drawing that move.
+        Moving points of the drawing.
     rtol, atol : numpy.ndarray
     method : str
         Name of the method.
@@ -84,7 +84,7 @@ class WebModel:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the driver in the page requires."""
+        """Requirements of the driver in the page."""
         return {
             **{"states": self.states, "shown": self.shown, "start": self.start.tolist(), "series": self.series},
             **{"params": self.values.tolist(), "positions": self.positions, "residuals": self.residuals},
@@ -178,7 +178,7 @@ def web_model(
 
 
 def check_problem(problem: Any) -> None:
-    """Raise for problems with modes and transitions, and for what is no problem."""
+    """Raise an error for problems with modes and transitions, and for other objects."""
     if not isinstance(problem, PROBLEMS):
         raise InvalidProblemError(
             f"studio takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
@@ -192,7 +192,7 @@ def check_problem(problem: Any) -> None:
 
 
 def states_shown(problem: Any, n_stated: int, names: list[str] | None) -> int:
-    """Number of states that belong to the problem as stated."""
+    """Number of states of the original problem."""
     if names is not None:
         return min(n_stated, len(names))
     return 2 * problem.n_q + problem.n_r if isinstance(problem, MechanicalSystem) else problem.n
@@ -225,7 +225,7 @@ def residual_nodes(mode: ModeInC) -> list[int]:
 
 
 def _series(mode: ModeInC, outputs: Any) -> dict[str, int]:
-    """The kinetic energy of a mechanism, and the outputs of the user."""
+    """The kinetic energy of a mechanism, and the user-defined outputs."""
     found = dict[str, int]()
     kinetic = _kinetic_energy(mode)
     if kinetic is not None:
@@ -266,7 +266,7 @@ def _sum(graph: Graph, nodes: list[int]) -> int:
 
 
 def _drawn(mode: ModeInC, drawing: Any) -> tuple[list[int], list[int]]:
-    """Points of a drawing that move, and the nodes of their x and y, then those of the angles of wheels."""
+    """Moving points of a drawing, and the nodes of their x and y, then those of the angles of wheels."""
     if drawing is None:
         return [], []
     graph, moving, nodes = mode.tracer.graph, list[int](), list[int]()
