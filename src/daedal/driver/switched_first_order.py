@@ -1,4 +1,4 @@
-"""Runs of first-order problems with switches: one segment for every arc between two of them."""
+"""Runs of first-order problems with switches: one segment for every arc between consecutive switches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from daedal.common.progress import Progress
 from daedal.driver.event_view import EventView, switching_functions
-from daedal.driver.finish import cut, delivered
+from daedal.driver.finish import cut, delivered, joined_dense_output, line
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
+from daedal.driver.first_order_choice import FAILURES
 from daedal.driver.first_order_output import finished
 from daedal.driver.request import Request
 from daedal.driver.run_segments import PreparedSegment, Segment
@@ -22,20 +23,18 @@ from daedal.initial.consistent import best_slope, complete, from_structure, inde
 from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
-from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Outcome
 from daedal.problems.compile import with_numbers
-from daedal.solution.solution import Solution
+from daedal.solution.solution import DenseOutput, Solution
 
-_RESOLVED = 10.0  # roundings of t in a first step, times rtol
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
-_SAME = 1e-2  # fraction by which y' may change within a step without jumps
-_CONTINUOUS = 10.0  # tolerances by which y' may change within a step without jumps
+_SAME = 1e-2  # fraction by which y' may change within a step without being a jump
+_CONTINUOUS = 10.0  # tolerances by which y' may change within a step without being a jump
 
 
 class SwitchedRunState(FirstOrderRunState):
-    """One run in arcs: each with the equations of its branches, or of sliding between them."""
+    """One run in arcs, each with the equations of its branches or of sliding between them."""
 
     def __init__(self, plan: FirstOrderPlan, request: Request, tracker: SwitchTracker):
         self.searches = not all(tracker.switched.in_time)  # arcs end exactly at the other switches
@@ -46,7 +45,9 @@ class SwitchedRunState(FirstOrderRunState):
         self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
-        self._restarted: dict[Any, Any] = {}  # values of the last restart, by what it started from
+        self._dense: DenseOutput | None = None  # of the last arc
+        self._arc, self._end = self._t, request.span[1]  # between which it lies
+        self._restarted: dict[Any, Any] = {}  # values of the last restart, by the state from which they were computed
         y0, yp0 = self.y0, self.yp0
         tracker.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
@@ -63,12 +64,10 @@ class SwitchedRunState(FirstOrderRunState):
 
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
-        end = tracker.horizon(self._t)
-        changes = self.left(earlier, end)
-        if earlier and self.choice.method.needs_past:
-            changes["first_step"] = self._first_step(end)
-        elif earlier and self.plan.ordinary is None and (least := self._shortest_step()) > self._first_step(end):
-            changes["first_step"] = min(least, abs(end - self._t))
+        end = self._end = tracker.horizon(self._t)
+        changes = self.left(earlier, end) | self.resolved(end)
+        if earlier and self.choice.method.needs_past and changes["first_step"] is None:
+            changes["first_step"] = self.step_by_scale(end)
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
@@ -102,21 +101,42 @@ class SwitchedRunState(FirstOrderRunState):
         view = EventView(problem, self.tracker.moded.given, getattr(problem, "n_y", None))
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
 
-    def _first_step(self, end: float) -> float:
-        """An admissible first step size of order 1, from the known scale of the solution."""
-        plan, limit = self.plan, abs(end - self._t)
-        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
-        return min(abs(step), limit)
-
-    def _shortest_step(self) -> float:
-        """Step in which the rounding of t changes algebraic variables by less than their relative tolerance."""
-        return _RESOLVED * float(np.spacing(abs(self._t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
-
     # --- between arcs --------------------------------------------------------------------------------------
 
+    def _reach_end(self, outcome: Outcome):
+        """End an arc that stopped within the rounding of t before a switch, where slopes may be infinite."""
+        failure, short = outcome.failure, self._end - outcome.t_reached
+        if failure is None or failure.code not in FAILURES or abs(short) > self.least_step(self._end):
+            return
+        n = self.plan.implicit.n
+        y, change = outcome.y_reached[:n], self.ready.slope()[:n] * short
+        if np.all(self.algebraic() | (np.abs(change) <= self.plan.rtol * np.abs(y) + self.plan.atol)):
+            if outcome.dense is not None:
+                rest = line((outcome.t_reached, outcome.y_reached), (self._end, outcome.y_reached), outcome.dense)
+                outcome.dense = joined_dense_output([outcome.dense, rest])
+            outcome.failure, outcome.reason, outcome.t_reached = None, Ending.FINISHED, self._end
+
+    def _passes_start(self, outcome: Outcome) -> bool:
+        """Whether an arc that cannot start, since its slopes are infinite there, starts a little later."""
+        failure, arc = outcome.failure, self._arc
+        ahead = 0.1 * self.least_step(arc) * self.request.sign
+        stuck = failure is not None and failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
+        if not stuck or self._t != arc or arc == self.request.span[0] or abs(self._end - arc) < 10.0 * abs(ahead):
+            return False
+        y = self.y0
+        self._t = arc + ahead
+        self._restart()
+        change = np.where(self.algebraic(), 0.0, ahead * self.yp0)
+        self.y0 = self.y0 + change
+        if self._dense is not None:
+            outcome.dense = line((arc, y), (self._t, self.y0), self._dense)
+        return bool(np.all(np.abs(change) <= 3.0 * (self.plan.rtol * np.abs(self.y0) + self.plan.atol)))
+
     def goes_on(self, segment: Segment) -> bool:
-        if self._along is None and super().goes_on(segment):
-            return True  # the same arc with another method
+        self._reach_end(segment.outcome)
+        self._dense = segment.outcome.dense or self._dense
+        if self._along is None and (super().goes_on(segment) or self._passes_start(segment.outcome)):
+            return True  # repeat the same arc with another method
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
             self._along.is_stiff()
@@ -158,6 +178,7 @@ class SwitchedRunState(FirstOrderRunState):
     def _cross(self, outcome, clocked: list[int]):
         """Continue on the branches or surfaces that follow."""
         tracker, t, y, yp = self.tracker, self._t, self.y0, self.yp0
+        self._arc = t
         before = [j for j in tracker.sliding if j not in [left for left, _ in self._left_by]]
         tracker.cross(t, self._ended, self._left_by)
         weights = self.plan.rtol * np.abs(y) + self.plan.atol
@@ -176,7 +197,7 @@ class SwitchedRunState(FirstOrderRunState):
         tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(t, kinks, outcome.steps, KINK)  # a jumping clock leaves nothing to reuse
+            tracker.judge(t, kinks, outcome.steps, KINK)  # nothing can be reused after a clock has jumped
 
     def _move(self, y: np.ndarray):
         """Continue from another state."""
@@ -192,7 +213,7 @@ class SwitchedRunState(FirstOrderRunState):
     # --- consistent values --------------------------------------------------------------------------------------------
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u' of all switches in the current modes, and the fractions of sliding ones."""
+        """u' of all switches in the current modes, and the fractions of the sliding switches."""
         tracker = self.tracker
         self._restart()
         point = self._t, self.y0, self.yp0
@@ -205,7 +226,7 @@ class SwitchedRunState(FirstOrderRunState):
     def _restart(self):
         """y' and algebraic variables in the current modes; differential variables are fixed."""
         tracker = self.tracker
-        given = self._t, self.y0.tobytes(), self.yp0.tobytes(), tracker.moded.modes.tobytes()
+        given: tuple[Any, ...] = self._t, self.y0.tobytes(), self.yp0.tobytes(), tracker.moded.modes.tobytes()
         given += (*tracker.sliding, *tracker.held), len(tracker.sliding)
         if given not in self._restarted:
             self._complete()
@@ -271,7 +292,7 @@ class SwitchedRunState(FirstOrderRunState):
         """
         failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
-            return failed  # sensitivities have different jump conditions
+            return failed  # jump conditions of sensitivities are different
         written, given = self.tracker.switched.as_written.implicit(), self.request.problem
         problem = written if given.params is None else with_numbers(written, given.params)
         none, slope = np.zeros(self.y0.size, dtype=bool), self.yp0
@@ -286,13 +307,13 @@ class SwitchedRunState(FirstOrderRunState):
         return replace(found, y=point[0], yp=point[1])
 
     def algebraic(self) -> np.ndarray:
-        """The algebraic variables, as at the first restart."""
+        """The algebraic variables, as determined at the first restart."""
         if self._algebraic is None:
             self._algebraic = algebraic_variables(self.plan.implicit, self._t, self.y0, self.yp0)
         return self._algebraic
 
     def _settle(self):
-        """Make the modes consistent with the state: jumps of algebraic variables may cross other switches."""
+        """Make the modes consistent with the state, since jumps of algebraic variables may trigger other switches."""
         first = True
 
         def point():

@@ -30,7 +30,7 @@ from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 MOST_OPERATIONS = 60_000
-"""Operations of the partial derivatives up to which an FMU has directional derivatives."""
+"""Number of operations of the partial derivatives up to which an FMU has directional derivatives."""
 _EMITTED = ("slopes", "correct_positions", "correct_velocities", "rosenbrock_step", "correct_algebraic")
 
 
@@ -44,7 +44,7 @@ class ModeInC:
     rates: Rates
     guards: list[int] = field(default_factory=list)
     immediate: list[bool] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)  # of each guard
+    transitions: list[Transition] = field(default_factory=list)  # transition of each guard
 
     @property
     def problem(self) -> Any:
@@ -57,7 +57,7 @@ class ModeInC:
 
 @dataclass(frozen=True)
 class FMUModel:
-    """What an FMU has inside.
+    """The contents of an FMU.
 
     Attributes
     ----------
@@ -108,8 +108,8 @@ class FMUModel:
 # --- one mode ---------------------------------------------------------------------------------------------------------
 
 
-def mode_in_c(name: str, problem: Any, tableau: Any) -> ModeInC:
-    """The equations of a problem; refused with a remedy where functions cannot be traced."""
+def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> ModeInC:
+    """The equations of a problem; raises an error with a remedy if functions cannot be traced."""
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
         code = problem_in_c(traced, tableau)
@@ -117,34 +117,35 @@ def mode_in_c(name: str, problem: Any, tableau: Any) -> ModeInC:
             return ModeInC(name, traced, code, rates_of(traced))
     except Untraceable as reason:
         remedy = f". Remedy: {reason.remedy}" if reason.remedy else ""
-        raise InvalidProblemError(f"export_fmu: the problem {reason.reason}{remedy}") from reason
+        raise InvalidProblemError(f"{by}: the problem {reason.reason}{remedy}") from reason
     except StructurallySingular as reason:
         raise InvalidProblemError(
-            "export_fmu: the equations do not determine the derivatives and algebraic variables with pivots that are "
-            "known in advance. Remedy: export daedal.reduce_index(problem).problem, or state them as y' = f, 0 = g"
+            f"{by}: the equations do not determine the derivatives and algebraic variables with pivots that are "
+            "known in advance. Remedy: pass daedal.reduce_index(problem).problem, or state them as y' = f, 0 = g"
         ) from reason
     except InvalidProblemError as error:
         if "cannot be traced" not in str(error):
             raise
         raise InvalidProblemError(
-            f"export_fmu writes functions as C, so they must be traceable. {error}. Remedy: write them with operators, "
+            f"{by} writes functions as code, so they must be traceable. {error}. Remedy: write them with operators, "
             "numpy and math functions alone; problem.functions tells which are traced"
         ) from error
 
 
-def function_nodes(mode: ModeInC, function: Callable[..., Any], what: str) -> list[int]:
-    """A function of the state on the graph of a mode, y' in it replaced by what it is; the caller holds the lock."""
+def function_nodes(mode: ModeInC, function: Callable[..., Any], what: str, by: str = "export_fmu") -> list[int]:
+    """Evaluate a function of the state on the graph of a mode, with y' replaced by its expression; the caller holds the
+    lock."""
     [standard] = standard_functions(Event(function), mode.problem, [what])
     try:
         nodes, _, _ = switching_nodes(mode.tracer, mode.problem, [standard])
     except Untraceable as reason:
         raise InvalidProblemError(
-            f"export_fmu: {what} {reason.reason}. Remedy: write it with operators, numpy and math functions alone"
+            f"{by}: {what} {reason.reason}. Remedy: write it with operators, numpy and math functions alone"
         ) from reason
-    return _without_rates(mode, nodes, what)
+    return _without_rates(mode, nodes, what, by)
 
 
-def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str) -> list[int]:
+def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str, by: str = "export_fmu") -> list[int]:
     graph = mode.tracer.graph
     places = {j: k for k, j in enumerate(mode.rates.integrated)}
     there: dict[tuple[str, int], int] = {}
@@ -155,7 +156,7 @@ def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str) -> list[int]:
             if name in ("yp", "xp") and not isinstance(mode.problem, MechanicalSystem):
                 if j not in places:
                     raise InvalidProblemError(
-                        f"export_fmu: {what} depends on the derivative of an algebraic variable. Remedy: state it "
+                        f"{by}: {what} depends on the derivative of an algebraic variable. Remedy: state it "
                         "without that"
                     )
                 there[graph.data[i]] = mode.rates.nodes[places[j]]
@@ -163,7 +164,7 @@ def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str) -> list[int]:
 
 
 def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., Any]:
-    """A reset whose result is the vector of the state."""
+    """A reset that returns the vector of the state."""
 
     def values(*arguments):
         found = reset(*arguments)
@@ -176,7 +177,7 @@ def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., A
 
 
 def traced_at_state(mode: ModeInC, function: Callable[..., Any], is_reset: bool, what: str) -> tuple[list[int], int]:
-    """A reset or a decision on the graph of a mode: its nodes, and where it raises."""
+    """A reset or a decision on the graph of a mode: its nodes, and the condition under which it raises an exception."""
     [(standard, count)] = standard_functions(Event(function), mode.problem, [what])
     tracer = mode.tracer
     names = ("q", "v") if isinstance(mode.problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
@@ -206,7 +207,7 @@ def state_names(problem: Any) -> list[str]:
 
 
 def named_nodes(mode: ModeInC) -> dict[str, int]:
-    """What outputs may be called, with the nodes."""
+    """Names accepted as outputs, with their nodes."""
     rates, names = mode.rates, state_names(mode.problem)
     found = dict(zip(names, rates.state, strict=True))
     for place, node in zip(rates.integrated, rates.nodes, strict=True):
@@ -217,7 +218,7 @@ def named_nodes(mode: ModeInC) -> dict[str, int]:
 
 
 def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[list[str], list[int]]:
-    """Names and nodes of the outputs, those of functions entry by entry."""
+    """Names and nodes of the outputs, with one for each entry of a function."""
     known = named_nodes(mode)
     names, nodes = list[str](), list[int]()
     for name, output in outputs:
@@ -237,7 +238,7 @@ def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[lis
 
 
 def stated_outputs(outputs: Any) -> list[tuple[str, Any]] | None:
-    """Outputs as names with functions, or with None for variables."""
+    """Outputs as pairs of a name and a function, or None for variables."""
     if outputs is None:
         return None
     if isinstance(outputs, str) or callable(outputs):
@@ -260,7 +261,7 @@ def stated_outputs(outputs: Any) -> list[tuple[str, Any]] | None:
 
 
 class _ModeWriter:
-    """Functions of (t, y, p) in C, one for each mode, and the function that calls the one of the current mode."""
+    """Functions of (t, y, p) in C, one for each mode, and a function that dispatches to the current mode."""
 
     def __init__(self, modes: Sequence[ModeInC]):
         self.modes, self.texts = modes, list[str]()
@@ -287,7 +288,7 @@ class _ModeWriter:
 
 
 def _numbered(text: str, k: int) -> str:
-    """The functions of a mode, with its number behind their names."""
+    """The functions of a mode, with the mode number appended to their names."""
     return re.sub(rf"\b({'|'.join(_EMITTED)})(?=\(|_table_)", rf"\1_{k}", text)
 
 
@@ -323,7 +324,7 @@ def model_of(
             graph, rates = mode.tracer.graph, mode.rates
             graph.most_nodes = max(graph.most_nodes, len(graph) + 10 * MOST_OPERATIONS)
             output_names, of_outputs = output_nodes(mode, computed)
-            padding = [graph.zero] * (n - mode.code.n)  # a mode without some states leaves them as they are
+            padding = [graph.zero] * (n - mode.code.n)  # states that a mode does not have are unchanged
             writer.function("rates", k, [*rates.nodes, *padding], rates.raises, rates.pivots)
             writer.function("model_outputs", k, of_outputs, graph.false)
             if is_hybrid:
@@ -463,7 +464,8 @@ def _hidden_switches(graph: Any, rates: Rates) -> list[int]:
 
 
 def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> list[int] | None:
-    """The derivatives of rates, state and outputs by states and inputs, row by row; None if they need too much code."""
+    """The derivatives of rates, state and outputs with respect to states and inputs, row by row; None if they need too
+    much code."""
     graph, rates = mode.tracer.graph, mode.rates
     known = [rates.state[j] for j in rates.integrated] + [parameter_nodes(mode.tracer)[k] for k in inputs]
     rows = [*rates.nodes, *rates.state, *outputs]
@@ -548,6 +550,6 @@ def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC], n: int) -> list[
 
 
 def token_of(text: str) -> str:
-    """The guid of a model: the digest of what it was made from."""
+    """The GUID of a model: a digest of its description and sources."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{{{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}}}"

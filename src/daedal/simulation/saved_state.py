@@ -1,4 +1,4 @@
-"""Saved states of a simulation: copies of the memory of its method, and of what the driver keeps beside it."""
+"""Saved states of a simulation: copies of the memory of its method and of the driver's data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.plan_stages import Plan
+from daedal.errors import InvalidProblemError
 from daedal.kernels.records import Record
 
 _CHANGING = (
@@ -21,28 +22,42 @@ _CONSTANT = ("Settings", "Request", "SavedState", "Pool", "HybridProblem", "Mode
 
 @dataclass(frozen=True, eq=False)
 class SavedState:
-    """A state that :meth:`daedal.Simulation.save_state` has returned; it belongs to that simulation.
+    """A state returned by :meth:`daedal.Simulation.save_state`, valid for that simulation.
 
     Attributes
     ----------
     owner : int
-        Which simulation.
+        Identity of the simulation.
     t : float
         The time.
     image : object
         Copies of memory.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0])
+    >>> saved = sim.save_state()
+    >>> first = sim.step(1.0, u=[1.0])
+    >>> sim.restore(saved)
+    >>> print(saved.t, sim.t, bool(sim.step(1.0, u=[1.0]) == first))
+    0.0 0.0 True
     """
 
     owner: int
     t: float
     image: Any
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InvalidProblemError("a saved state belongs to its simulation and cannot be copied or pickled")
+
     def __repr__(self) -> str:
         return f"<state of a simulation at t = {self.t:.10g}>"
 
 
 def image_of(simulation: Any) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[Any, Any]]]:
-    """Copies of all arrays that compiled code writes to, and of the attributes of the objects around them."""
+    """Copies of all arrays that compiled code writes to, and of the attributes of the objects that contain them."""
     arrays: dict[tuple[int, int], np.ndarray] = {}
     objects: dict[int, Any] = {}
     for found in _reached(simulation):
@@ -57,7 +72,7 @@ def image_of(simulation: Any) -> tuple[list[tuple[np.ndarray, np.ndarray]], list
 
 
 def restore_image(simulation: Any, image: Any) -> None:
-    """Write everything back, where it was."""
+    """Write all copies back to their original locations."""
     arrays, objects = image
     for one, contents in objects:
         if isinstance(one, list):
