@@ -34,4 +34,5 @@ FAMILIES = {
     "mixing": mixing.drawn,
     "networks": networks.drawn,
     "machines": machines.drawn,
+    "linkages": machines.small,
 }
