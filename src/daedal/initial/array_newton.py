@@ -27,9 +27,7 @@ _STIFF = 1e-2  # weight of the entries of a tier relative to the others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
-_NEGLIGIBLE = (
-    1e-6  # share of the terms of an equation: only huge values would count, of terms that vanish on the solution
-)
+_NEGLIGIBLE = 1e-9  # share of an equation that only huge values would make count, where terms vanish on the solution
 _MOVED = 1e-3  # fraction of a change by which an entry must change to justify it
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)
@@ -121,6 +119,8 @@ def _iterate(
         if units is not None:  # sizes balance the equations
             shares = scaled(abs(jacobian), 1.0 / np.maximum(terms, _TINY), sizes).max(axis=0).toarray().ravel()
             free = every[shares[every] > _NEGLIGIBLE]
+            if not free.size:
+                break
         matrix = jacobian[:, free]
         reach = np.maximum(np.abs(z), sizes)[free]
         if free.size <= LARGEST_DENSE:
