@@ -46,7 +46,7 @@ class _Reader:
         return kind, f"%v{len(self.lines) - 1}"
 
     def statement(self, line: str):
-        if line.startswith("real "):
+        if line.startswith(("real ", "(void)")):
             return
         if both := _BOTH.fullmatch(line):
             angle, sine, cosine = both.groups()

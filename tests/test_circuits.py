@@ -79,12 +79,12 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
     ("text", "message"),
     [
         ("V1 a 0 1\nR1 a 0", "line 2 .*: R1 needs two nodes and its resistance"),
-        ("V1 a 0 1\n\nC1 a 0 1u ic", "line 3 .*'ic' should be pairs like name=value"),
+        ("V1 a 0 1\n\nC1 a 0 1u ic", "line 3 .*'ic' should consist of pairs name=value"),
         ("V1 a 0 1\nR1 a 0 abc", "line 2 .*'abc' is not a number"),
         ("V1 a 0 1\nR1 a 0 0", "line 2 .*resistance 0 must be positive"),
         ("V1 a 0 1\nR1 a 0 1\nr1 a 0 2", "line 3 .*there is an element R1 already, in line 2"),
-        ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are not known.*a title must start with"),
-        ("V1 a 0 1\nR1 a a 1", "line 2 .*both ends of R1 are node a"),
+        ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are unknown.*a title must start with"),
+        ("V1 a 0 1\nR1 a a 1", "line 2 .*both ends of R1 are connected to node a"),
         ("V1 a 0 1\nD1 a 0 fast", "line 2 .*there is no model 'fast'; write .model fast d"),
         ("V1 a 0 1\n.model m d(is=1f x=2)\nD1 a 0 m", "line 2 .*d has no parameter 'x'; it has is, n"),
         ("V1 a 0 1\n.model m npn(bf=-1)\nQ1 a a 0 m", "line 2 .*bf=-1 must be positive"),
@@ -98,13 +98,13 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("V1 a 0 1\nF1 b 0 R1 2\nR1 b 0 1", "the current of R1 is not an unknown; put a voltage source of 0 V"),
         ("V1 a 0 1\nL1 a 0 1\nK1 L1 L1 0.5", "L1 cannot be coupled to itself"),
         ("V1 a 0 1\nL1 a 0 1\nR1 a 0 1\nK1 L1 R1 0.5", "R1 is not an inductor"),
-        ("V1 a 0 1\n.lib file", "line 2 .*.lib is not known"),
+        ("V1 a 0 1\n.lib file", "line 2 .*.lib is unknown"),
         ("+ R1 a 0 1", "line 1 .*there is no line"),
         ("V1 a 0 1\n.subckt s a b\nR1 a b 1", "line 2 .*not closed by .ends"),
         ("V1 a 0 1\nX1 a 0 t", "line 2 .*there is no subcircuit 't'"),
-        (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 are given"),
+        (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 were given"),
         (".subckt s a b\nX1 a b s\n.ends\nV1 a 0 1\nX1 a 0 s", "does one call itself"),
-        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic takes voltages of nodes"),
+        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts voltages of nodes"),
         ("", "the netlist has no elements"),
     ],
 )  # fmt: skip
@@ -436,14 +436,14 @@ def test_a_bistable_circuit_has_a_state_at_rest():
     """)
     point = circuit.operating_point()
     assert point["v(a)"] == pytest.approx(point["v(b)"], rel=1e-6)
-    biased = circuit.start(given={"v(a)": 5.0})
+    biased = circuit.start(initial={"v(a)": 5.0})
     assert biased[0].shape == (6,)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("V1 a 0 1\nC1 a b 1\nC2 b 0 1", "node b is connected to the ground by capacitors"),
+        ("V1 a 0 1\nC1 a b 1\nC2 b 0 1", "node b is connected to the ground only by capacitors"),
         ("V1 a 0 1\nR1 a 0 1\nL1 a 0 1", "L1 and V1 form a loop of voltage sources, of inductors at rest"),
     ],
 )
@@ -458,19 +458,19 @@ def test_starts_from_given_voltages_and_currents():
     circuit = circuits.parse(netlist.format("", ""))
     for y0 in (
         circuits.parse(netlist.format(" ic=5", " ic=20m")).start()[0],
-        circuit.start(given={"C1": 5.0, "L1": 0.02})[0],
-        circuit.start(given={"v(a)": 5.0, "L1": 0.02})[0],
+        circuit.start(initial={"C1": 5.0, "L1": 0.02})[0],
+        circuit.start(initial={"v(a)": 5.0, "L1": 0.02})[0],
         circuits.parse(netlist.format("", " ic=20m") + "\n.ic v(a)=5").start()[0],
     ):
         np.testing.assert_allclose(y0, [5.0, 0.02], rtol=1e-12)
     np.testing.assert_allclose(circuit.start(empty=True)[0], 0.0, atol=1e-30)
-    sol = circuit.solve((0.0, 1e-4), given={"C1": 5.0, "L1": 0.02}, rtol=1e-9)
+    sol = circuit.solve((0.0, 1e-4), initial={"C1": 5.0, "L1": 0.02}, rtol=1e-9)
     matrix = np.array([[-1.0 / (50.0 * 1e-6), -1e6], [1e3, 0.0]])
     values, vectors = np.linalg.eig(matrix)
     closed = (vectors @ (np.exp(1e-4 * values) * np.linalg.solve(vectors, [5.0, 0.02]))).real
     np.testing.assert_allclose(sol.y[:, -1], closed, rtol=1e-7)
     with pytest.raises(daedal.InvalidProblemError, match="'C7' is not a capacitor, inductor or node"):
-        circuit.start(given={"C7": 1.0})
+        circuit.start(initial={"C7": 1.0})
 
 
 def test_a_current_that_is_given_controls_other_sources():

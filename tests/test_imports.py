@@ -30,8 +30,8 @@ ON_PUBLIC_NAMES = {
     "formulations": [],
     "linear_solvers": [],
     "viz": [],
-    "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
-    "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
+    "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "driver", "sensitivity"],
+    "sensitivity.fitting": ["problems", "driver", "hybrid", "sensitivity", "viz"],
     "multibody": ["kernels", "symbolic", "index.linear", "problems", "solution", "viz"],
     "circuits": [],
     "exchange": [
@@ -66,6 +66,7 @@ EXCEPTIONS = {
     ): "the order of given coefficients, when it is asked for",
     ("driver/solver.py", "hybrid"): "the table of stages names the plan of hybrid problems; its runs come back",
     ("driver/solver.py", "sensitivity"): "the table of stages names the plans of runs with sensitivities",
+    ("solution/solution.py", "exchange"): "`sol.studio`, when it is called",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }

@@ -87,7 +87,7 @@ def test_derivatives_of_right_hand_sides(t, order):
 
 def test_wrong_right_hand_sides():
     pencil = linear.Pencil(np.eye(2), np.eye(2))
-    with pytest.raises(InvalidProblemError, match="f must have 2 components"):
+    with pytest.raises(InvalidProblemError, match="f must have length 2"):
         pencil.solution(linear.sine([1.0]), [0.0, 0.0])
     with pytest.raises(InvalidProblemError, match=r"f at t = 0 must have the shape \(2,\)"):
         pencil.solution(lambda t: [t], [0.0, 0.0])(1.0)
@@ -235,7 +235,7 @@ def test_every_start_of_an_ordinary_differential_equation_is_consistent():
 
 @pytest.mark.parametrize("x0", [[1.0], [1.0, np.nan], "ab"])
 def test_wrong_initial_values(x0):
-    with pytest.raises(InvalidProblemError, match="x0 must be a vector of length 2"):
+    with pytest.raises(InvalidProblemError, match=r"x0 must (be a vector of length 2|have finite entries)"):
         linear.Pencil(np.eye(2), np.eye(2)).solution(x0=x0)
 
 

@@ -760,7 +760,7 @@ def test_asking_a_solution_for_what_it_does_not_have():
     sol = solve(dense_output=False)
     with refused("no dense output was kept"):
         sol(0.5)
-    with pytest.raises(KeyError, match="no variable 'z'; there are x, y, x', y'"):
+    with pytest.raises(KeyError, match="no variable 'z'; known: x, y, x', y'"):
         sol["z"]
     assert solve()([]).q.shape == (2, 0)
 

@@ -204,7 +204,9 @@ def test_events_and_their_records_are_made_once_for_their_functions():
     made = run._switching
     second = run.integrate(far)
     assert run._switching is made and bits(first) == bits(second)
-    run.integrate(replace(far, switching=replace(far.switching)))
+    run.integrate(replace(far, switching=replace(far.switching, initial=-far.switching.initial)))
+    assert run._switching is made, "signs at the start and parameters are all that differs"
+    run.integrate(replace(far, switching=replace(far.switching, terminal=far.switching.terminal.copy())))
     assert run._switching is not made
 
 

@@ -214,7 +214,7 @@ def test_values_that_fight_are_named(slider):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"Q": 1.0}, "there is no joint 'Q'; there are A"),
+        ({"Q": 1.0}, "there is no joint 'Q'; known: A"),
         ({"A": [1.0, 2.0]}, "the value of 'A' must be 1 finite number"),
         ({"A": np.nan}, "the value of 'A' must be 1 finite number"),
         ({"side": {"B": "up"}}, "side of joint 'B' must be '\\+' or '-'"),

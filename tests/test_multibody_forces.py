@@ -282,7 +282,7 @@ HINGE = Revolute("hinge", ground, MASS)
         (lambda: Controller("c", "hinge", lambda t, m, x: 0, None), ["rate of Controller 'c'"]),
         (lambda: Gravitation("g", ground, MASS), ["Gravitation 'g'", "'ground'", "mass="]),
         (lambda: Hydraulics("h", "hinge", area=0.0, volume=1.0, bulk_modulus=1.0), ["area", "'h'", "positive"]),
-        (lambda: Model(HINGE, Motor("m", "elbow")), ["Motor('m')", "'elbow'", "there are hinge"]),
+        (lambda: Model(HINGE, Motor("m", "elbow")), ["Motor('m')", "'elbow'", "known: hinge"]),
         (lambda: Model(HINGE, Motor("m", "hinge", which="displacement")), ["Motor('m')", "displacement", "angle"]),
         (lambda: Model(Spherical("ball", ground, MASS), Motor("m", "ball")), ["Motor('m')", "no angle"]),
         (lambda: Model(Cylindrical("c", ground, MASS), PID("p", "c")), ["PID('p')", "several", "'angle'"]),

@@ -332,8 +332,8 @@ def test_free_body_has_no_reaction_and_ground_stands():
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda sol: sol.body("bobb"), "no body 'bobb'; did you mean 'bob'. there are bob"),
-        (lambda sol: sol.joint("A"), "no joint 'A'; there are pivot"),
+        (lambda sol: sol.body("bobb"), r"no body 'bobb'; did you mean 'bob'\? known: bob"),
+        (lambda sol: sol.joint("A"), "no joint 'A'; known: pivot"),
         (lambda sol: sol.force("wind"), "no force 'wind'; there is none"),
         (lambda sol: sol.joint("pivot").displacement, "joint 'pivot' has no displacement; its coordinates are angle"),
         (lambda sol: sol.body("bob").at(ground.at()), "on body 'ground', not on 'bob'"),

@@ -243,7 +243,7 @@ def test_solutions_are_drawn_in_space_by_a_function(tmp_path):
     places = decoded(data["arrays"][data["items"][0]["p"]], 3)
     np.testing.assert_allclose(places[[0, -1]], [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]], atol=1e-6)
     assert "<h1>Fall</h1>" in page
-    with pytest.raises(daedal.InvalidProblemError, match=r"returned ndarray; a function \(t, q\)"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"returned ndarray; .* must be a function \(t, q\)"):
         sol.animate(path, lambda t, q: q)
 
 

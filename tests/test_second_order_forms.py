@@ -132,7 +132,7 @@ def test_the_minimal_extension_changes_its_dependent_coordinates(method):
 
 
 def test_formulations_without_a_form_of_second_order_are_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="second order"):
+    with pytest.raises(daedal.InvalidProblemError, match="second-order form"):
         run("planar_pendulum", 1e-4, method="modified_bdf", formulation="projection")
     with pytest.raises(daedal.InvalidProblemError, match="position constraints"):
         run("knife_edge", 1e-4, method="modified_bdf", formulation="minimal_extension")

@@ -242,7 +242,7 @@ def test_models_of_the_library(name, end, positions):
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (["k4"], "there are k1, k2, k3"),
+        (["k4"], "known: k1, k2, k3"),
         ([7], "there are 3"),
         (["x(0)"], "no parameter or initial value 'x(0)'"),
         (["k1", "k1"], "twice"),
@@ -263,7 +263,7 @@ def test_without_parameters():
     assert sol.sensitivity("x(0)")[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-6)
     with pytest.raises(InvalidProblemError, match="the solution has no sensitivities"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], None)).sensitivity("x(0)")
-    with pytest.raises(InvalidProblemError, match="there are x"):
+    with pytest.raises(InvalidProblemError, match="known: x"):
         sol.sensitivity("k")
 
 

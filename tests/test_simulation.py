@@ -1,6 +1,9 @@
 """Simulations: calls in pieces agree with one run, in all classes, methods and modes; states; work; what is refused."""
 
+import copy
 import gc
+import pickle
+import threading
 import tracemalloc
 from math import exp, sin
 
@@ -325,47 +328,6 @@ def test_memory_does_not_grow_with_steps():
         tracemalloc.stop()
 
 
-class Integrator:
-    """u = -k (y + integral of y), with a state."""
-
-    def __init__(self):
-        self.sum = np.nan
-
-    def reset(self):
-        self.sum = 0.0
-
-    def __call__(self, t, y):
-        self.sum += 0.05 * y[0]
-        return -2.0 * (y[0] + self.sum)
-
-
-def test_sampled_controllers_act_as_samples_that_are_held():
-    problem = daedal.ODE(lambda t, y, u: [u + 1.0], 1, inputs=["u"])
-    sim = daedal.Simulation(problem, [1.0], rtol=1e-9)
-    record = sim.run(Integrator(), dt=0.05, t_end=10.0)
-    assert record.t.size == 201 and record.t[-1] == sim.t == 10.0 and abs(record.y[0, -1]) < 1e-3
-    signal = record.t[:-1], record.u[0, :-1]
-    sol = daedal.solve(problem, (0.0, 10.0), [1.0], inputs={"u": signal}, t_eval=record.t, rtol=1e-9)
-    assert record.y == pytest.approx(sol.y, abs=1e-7)
-    late = daedal.simulation.Sampled(lambda t, y: -y, 0.1, delay=2, resolution=0.25, output_resolution=0.5)
-    record = daedal.Simulation(problem, [1.1], inputs={"u": 7.0}).run(late, t_end=1.0)
-    assert record.u[0, :4].tolist() == [7.0, 7.0, -1.0, -2.0] and np.all(record.u % 0.25 == 0.0)
-
-
-def test_a_controller_that_raises_leaves_the_simulation_at_the_last_good_state():
-    def controller(t, y):
-        if t > 0.45:
-            raise ZeroDivisionError("out of order")
-        return 1.0
-
-    sim = daedal.Simulation(lag(), [0.0])
-    with pytest.raises(ZeroDivisionError, match="out of order"):
-        sim.run(controller, dt=0.1, t_end=1.0)
-    assert sim.t == pytest.approx(0.5) and sim["x"] == pytest.approx(1.0 - exp(-0.5), abs=1e-5)
-    sim.step(0.5)
-    assert sim["x"] == pytest.approx(1.0 - exp(-1.0), abs=1e-5)
-
-
 def test_an_exception_of_the_model_arrives_and_the_simulation_goes_on_from_there():
     def f(t, y, u):
         if isinstance(u, float) and u > 5.0:
@@ -391,6 +353,72 @@ def test_a_failure_says_why_and_the_state_before_can_be_restored():
     assert sim.t == 0.5 and sim.step(0.25)[0] == pytest.approx(4.0, rel=1e-5)
 
 
+def test_inputs_that_no_algebraic_variables_satisfy_are_refused_and_differential_variables_do_not_jump():
+    problem = daedal.SemiExplicitDAE(
+        lambda t, y, z: [-z[0]], lambda t, y, z, u: [z[0] ** 2 - y[0] - u], 1, 1, inputs={"u": 1.0}
+    )
+    sim, other = (daedal.Simulation(problem, ([1.0], [2.0**0.5])) for _ in range(2))
+    before = sim.step(0.1)
+    with pytest.raises(daedal.InconsistentInitialError, match=r"The inputs jump at t = 0\.1, where no consistent"):
+        sim.step(0.1, u=[-5.0])
+    assert sim.t == 0.1 and np.array_equal(sim.y, before) and sim["u"] == 1.0
+    other.step_to(0.2)
+    assert sim.step_to(0.2) == pytest.approx(other.y, abs=1e-5)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(problem, (0.0, 0.2), ([1.0], [2.0**0.5]), inputs={"u": ([0.0, 0.1], [1.0, -5.0])})
+
+
+def test_a_reset_that_is_refused_changes_nothing():
+    sim = daedal.Simulation(lag(), [0.0])
+    first = sim.step(0.5, u=[1.0])
+    for wrong in ([1.0, 2.0], [np.nan]):
+        with pytest.raises(daedal.InvalidProblemError):
+            sim.reset(wrong)
+        assert sim.t == 0.5 and sim["u"] == 1.0 and np.array_equal(sim.y, first)
+    with pytest.raises(daedal.InvalidProblemError, match="below the resolution of the time"):
+        sim.step(1e-20)
+    assert sim.step(np.float32(0.5))[0] == pytest.approx(1.0 - exp(-1.0), abs=1e-5) and type(sim.t) is float
+
+
+def test_a_simulation_is_used_by_one_thread_at_a_time_and_is_not_copied():
+    problem, count = pendulum(), 300
+    expected = [daedal.Simulation(problem, HANGING).step(0.01 * count, u=[1.0])]
+    shared, refused, own = daedal.Simulation(problem, HANGING), [], []
+
+    def work():
+        own.append(daedal.Simulation(problem, HANGING).step(0.01 * count, u=[1.0]))
+        for _ in range(count):
+            try:
+                shared.step(0.01, u=[1.0])
+            except daedal.InvalidProblemError as error:
+                refused.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.array_equal(own, expected * 2) and all("the simulation is in use" in words for words in refused)
+    assert shared.t == pytest.approx(0.01 * (2 * count - len(refused)))
+    assert shared.state.q @ shared.state.q == pytest.approx(1.0, abs=1e-12)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(daedal.InvalidProblemError, match="cannot be copied or pickled"):
+            copied(shared)
+
+
+def test_a_function_of_the_problem_cannot_step_its_simulation():
+    made = []
+
+    def recursive(t, y):
+        if made:
+            made[0].step(1.0)
+        return [1.0]
+
+    made.append(daedal.Simulation(daedal.ODE(recursive, 1), [0.0], compile="never"))
+    with pytest.raises(daedal.InvalidProblemError, match="by a function of the problem that calls it"):
+        made[0].step(1.0)
+
+
 def test_reset_begins_again_with_the_same_bits():
     sim = daedal.Simulation(pendulum(), HANGING)
     first = [sim.step(0.1, u=[push]) for push in pushes(6)]
@@ -407,11 +435,13 @@ def test_reset_begins_again_with_the_same_bits():
         (lambda sim: sim.step(0.0), daedal.InvalidProblemError, "dt must be positive and finite, got 0.0"),
         (lambda sim: sim.step(-1.0), daedal.InvalidProblemError, "forwards only"),
         (lambda sim: sim.step(float("nan")), daedal.InvalidProblemError, "dt must be positive and finite"),
+        (lambda sim: sim.step(True), daedal.InvalidProblemError, "dt must be positive and finite, got True"),
+        (lambda sim: sim.step(1.0, u="u"), daedal.InvalidProblemError, "u must hold 1 number, got 'u'"),
         (lambda sim: sim.step_to(0.0), daedal.InvalidProblemError, "not after 0, the time of the simulation"),
         (lambda sim: sim.step_to("soon"), daedal.InvalidProblemError, "t must be a finite number, got 'soon'"),
         (lambda sim: sim.step(1.0, u=[1.0, 2.0]), daedal.InvalidProblemError, "u must hold 1 number for u, got 2"),
         (lambda sim: sim.step(1.0, u=np.array([np.nan])), daedal.InvalidProblemError, "u is not finite: u = nan"),
-        (lambda sim: sim.step(1.0, u={"v": 1.0}), daedal.UnknownNameError, "'v' is no input of the problem"),
+        (lambda sim: sim.step(1.0, u={"v": 1.0}), daedal.errors.UnknownNameError, "'v' is not an input of the problem"),
         (lambda sim: sim.step(1.0, u={"u": sin}), daedal.InvalidProblemError, "must be a number or a vector"),
         (lambda sim: sim["w"], KeyError, "w"),
         (lambda sim: sim.restore(3), daedal.InvalidProblemError, "must come from save_state"),
@@ -436,6 +466,10 @@ def test_bad_input_is_refused_and_nothing_has_changed(call, error, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"initial": None}, "initial is missing"),
+        ({"exact": "yes"}, "exact must be"),
+        ({"t_eval": [1.0]}, "t_eval: a simulation goes where its steps lead"),
+        ({"inputs": ["u", "u"]}, "'u' twice"),
         ({"inputs": ["w"]}, "'w' is neither an input nor a parameter; there are 'u'"),
         ({"inputs": {"u": "fast"}}, "input 'u' must be a number"),
         ({"outputs": ["nothing"]}, "nothing"),
@@ -446,7 +480,7 @@ def test_bad_input_is_refused_and_nothing_has_changed(call, error, words):
 )
 def test_bad_options_are_refused(options, words):
     with pytest.raises((daedal.InvalidProblemError, KeyError), match=words):
-        daedal.Simulation(lag(), [0.0], **options)
+        daedal.Simulation(lag(), **{"initial": [0.0]} | options)
 
 
 def test_inputs_of_a_problem_without_any_are_refused():

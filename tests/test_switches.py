@@ -348,7 +348,7 @@ def test_only_the_neighbouring_points_of_a_long_table_are_watched():
 def test_a_table_that_is_finer_than_the_steps_is_left_alone():
     x = np.linspace(0.0, 10.0, 1001)
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - np.interp(t, x, np.sin(x))], 1)
-    with pytest.warns(daedal.SwitchWarning, match="left to the step size control"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="left to the step size control"):
         sol = daedal.solve(problem, (0.0, 10.0), ([0.0], None))
     assert "table(t)" in sol.message
     exact = 0.5 * (np.exp(-sol.t) + np.sin(sol.t) - np.cos(sol.t))
@@ -384,6 +384,24 @@ def test_diode_bridge():
     assert len(begun) == 12
     for event in begun:
         assert abs(10.0 * math.sin(100.0 * math.pi * event.t)) == pytest.approx(event.y[0], abs=1e-6)
+
+
+def test_friction_of_six_bodies_in_an_ode_costs_in_proportion():
+    """A chain on rough ground, driven at its end: as an ODE it has the switches and the motion of the mechanism."""
+    n = 6
+
+    def force(t, q, v):
+        stretch = np.diff(q, prepend=0.0)
+        pull = 5.0 * (np.append(stretch[1:], 0.0) - stretch)
+        return pull + np.append(np.zeros(n - 1), 2.0 * np.sin(1.3 * t)) - 0.1 * np.arange(1, n + 1) * np.sign(v)
+
+    q0, v0 = np.linspace(0.5, 1.5, n), np.zeros(n)
+    ode = daedal.ODE(lambda t, y: np.concatenate([y[n:], force(t, y[:n], y[n:])]), 2 * n)
+    sol = daedal.solve(ode, (0.0, 10.0), np.concatenate([q0, v0]))
+    mechanism = daedal.solve(daedal.MechanicalSystem(1.0, force, n_q=n), (0.0, 10.0), (q0, v0))
+    np.testing.assert_allclose(sol.y[:n, -1], mechanism.q[:, -1], atol=1e-5)
+    np.testing.assert_allclose([event.t for event in sol.events], [event.t for event in mechanism.events], atol=1e-5)
+    assert sol.stats.steps < 12 * len(sol.events)
 
 
 def test_algebraic_variables_that_jump_take_other_switches_along():
@@ -504,7 +522,7 @@ def test_chattering_is_told():
         warnings.simplefilter("always")
         with contextlib.suppress(daedal.IntegrationError):  # then the switch is left to a method that cannot pass it
             daedal.solve(problem, (0.0, 10.0), ([0.1], [0.0]), max_steps=20000)
-    told = [str(w.message) for w in caught if issubclass(w.category, daedal.SwitchWarning)]
+    told = [str(w.message) for w in caught if issubclass(w.category, daedal.errors.SwitchWarning)]
     assert len(told) == 1
     assert told[0].startswith("From t = ") and "'sign(q[0]) at test_switches.py:" in told[0]
 
@@ -563,6 +581,28 @@ def test_kinks_in_what_a_constraint_of_index_2_prescribes_are_crossed(method, st
     away = np.min(np.abs(sol.t[:, None] - times), axis=1) > 1e-6
     np.testing.assert_allclose(sol.y[0], np.abs(np.sin(sol.t)), atol=1e-7)
     np.testing.assert_allclose(sol.y[1, away], (np.cos(sol.t) * np.sign(np.sin(sol.t)))[away], atol=1e-4)
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-9])
+@pytest.mark.parametrize("w", [2.686186637640012, 2.5125073093634507, 2.612686981994754])
+@pytest.mark.parametrize("broken", [False, True], ids=["followed", "at break points"])
+def test_steps_after_kinks_of_index_2_are_resolved_by_the_rounding_of_t(w, tolerance, broken):
+    """The derivative of |sin w t| after a kink changes by eps |t| / h with the rounding of t."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - abs(np.sin(w * t))], 2)
+    options = {"breakpoints": [k * np.pi / w for k in range(1, 6)]} if broken else {}
+    sol = daedal.solve(problem, (0.0, 6.0), ([0.0, w], None), rtol=tolerance, atol=1e-3 * tolerance, **options)
+    slope = np.sign(np.sin(6.0 * w)) * w * np.cos(6.0 * w)
+    np.testing.assert_allclose(sol.y[:, -1], [abs(np.sin(6.0 * w)), slope], atol=100.0 * tolerance)
+
+
+def test_index_2_starts_at_a_late_zero_of_its_constraint():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2)
+    start = 10.0 * np.pi
+    for method in ("auto", "dassl"):
+        sol = daedal.solve(
+            problem, (start, start + 3.0), ([np.sin(start), 1.0], None), rtol=1e-9, atol=1e-12, method=method
+        )
+        np.testing.assert_allclose(sol.y[:, -1], [np.sin(3.0), np.cos(3.0)], atol=1e-8)
 
 
 # --- remainders, look-ups and steps -----------------------------------------------------------------------------------
@@ -654,7 +694,7 @@ STAIRS[200] = 1.0
 def test_switches_in_time_are_followed_without_warning(name):
     wave, span, expected = WAVES[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.SwitchWarning)
+        warnings.simplefilter("error", daedal.errors.SwitchWarning)
         sol = daedal.solve(daedal.ODE(lambda t, y: [1.0 if wave(t) else 0.0], 1), span, [0.0])
     assert sol.y[0, -1] == pytest.approx(expected, abs=2e-6)
 
@@ -668,7 +708,7 @@ def test_switches_that_change_nothing_are_no_events():
 
 def test_a_staircase_of_the_state_is_followed_to_its_end():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.SwitchWarning)
+        warnings.simplefilter("error", daedal.errors.SwitchWarning)
         sol = daedal.solve(daedal.ODE(lambda t, y: [1.0, math.floor(10.0 * y[0])], 2), (0.0, 10.0), [0.0, 0.0])
     assert sol.y[1, -1] == pytest.approx(0.1 * 99 * 100 / 2, abs=1e-3)
 
@@ -676,10 +716,10 @@ def test_a_staircase_of_the_state_is_followed_to_its_end():
 @pytest.mark.parametrize("key", [lambda t: f"{t:.0f}", lambda t: str(int(t)), lambda t: {5: "5"}.get(round(t, 1))])
 def test_functions_that_jump_and_are_not_traced_are_named(key):
     problem = daedal.ODE(lambda t, y: [100.0 if key(t) == "5" else 0.0], 1)
-    with pytest.warns(daedal.SwitchWarning, match="is not traced: its jumps cannot be located"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="is not traced: its jumps cannot be located"):
         daedal.solve(problem, (0.0, 10.0), [0.0])
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.SwitchWarning)
+        warnings.simplefilter("error", daedal.errors.SwitchWarning)
         daedal.solve(problem, (0.0, 10.0), [0.0], max_step=0.1)
 
 

@@ -397,6 +397,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")
 def test_a_trace_has_the_values_of_python(name):
     function = SAME[name]
     call = machine(traced(function, 3), 3)
@@ -473,3 +474,11 @@ def test_rounded_values_are_compared_as_in_python(compare):
     for x in [*np.linspace(-2.5, 2.5, 41), math.nan, math.inf]:
         if math.isfinite(x):
             np.testing.assert_array_equal(call(0.0, [x])[1], function(0.0, [x]))
+
+
+@pytest.mark.parametrize("name", ["cubic", "clamped", "pchip", "akima", "pieces"])
+def test_piecewise_polynomials_have_the_bits_of_scipy(name):
+    spline = SPLINES[name]
+    call = machine(traced(lambda t, y: [spline(y[0])], 1), 1)
+    for x in [*KNOTS, *RNG.uniform(-3.0, 3.0, 200)]:
+        assert call(0.0, [x])[1][0] == spline(x)

@@ -20,6 +20,7 @@ from daedal import library
 from daedal.symbolic.tracing.parameters import ParameterLayout
 from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
+from symbolic_tools import assert_same
 from tiers import sampled
 
 START = ([1.0, 0.0], [0.0, 0.0])
@@ -283,6 +284,33 @@ def test_results_that_stand_in_many_places_are_stored_in_pieces():
     np.testing.assert_allclose(found, 0.25 * np.ones((n, n)) + 2.0 * np.eye(n), rtol=1e-15)
 
 
+@pytest.mark.parametrize("n", [1200, 2500], ids=["derivative too long", "function too long"])
+def test_differences_of_long_functions_are_grouped(n):
+    def residual(t, y, yp):
+        flows = np.diff(y)
+        return yp - np.concatenate([flows, [0.0]]) + np.concatenate([[0.0], flows]) + np.exp(-y) * y**3
+
+    problem = daedal.ImplicitDAE(lambda t, y, yp, p: residual(t, y, p * yp), n, params=1.0)
+    for scale in (1.0, 2.0):
+        sol = daedal.solve(problem, (0.0, 0.1), (np.ones(n), None), method="dassl", params=scale)
+        assert sol.success
+        assert 0 < sol.stats.jacobian_residual_evaluations <= 4 * sol.stats.jacobian_evaluations
+
+
+def test_products_with_sparse_matrices_are_those_of_dense_ones():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(7, 12)) * (rng.random((7, 12)) < 0.15)
+    matrix[3] = 0.0
+    block = rng.normal(size=(12, 3))
+    for function in (
+        lambda t, y: matrix @ y,
+        lambda t, y: y[:7] @ matrix,
+        lambda t, y: (matrix @ (block * y[:, None])).ravel(),
+        lambda t, y: np.dot(matrix, np.exp(y)),
+    ):
+        assert_same(function, rng.normal(size=(3, 12)))
+
+
 def test_given_sparsity_and_bandwidth_are_kept():
     from scipy.sparse import csc_array
 
@@ -451,7 +479,7 @@ def test_a_function_that_changes_what_another_reads_is_found_after_the_run():
         return [[1.0]]
 
     system = daedal.MechanicalSystem(mass, force, n_q=1)
-    with pytest.warns(daedal.TraceWarning, match="force, component 0, at t = "):
+    with pytest.warns(daedal.errors.TraceWarning, match="force, component 0, at t = "):
         sol = daedal.solve(system, (0.0, 1.0), ([1.0], [0.0]), rtol=1e-8, atol=1e-10)
     assert set(sol.functions.values()) == {"Python"}
     at = (math.cos(0.5), -math.sin(0.5))
@@ -630,7 +658,7 @@ def test_the_same_problem_stated_anew_gives_the_same_bits():
 
 def test_nothing_is_said_where_nothing_is_wrong():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.TraceWarning)
+        warnings.simplefilter("error", daedal.errors.TraceWarning)
         problem = pendulum()
         daedal.solve(problem, (0.0, 1.0), START)
     assert problem.functions["constraint"].startswith("traced")  # and so compared with Python

@@ -44,6 +44,13 @@ def test_transistor_amplifier_by_radau_and_bdf():
     assert relative(radau.y[:, -1], model.reference.y) < 1e-10  # as many digits as are printed
 
 
+def test_transistor_amplifier_beyond_the_tolerances_that_dassl_reaches():
+    """DASSL stops at round-off, and the run continues with Radau."""
+    model = daedal.library.get("transistor_amplifier")
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-11, atol=1e-13)
+    assert relative(sol.y[:, -1], model.reference.y) < 1e-9
+
+
 def test_seven_body_mechanism_by_dopri5_and_phem56():
     model = daedal.library.get("seven_body")
     dopri5, phem56 = (

@@ -36,7 +36,7 @@ def solution(t, y, names=None, **changes) -> daedal.Solution:
         "success": True,
         "status": "finished",
         "message": "",
-        "stats": daedal.Statistics(),
+        "stats": daedal.solution.Statistics(),
         "names": tuple(names or (f"y[{i}]" for i in range(y.shape[0]))),
     }
     return daedal.Solution(**(values | changes))
@@ -156,7 +156,7 @@ def test_variables_are_named_or_numbered():
     ("variables", "message"),
     [
         ("sped", "did you mean 'speed'"),
-        ("zzz", "there are angle, speed"),
+        ("zzz", "known: angle, speed"),
         (7, "numbered from 0"),
         ([], "empty"),
         ("plot.png", "save='plot.png'"),

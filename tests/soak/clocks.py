@@ -40,7 +40,9 @@ def edges(u, span, points: int = 40_000) -> list[float]:
             middle = 0.5 * (left + right)
             nearer = abs(u(middle) - values[k]) < abs(u(middle) - values[k + 1])
             left, right = (middle, right) if nearer else (left, middle)
-        found.append(0.5 * (left + right))
+        middle = 0.5 * (left + right)
+        if abs(u(middle + 1e-9) - u(middle - 1e-9)) > 0.3:  # not a value at a single point
+            found.append(middle)
     return [s for s in found if min(abs(s - span[0]), abs(s - span[1])) > 1e-6]
 
 

@@ -1,7 +1,9 @@
 """Recommend a formulation and a method for a constrained system from measurements along a short trial run."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +17,16 @@ from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
 from daedal.problems.description import titled
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
 _COARSE = 1e-4  # tolerance of the trial
 _MOST_STEPS = 2000
-_MOST_WORK = 100_000  # steps times unknowns
+_MOST_WORK = 100_000  # number of steps times number of unknowns
 _SAMPLES = 40
-_WORK = 4000  # samples times unknowns
-_START_UP = 10  # steps a multistep method needs to find its order; not representative of the solution
+_WORK = 4000  # number of samples times number of unknowns
+_START_UP = 10  # steps in which a multistep method finds its order, which are not representative
 
 _CASES = {
     1: "nothing is stiff, the constraints rotate slowly",
@@ -38,7 +44,7 @@ class Advice:
     Attributes
     ----------
     formulation, method : object or str
-        The recommendation, for :func:`daedal.solve`. Where an explicit method suits, this is the automatic choice:
+        The recommendation, for :func:`daedal.solve`. If an explicit method is suitable, the automatic choice, which is
         PHEM56 for mechanisms whose functions cannot be traced.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
@@ -47,9 +53,19 @@ class Advice:
     measures : list of daedal.analysis.measures.Measures
         The samples.
     h : numpy.ndarray
-        The step size that accuracy alone would allow at each of them.
+        The step size that accuracy alone would allow at each sample.
     verdict : daedal.analysis.decision.Verdict
         The decision with its numbers.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> advice = daedal.advise(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))
+    >>> print(advice.case, advice.formulation, advice.method, advice.forbidden)
+    1 CoordinateProjection(weight='M', levels=None) DOPRI5(norm='rms', stop_when_stiff=False) ()
     """
 
     formulation: Any
@@ -57,7 +73,7 @@ class Advice:
     case: int | str
     reasons: tuple[str, ...]
     forbidden: tuple[str, ...]
-    measures: list = field(repr=False)
+    measures: list[Any] = field(repr=False)
     h: np.ndarray = field(repr=False)
     verdict: Any = field(repr=False)
     about: str = field(default="", repr=False)
@@ -95,7 +111,14 @@ class Advice:
 
 
 @with_old_keywords(system="problem")
-def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
+def advise(
+    problem: MechanicalSystem | HessenbergDAE,
+    t_span: ArrayLike,
+    initial: Any,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+) -> Advice:
     r"""Recommend a formulation and a method for a constrained system, with reasons.
 
     A coarse trial run measures the quantities that decide: the stiffness of the frozen part of the equations
@@ -119,8 +142,8 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
     The step size that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T
     with backward differentiation, the only form whose step is never limited by stability. The trial runs with tolerance
     1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the requested tolerance by the
-    ratio of the tolerances to the power 1/(k+1). The first steps, in which a multistep method finds its order, are left
-    out.
+    ratio of the tolerances to the power 1/(k+1). The first steps, in which a multistep method finds its order, are
+    omitted.
 
     References
     ----------
@@ -141,6 +164,7 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
     2.7183
     """
     from daedal.analysis.measures import decision, measure
+    from daedal.driver.request import check_span
     from daedal.mechanics.sparse.sparse_assembly import is_sparse
 
     if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
@@ -149,7 +173,7 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
             f"problem of type {type(problem).__name__} is solved as given"
         )
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
-    if is_sparse(problem, float(t_span[0]), initial):
+    if is_sparse(problem, check_span(t_span)[0], initial):
         raise InvalidProblemError(
             "advise uses dense matrices, and those of this system are sparse; sparse systems are best solved "
             "with formulation='ggl' and method='dassl', the automatic choice"
@@ -171,7 +195,8 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
         half_explicit = isinstance(problem, MechanicalSystem) and problem.n_lambda and not assembly.has_straight_line
     verdict = decision(samples, np.array(h))
     formulation, method = verdict.formulation, verdict.method
-    if verdict.explicit and half_explicit:  # PHEM56 suits where an explicit method does, with fewer function calls
+    # PHEM56 suits the same problems as other explicit methods, with fewer function calls
+    if verdict.explicit and half_explicit:
         formulation, method = "auto", "phem56"
     return Advice(
         formulation=formulation,
@@ -188,7 +213,7 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):
-    """A coarse solution (complete or partial), why it ended early, and which failure preceded it if it did not."""
+    """A coarse solution (complete or partial), why it ended early, and the failure that preceded it, if any."""
     from daedal.driver.solving import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
@@ -214,7 +239,7 @@ def _length(sol) -> float:
 
 
 def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
-    """Indices of points spread over the steps and over the time; fewer for large systems."""
+    """Indices of points distributed over the steps and over time; fewer for large systems."""
     half = int(np.clip(_WORK // n, 6, _SAMPLES)) // 2
     by_step = np.linspace(0, t.size - 1, min(t.size, half)).round().astype(int)
     by_time = np.searchsorted(np.abs(t - t[0]), np.linspace(0.0, abs(t[-1] - t[0]), half))
@@ -222,7 +247,7 @@ def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
 
 
 def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
-    """Where a failed run ended, possibly beyond its last step: the cause is visible there."""
+    """The point at which a failed run ended, possibly beyond its last step, where the cause is visible."""
     low, high = sol.dense.interval
     end = high if sol.t[-1] >= sol.t[0] else low
     return end, sol.dense.evaluate(np.array([end]))[0][0], h
@@ -261,7 +286,7 @@ def _number(value: float) -> str:
 
 
 def call(value: Any) -> str:
-    """A formulation or method in source form: its name with the options that differ from the defaults."""
+    """Source form of a formulation or method: its name with the options that differ from the defaults."""
     if isinstance(value, str):
         return repr(value)
     changed = [

@@ -16,10 +16,13 @@ from daedal.circuits.elements import GROUND, Branch, Element
 from daedal.circuits.loops_and_cutsets import Topology, independent_states, topology
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
+from daedal.circuits.signals import Constant
+from daedal.common.public_names import with_old_keywords
 from daedal.common.tabular import listing
+from daedal.errors import near_names
 
 ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
-"""Absolute tolerances of volts, amperes, coulombs and volt seconds."""
+"""Absolute tolerances in volts, amperes, coulombs and volt seconds."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Circuit:
         The interval of ``.tran``.
     ignored : tuple of str
         Cards of the netlist that are ignored.
+    inputs : tuple of str
+        Names of independent sources whose value runs set.
 
     Examples
     --------
@@ -60,8 +65,11 @@ class Circuit:
     held: Mapping[str, float] = field(default_factory=dict)
     t_span: tuple[float, float] | None = None
     ignored: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self):
+        object.__setattr__(self, "inputs", _names(self.inputs))
+        object.__setattr__(self, "elements", _with_inputs(self.elements, self.inputs))
         check = self.topology  # raises for circuits that cannot be solved
         assert check is not None
         for node in self.held:
@@ -116,8 +124,8 @@ class Circuit:
         Parameters
         ----------
         form : {"nodal", "charge", "tableau"}
-            Modified nodal analysis; the same with all charges and fluxes as unknowns; or with voltages and currents of
-            all branches.
+            Modified nodal analysis; the same with all charges and fluxes as unknowns; or the tableau with voltages and
+            currents of all branches.
 
         Returns
         -------
@@ -134,15 +142,21 @@ class Circuit:
         """
         equations = self.equations(form)
 
+        names, levels = self.inputs, self.params
+
         def residual(t, x, xp, p):
             return equations.residual(t, x, xp, p)
 
+        def driven_residual(t, x, xp, p, u):
+            return equations.residual(t, x, xp, {**p, **{name: u[k] for k, name in enumerate(names)}})
+
         return daedal.ImplicitDAE(
-            residual,
+            driven_residual if names else residual,
             len(equations.names),
-            params=dict(self.params),
-            sparsity=equations.sparsity(self.params),
+            params={name: level for name, level in levels.items() if name not in names},
+            sparsity=equations.sparsity(levels),
             names=equations.names,
+            inputs={name: levels[name] for name in names} or None,
         )
 
     def operating_point(self, t: float = 0.0, form: str = "nodal") -> OperatingPoint:
@@ -158,8 +172,9 @@ class Circuit:
         equations = self.equations(form)
         return OperatingPoint(equations.names, state_at_rest(equations, self.params, float(t), {}))
 
+    @with_old_keywords(given="initial")
     def start(
-        self, t0: float = 0.0, *, form: str = "nodal", given: Mapping[str, float] | None = None, empty: bool = False
+        self, t0: float = 0.0, *, form: str = "nodal", initial: Mapping[str, float] | None = None, empty: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Consistent initial values.
 
@@ -167,10 +182,10 @@ class Circuit:
         ----------
         t0 : float
         form : {"nodal", "charge", "tableau"}
-        given : mapping, optional
-            Initial voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
-            0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. Everything else is at
-            its operating point.
+        initial : mapping, optional
+            Voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
+            0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. All other values are at
+            the operating point.
         empty : bool
             Whether capacitors and inductors without given values are empty instead, as with ``uic`` in SPICE, except
             those whose voltage or current is determined by sources and other elements.
@@ -183,14 +198,14 @@ class Circuit:
         --------
         >>> from daedal import circuits
         >>> circuit = circuits.parse("C1 a 0 1u\\nL1 a 0 1m\\nR1 a 0 1k")
-        >>> y0, yp0 = circuit.start(given={"C1": 5.0, "L1": 0.0})
+        >>> y0, yp0 = circuit.start(initial={"C1": 5.0, "L1": 0.0})
         >>> print(y0, yp0)
         [5. 0.] [-5000.  5000.]
         """
-        return self._start(self._as_code(form), float(t0), form, self._levels(given or {}, empty))
+        return self._start(self._as_code(form), float(t0), form, self._levels(initial or {}, empty))
 
     def with_values(self, values: Mapping[str, float]) -> Circuit:
-        """The same circuit with other values, by the names of :attr:`params`.
+        """The same circuit with other values, by the names in :attr:`params`.
 
         Examples
         --------
@@ -201,7 +216,9 @@ class Circuit:
         """
         for name in values:
             if name not in self.params:
-                raise daedal.UnknownNameError(f"the circuit has no parameter {name!r}; it has {listing(self.params)}")
+                raise daedal.errors.UnknownNameError(
+                    f"the circuit has no parameter {name!r}; it has {listing(self.params)}"
+                )
         return replace(self, elements=tuple(element.with_values(values) for element in self.elements))
 
     def breakpoints(self, t0: float, t1: float) -> np.ndarray:
@@ -213,12 +230,13 @@ class Circuit:
         """Absolute tolerances for the unknowns: 1e-9 V, 1e-12 A, 1e-17 C, 1e-12 Vs."""
         return np.array([ABSOLUTE[name.partition("(")[0]] for name in self.equations(form).names])
 
+    @with_old_keywords(given="initial")
     def solve(
         self,
         t_span: tuple[float, float] | None = None,
         *,
         form: str = "nodal",
-        given: Mapping[str, float] | None = None,
+        initial: Mapping[str, float] | None = None,
         empty: bool = False,
         **options: Any,
     ) -> Any:
@@ -228,10 +246,10 @@ class Circuit:
         ----------
         t_span : (float, float), optional
             By default that of ``.tran``.
-        form, given, empty
+        form, initial, empty
             As for :meth:`start`.
         **options
-            For :func:`daedal.solve`; `params` are other values by name, as for :meth:`with_values`. Kinks of sources
+            For :func:`daedal.solve`; `params` holds other values by name, as for :meth:`with_values`. Kinks of sources
             are break points unless others are given; absolute tolerances are those of :meth:`tolerances`.
 
         Returns
@@ -243,27 +261,36 @@ class Circuit:
             raise daedal.InvalidProblemError("t_span is missing: the netlist has no .tran card")
         t0, t1 = map(float, t_span if t_span is not None else self.t_span or (0.0, 0.0))
         if "params" in options:
-            return self.with_values(options.pop("params")).solve(t_span, form=form, given=given, empty=empty, **options)
+            return self.with_values(options.pop("params")).solve(
+                t_span, form=form, initial=initial, empty=empty, **options
+            )
         options.setdefault("atol", self.tolerances(form))
         corners = self.breakpoints(min(t0, t1), max(t0, t1))
         if corners.size:
             options.setdefault("breakpoints", corners)
-        problem = self._as_code(form)
-        initial = self._start(problem, t0, form, self._levels(given or {}, empty))
-        return daedal.solve(problem, (t0, t1), initial, **options)
+        levels = self._levels(initial or {}, empty)
+        if options.get("inputs") is None:
+            problem = self._as_code(form)
+            return daedal.solve(problem, (t0, t1), self._start(problem, t0, form, levels), **options)
+        problem = self.problem(form).with_inputs(options.pop("inputs"), hold=options.pop("hold", "zero"))
+        signals = problem.params.inputs
+        sources = self.with_values({name: x(t0) if callable(x) else x for name, x in signals.items()})
+        start = sources._start(sources._as_code(form), t0, form, levels)
+        return daedal.solve(problem, (t0, t1), start, **options)
 
     @cached_property
     def _stated(self) -> daedal.ImplicitDAE:
-        return self._as_code("nodal")
+        return self.problem("nodal") if self.inputs else self._as_code("nodal")  # machine code takes no lines of time
 
     def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
-        """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, the same object every time."""
+        """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, as the same object every
+        time."""
         return self._stated
 
     def as_initial(self, initial: Any, t0: float, params: Mapping[str, float] | None = None) -> Any:
         """Initial values of :meth:`as_problem`, from voltages and currents by name as in :meth:`start`.
 
-        None is the operating point; a pair of values and derivatives is returned unchanged.
+        None denotes the operating point; a pair of values and derivatives is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -281,7 +308,7 @@ class Circuit:
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
 
     def _as_code(self, form: str) -> daedal.ImplicitDAE:
-        """The problem; a large one as machine code, shared by start and run."""
+        """The problem; for a large circuit as machine code, shared by start and run."""
         problem = self.problem(form)
         return problem.compiled(backend="trace") if problem.n > LARGEST else problem
 
@@ -301,7 +328,7 @@ class Circuit:
         for name in given:
             if name not in states and name not in potentials:
                 known = listing([*states, *potentials][:20])
-                raise daedal.InvalidProblemError(f"given: {name!r} is not a capacitor, inductor or node of {known}")
+                raise daedal.InvalidProblemError(f"initial: {name!r} is not a capacitor, inductor or node of {known}")
         levels = {name: initial for name, initial in states.items() if initial is not None}
         levels |= {f"v({node})": level for node, level in self.held.items()}
         levels |= {name: float(level) for name, level in given.items()}
@@ -310,13 +337,16 @@ class Circuit:
         return levels
 
 
-def parse(text: str) -> Circuit:
+def parse(text: str, *, inputs: Any = ()) -> Circuit:
     """A circuit from the text of a netlist.
 
     Parameters
     ----------
     text : str
         One element per line, as in SPICE; see the user guide on circuits for all of them.
+    inputs : sequence of str, optional
+        Names of independent sources that are inputs: runs set them by `inputs` of :func:`daedal.solve`, steps of a
+        :class:`daedal.Simulation` by `u`. Their value in the netlist is the default.
 
     Raises
     ------
@@ -342,11 +372,43 @@ def parse(text: str) -> Circuit:
             f"a netlist must be a string, not {type(text).__name__}; read files with read(path)"
         )
     found = contents(text)
-    return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored))
+    return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored), inputs)
 
 
-def read(path: str | Path) -> Circuit:
-    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`."""
+def _names(given: Any) -> tuple[str, ...]:
+    return tuple(given.replace(",", " ").split() if isinstance(given, str) else given)
+
+
+def _with_inputs(elements: tuple[Element, ...], names: tuple[str, ...]) -> tuple[Element, ...]:
+    """The elements, with sources that are inputs as constants."""
+    sources = {element.name: element for element in elements if element.signal is not None}
+    made = {}
+    for name in names:
+        if name not in sources:
+            known = listing(sources) if sources else "none"
+            raise daedal.errors.UnknownNameError(
+                f"inputs: {name!r} is no independent source of the circuit; {near_names(name, sources)}it has {known}"
+            )
+        signal: Any = sources[name].signal
+        level = signal.at(0.0, signal.parameters.__getitem__)
+        made[name] = replace(sources[name], signal=Constant(float(level)))
+    return tuple(made.get(element.name, element) for element in elements)
+
+
+def read(path: str | Path, *, inputs: Any = ()) -> Circuit:
+    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from daedal import circuits
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "divider.cir")
+    ...     _ = file.write_text("divider\\nV1 a 0 12\\nR1 a b 1k\\nR2 b 0 3k\\n")
+    ...     print(circuits.read(file).operating_point().names)
+    ('v(a)', 'v(b)', 'i(V1)')
+    """
     text = Path(path).read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
-    return parse(f"* {title}\n{rest}") if title.strip() else parse(text)
+    return parse(f"* {title}\n{rest}" if title.strip() else text, inputs=inputs)

@@ -7,13 +7,28 @@ import platform
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 import daedal
-from daedal.cli.common import Name, find_model, largest_error, parameters_of, print_rows, refuse, short
+from daedal.cli.common import (
+    End,
+    Name,
+    Parameters,
+    RunName,
+    assignments,
+    find_model,
+    is_own,
+    largest_error,
+    own_model,
+    parameters_of,
+    print_rows,
+    refuse,
+    short,
+    span_of,
+)
 from daedal.common.tabular import Tabular
 from daedal.library.contents import contents, unknowns
 
@@ -63,13 +78,15 @@ def reproduce(
         list[str] | None,
         typer.Argument(help="Tables, such as stability/4.4, or documents; all by default.", show_default=False),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the tables and do nothing else.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Only list the tables.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the cells as JSON, or write them to the given FILE.json.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the web page.")] = Path("out/reproduction"),
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write the web page.")] = True,
-    summary: Annotated[bool, typer.Option("--summary", help="Print one line for each table, not every cell.")] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print one line for each table instead of every cell.")
+    ] = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table of the documentation, with a line for each document.")
     ] = False,
@@ -78,7 +95,7 @@ def reproduce(
 
     Example: daedal reproduce stability/4.4 half-explicit
 
-    The exit code is 1 if a cell is not reproduced and the data files give no reason.
+    The exit code is 1 if a cell is not reproduced and the data files give no reason for it.
     """
     from rich.console import Console
 
@@ -148,7 +165,7 @@ _SELF_TEST_ERROR = 1e-4  # a hundred times the relative tolerance of the problem
 
 
 def doctor() -> None:
-    """Check the installation: versions, the cache of compiled code, a problem solved and compared."""
+    """Check the installation: versions, the cache of compiled code, a problem that is solved and compared."""
     print(f"Daedal {daedal.__version__}")
     print_rows(
         [
@@ -159,7 +176,7 @@ def doctor() -> None:
     )
     try:
         rows, healthy = _self_test()
-    except Exception as error:  # the report must be completed whatever fails
+    except Exception as error:  # the report must be completed regardless of failures
         rows, healthy = [("self-test", f"failed with {type(error).__name__}: {error}")], False
     print_rows([*_kernel_report(), *rows])
     if not healthy:
@@ -206,7 +223,8 @@ def _kernel_report() -> list[tuple[str, str]]:
     units = all_units()
     there = sum(find(unit) is not None for unit in units)
     source = "installed" if SHIPPED.is_dir() else "built"
-    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as first use does"
+    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as does their first "
+    "use"
     folder = object_store.folder()
     files = list(folder.glob("*.o")) if folder.is_dir() else []
     size = sum(file.stat().st_size for file in files) / 1e6
@@ -219,16 +237,63 @@ def _kernel_report() -> list[tuple[str, str]]:
     ]
 
 
+# --- ``daedal studio`` ------------------------------------------------------------------------------------------------
+
+
+def studio(
+    name: RunName,
+    out: Annotated[Path | None, typer.Option(help="The page; by default out/NAME.html.")] = None,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance.")] = 1e-6,
+    atol: Annotated[float, typer.Option(help="Absolute tolerance.")] = 1e-9,
+    t_end: End = None,
+    set_: Parameters = None,
+) -> None:
+    """Write a live page of a problem: sliders for parameters and start values, solved again while one drags.
+
+    Examples: daedal studio double_pendulum; daedal studio my_model.py:pendulum --t-end 10
+    """
+    values = assignments(set_, "--set")
+    model = own_model(name, values, t_end and (0.0, t_end), None) if is_own(name) else find_model(name, values)
+    path = Path("out") / f"{model.name}.html" if out is None else out
+    labels = {} if is_own(name) else _labels_of_parameters(name, values, model)
+    given: dict[str, Any] = {"rtol": rtol, "atol": atol, "labels": labels, "title": model.title}
+    try:
+        daedal.studio(model.problem, span_of(model, t_end), model.initial, path, **given)
+    except (daedal.DaedalError, OSError) as error:
+        refuse(str(error))
+    print(f"open {path}")
+
+
+def _labels_of_parameters(name: str, values: dict[str, Any], model: daedal.library.Model) -> dict[str, str]:
+    """Names of the entries of a vector of parameters: the arguments of the factory that change them."""
+    before = np.asarray(model.problem.params)
+    if before.dtype != np.float64 or before.ndim != 1:
+        return {}
+    found: dict[int, list[str]] = {}
+    for argument, parameter in parameters_of(name).items():
+        value = values.get(argument, parameter.default)
+        if type(value) is float and argument != "t1":
+            try:
+                other = daedal.library.get(name, **{**values, argument: 1.01 * value + 1e-3 * (value == 0.0)})
+            except daedal.DaedalError:
+                continue
+            after = np.asarray(other.problem.params)
+            for k in np.flatnonzero(after != before) if after.shape == before.shape else ():
+                found.setdefault(int(k), []).append(argument)
+    words = {k: " · ".join(arguments) for k, arguments in found.items()}
+    return {f"p[{k}]": text for k, text in words.items() if list(words.values()).count(text) == 1}
+
+
 # --- ``daedal gallery`` -----------------------------------------------------------------------------------------------
 
 
 def gallery(
     out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/gallery"),
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this problem; repeatable. All by default.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this problem; may be repeated. By default all.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes; by default that of the cores, up to 4.")
+        int | None, typer.Option(min=1, help="Number of processes; by default the number of cores, up to 4.")
     ] = None,
 ) -> None:
     """Solve the problems of the library and build a page with their equations, pictures, animations and code.
@@ -251,6 +316,7 @@ def gallery(
     moving = sum(card.moves for card in made.cards)
     size, seconds = made.path.stat().st_size / 1e6, time.perf_counter() - begin
     print(
-        f"{len(made.cards)} problems, {moving} of them move, {len(made.failed)} failed; {size:.1f} MB, {seconds:.0f} s"
+        f"{len(made.cards)} problems, {moving} of them with motion, {len(made.failed)} failed; {size:.1f} MB, "
+        f"{seconds:.0f} s"
     )
     print(f"open {made.path}")

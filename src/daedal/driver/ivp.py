@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution.solution import DenseOutput, Solution, Statistics
 from daedal.solution.status import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
 """SciPy's method names, each with the closest method here."""
@@ -47,6 +51,13 @@ class IVPResult:
     success : bool
     solution : Solution
         The underlying Daedal solution: derivatives, statistics, history, plots.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0])
+    >>> print(result.success, result.status, result["y"][0, -1].round(4))
+    True 0 0.3679
     """
 
     t: np.ndarray
@@ -62,13 +73,13 @@ class IVPResult:
     success: bool
     solution: Solution
 
-    def __getitem__(self, key: str):
+    def __getitem__(self, key: str) -> Any:
         if key not in self.keys():
             raise KeyError(key)
         return getattr(self, key)
 
     def __repr__(self) -> str:
-        """SciPy's fields; arrays by shape."""
+        """SciPy's fields; arrays are displayed by their shape."""
         rows = [(name, _in_words(getattr(self, name))) for name in sorted(set(self.keys()) - {"solution"})]
         return f"IVPResult\n{Tabular('ll', rows, indent=2)}"
 
@@ -90,9 +101,17 @@ def _in_words(value: Any) -> str:
 
 
 class DenseSolution:
-    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`."""
+    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`.
 
-    def __init__(self, solution: Solution):
+    Examples
+    --------
+    >>> import daedal
+    >>> result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0], dense_output=True)
+    >>> print(result.sol(0.5).round(4), result.sol.t_max)
+    [0.6065] 1.0
+    """
+
+    def __init__(self, solution: Solution) -> None:
         self._solution = solution
         assert solution.dense is not None
         self.t_min, self.t_max = solution.dense.interval
@@ -101,30 +120,30 @@ class DenseSolution:
     def __repr__(self) -> str:
         return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {plural(self.ts.size - 1, 'step')}"
 
-    def __call__(self, t) -> np.ndarray:
+    def __call__(self, t: ArrayLike) -> np.ndarray:
         """Shape (n,) for a number, (n, len(t)) for an array."""
         return self._solution(t)
 
 
 def solve_ivp(
     fun: Callable[..., Any],
-    t_span,
-    y0,
+    t_span: ArrayLike,
+    y0: ArrayLike,
     method: Any = "auto",
-    t_eval=None,
+    t_eval: ArrayLike | None = None,
     dense_output: bool = False,
-    events=None,
+    events: Event | Callable[..., Any] | Sequence[Event | Callable[..., Any]] | None = None,
     vectorized: bool = False,
-    args=None,
+    args: Sequence[Any] | None = None,
     *,
-    mass=None,
-    rtol=1e-3,
-    atol=1e-6,
-    jac=None,
-    jac_sparsity=None,
+    mass: Any = None,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
+    jac: Any = None,
+    jac_sparsity: Any = None,
     lband: int | None = None,
     uband: int | None = None,
-    **options,
+    **options: Any,
 ) -> IVPResult:
     """Solve y' = f(t, y), or M y' = f(t, y), with the arguments and the result of ``scipy.integrate.solve_ivp``.
 
@@ -137,9 +156,9 @@ def solve_ivp(
     y0 : array (n,)
         Initial values, real.
     method : str or method object
-        "auto" detects stiffness. SciPy's names select the closest method: "RK45" and "RK23" DOPRI5, "DOP853", "Radau"
-        Radau IIA of variable order, "BDF" DASSL, "LSODA" the automatic choice. Daedal's names and objects are accepted
-        as well.
+        "auto" detects stiffness. SciPy's names select the closest method: "RK45" and "RK23" select DOPRI5, "DOP853"
+        itself, "Radau" Radau IIA of variable order, "BDF" DASSL, and "LSODA" the automatic choice. Daedal's names and
+        objects are accepted as well.
     t_eval : array, optional
         Output times; every step by default.
     dense_output : bool
@@ -155,7 +174,7 @@ def solve_ivp(
         M, which may be singular: see :class:`MassMatrixDAE`; a function is called as ``mass(t)`` or
         ``mass(t, y, *args)``.
     rtol, atol : float or array (n,)
-        Tolerances, with SciPy's defaults.
+        Tolerances, by default those of :func:`daedal.solve`, a thousandth of SciPy's.
     jac : callable or matrix, optional
         ``jac(t, y, *args) -> df/dy``, or a constant. Computed if not given, exactly if `fun` can be traced.
     jac_sparsity : scipy.sparse matrix, optional
@@ -246,7 +265,7 @@ def _method(method):
     if isinstance(method, str):
         if method not in METHODS and method != "auto" and method_class(method) is None:
             raise InvalidProblemError(
-                f"unknown method '{method}'; SciPy's names are {', '.join(METHODS)}, besides those of daedal.solve"
+                f"unknown method '{method}'; the names of daedal.solve and SciPy's are accepted: {', '.join(METHODS)}"
             )
         return METHODS.get(method, method)
     if not isinstance(method, Method):
@@ -268,7 +287,7 @@ def _reachable(rtol):
 
 
 def _right_hand_side(fun, params, vectorized: bool):
-    """fun as f(t, y), or as f(t, y, p) with the additional arguments in p."""
+    """fun as f(t, y), or as f(t, y, p) with additional arguments in p."""
     if vectorized:
         if params is None:
             return lambda t, y: np.asarray(fun(t, y[:, None])).reshape(-1)
@@ -277,7 +296,7 @@ def _right_hand_side(fun, params, vectorized: bool):
 
 
 def _as_vector(f, params):
-    """A function of one unknown, which may return a scalar, as in SciPy."""
+    """Wrap a function of one unknown, which may return a scalar, as in SciPy."""
     if params is None:
         return lambda t, y: np.reshape(f(t, y), (1,))
     return lambda t, y, p: np.reshape(f(t, y, p), (1,))
@@ -314,7 +333,7 @@ def _event(event: Event, params) -> Event:
 
 
 def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output: bool) -> IVPResult:
-    """The result on an interval of length 0: the initial values twice, as in SciPy, or at t_eval."""
+    """The result on an interval of length 0: the initial values twice, as in SciPy, or once for each time in t_eval."""
     times = np.array([t, t]) if t_eval is None else np.atleast_1d(check_real(t_eval, "t_eval", "be a vector"))
     if np.any(times != t):
         raise InvalidProblemError(f"t_eval must lie in t_span, which starts and ends at {t:g}")

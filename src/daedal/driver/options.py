@@ -32,7 +32,7 @@ class Option(NamedTuple):
 
     group: str
     default: Any
-    kind: str  # its type in words
+    kind: str  # description of the type
     about: str
     check: Callable[[Any, str], Any] | None = None  # function of (value, name), returns the value for the driver
 
@@ -158,7 +158,7 @@ _EVENTS, _RUN, _DERIVATIVES = "Events and switches", "Values of this run", "Sens
 
 
 class MethodOptions(TypedDict, total=False):
-    """Options of a method given by name; the classes of :mod:`daedal.methods` explain them."""
+    """Options of a method given by name; the classes of :mod:`daedal.methods` describe them."""
 
     columns: int
     controller: Any
@@ -189,7 +189,7 @@ class MethodOptions(TypedDict, total=False):
     tableau: Any
     variable_index: Any
     variant: Any
-    max_events: int  # of hybrid problems
+    max_events: int  # limit for hybrid problems
     record_events: bool
 
 
@@ -371,8 +371,7 @@ class DAEOptions(SolverOptions, total=False):
             _RUN,
             "zero",
             "optional",
-            "Inputs by name: a number, a vector, a function of time, a :class:`Table`, or samples (times, values), "
-            'held constant up to the next ("zero") or linear between them ("first").',
+            'Inputs by name, and how samples are held, "zero" or "first" order: :doc:`/guide/problems`.',
         ),
     ]
 
@@ -387,6 +386,15 @@ class RunOptions(DAEOptions, total=False):
             None,
             "object, optional",
             "Parameters that replace the problem's; a mapping replaces the given entries.",
+        ),
+    ]
+    sampled: Annotated[
+        Any,
+        Option(
+            _RUN,
+            None,
+            "daedal.simulation.Sampled, optional",
+            "A controller in discrete time that sets inputs, recorded in ``sol.sampled``: :doc:`/guide/control-loop`.",
         ),
     ]
 
@@ -470,6 +478,7 @@ def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Ca
         known = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default)
             for name, option in shown.items()
+            if name not in signature.parameters
         ]
         others = inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD)
         function.__signature__ = signature.replace(parameters=[*own, *known, others])  # type: ignore[attr-defined]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from daedal.driver.options import DAEOptions, RunOptions, takes
 from daedal.driver.request import check_span, checked_options, checked_request
-from daedal.driver.solver import solve_pieces, solve_request, with_jumps
+from daedal.driver.solver import complete_or_raise, described, solve_pieces, solve_request, with_jumps
 from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SecondOrderDAE
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import require_inputs
-from daedal.problems.problem_sources import ProblemSource, is_source
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
 from daedal.problems.protocol import Problem
 from daedal.solution.solution import Solution
 
@@ -63,7 +63,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
         Start and end; backward integration is allowed.
     initial : tuple, mapping or None
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, (x0, xp0) for a second-order one,
-        (mode, initial values) for a hybrid one. The second is computed where it is None or omitted. Or values by name,
+        (mode, initial values) for a hybrid one. The second is computed if it is None or omitted. Or values by name,
         ``{"x": 1.0, "x'": 0.0}``: :doc:`/guide/initial-values`.
 
     {options}
@@ -78,14 +78,13 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     InvalidProblemError, InconsistentInitialError
         Invalid input, or initial values that violate the equations; the message names them.
     IntegrationError
-        With the cause; ``.solution`` holds the partial results, as does that of the KeyboardInterrupt of Ctrl-C.
+        With the cause; ``.solution`` holds the partial results; likewise for the KeyboardInterrupt raised by Ctrl-C.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[1], y[0] - y[1]], 2)
-    >>> sol = daedal.solve(problem, (0.0, 2.0), ([1.0, 1.0], None), t_eval=np.linspace(0.0, 2.0, 5), rtol=1e-8)
+    >>> sol = daedal.solve(problem, (0.0, 2.0), ([1.0, 1.0], None), t_eval=[0.0, 0.5, 1.0, 1.5, 2.0], rtol=1e-8)
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
@@ -93,7 +92,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     params, inputs, breakpoints = run["params"], run["inputs"], run["breakpoints"]
     if is_source(problem):
         source, (t0, t1) = problem, check_span(t_span)
-        problem, initial = source.as_problem(initial), source.as_initial(initial, t0, params)
+        problem, initial = problem_and_start(source, initial, t0, params, inputs, run["hold"])
         breakpoints = source.as_breakpoints(t0, t1, params) if breakpoints is None else breakpoints
     stated = None
     if params is not None:
@@ -104,6 +103,12 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     breakpoints = with_jumps(breakpoints, problem)
     output = {name: run[name] for name in ("t_eval", "t_stop", "progress")}
     request = checked_request(problem, settings, t_span, initial, **output)
+    if run["sampled"] is not None:
+        from daedal.hybrid.sampled_run import solve_sampled
+
+        return complete_or_raise(
+            described(lambda request: solve_sampled(request, run["sampled"], breakpoints), request)
+        )
     return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints, stated)
 
 
@@ -164,8 +169,8 @@ _guard = Lock()
 def stated_once(make: Callable[..., Any], *given: Any) -> Any:
     """The problem ``make(*given)``, reused from an earlier call with identical arguments.
 
-    Traces and machine code are then available. Calls with mutable arguments, such as arrays or lists, create a new
-    problem.
+    This makes its traces and machine code available. Calls with mutable arguments, such as arrays or lists, create a
+    new problem.
     """
     key = (make, *map(_identity, given))
     if None in key:
@@ -194,7 +199,7 @@ def _identity(value: Any) -> tuple | None:
 
 @contextmanager
 def about_y0(n: int):
-    """Explain in the error that y0 determines the number of equations."""
+    """Add to the error that y0 determines the number of equations."""
     try:
         yield
     except InvalidProblemError as error:

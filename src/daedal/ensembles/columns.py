@@ -1,13 +1,13 @@
 """Starts and parameters of many runs as columns, lists and streams, divided into chunks.
 
-Varying quantities have a leading axis of length N, others one of length 1, and both are combined by NumPy's
-broadcasting rules. Iterators are read chunk by chunk and never as a whole.
+Varying quantities have a leading axis of length N, others an axis of length 1; they are combined by NumPy's
+broadcasting rules. Iterators are read chunk by chunk, never as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count as numbers_from
 from itertools import islice
 from typing import Any
@@ -28,7 +28,7 @@ class MemberColumn:
     values: np.ndarray
 
     def take(self, members: slice) -> np.ndarray:
-        """Its rows for some of the members."""
+        """The rows for some of the members."""
         return self.values if self.values.shape[0] == SHARED else self.values[members]
 
 
@@ -41,7 +41,7 @@ class Vectors:
         self.columns, self.bare, self.mode, self.scalar = tuple(columns), bare, mode, scalar
 
     def replaced(self, columns: Sequence[MemberColumn | None]) -> Vectors:
-        """The same with other columns."""
+        """The same vectors with other columns."""
         return Vectors(columns, self.bare, self.mode, self.scalar)
 
     @property
@@ -50,7 +50,7 @@ class Vectors:
         return {column.name: column.values.shape[0] for column in self.columns if column is not None}
 
     def take(self, members: slice) -> Vectors:
-        """The same for some of the members."""
+        """The vectors for some of the members."""
         return self.replaced([c if c is None else MemberColumn(c.name, c.take(members)) for c in self.columns])
 
     def arrays(self, count: int) -> list[np.ndarray | None]:
@@ -78,7 +78,7 @@ class Named:
         return {column.name: column.values.shape[0] for column in self.columns.values()}
 
     def take(self, members: slice) -> Named:
-        """The same for some of the members."""
+        """The values for some of the members."""
         return Named({key: MemberColumn(c.name, c.take(members)) for key, c in self.columns.items()})
 
     def member(self, i: int) -> dict[Any, Any]:
@@ -98,7 +98,7 @@ class Listed:
         return {self.name: len(self.items)}
 
     def take(self, members: slice) -> Listed:
-        """The same for some of the members."""
+        """The objects for some of the members."""
         return self if len(self.items) == SHARED else Listed(self.name, self.items[members])
 
     def member(self, i: int) -> Any:
@@ -106,8 +106,44 @@ class Listed:
         return self.items[0 if len(self.items) == SHARED else i]
 
 
+class DrivenColumns:
+    """Parameters, and inputs that are constant in each run, with a leading axis for the members.
+
+    Parameters
+    ----------
+    before : Driven
+        Those of the problem.
+    inner : Vectors, Named, Listed or None
+        What replaces parameters.
+    inputs : mapping
+        Rows of values by name.
+    """
+
+    def __init__(self, before: Driven, inner: Any, inputs: Mapping[str, np.ndarray]):
+        self.before, self.inner, self.inputs = before, inner, dict(inputs)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of members."""
+        others = () if self.inner is None else self.inner.sizes.values()
+        return {"params and inputs": max([*(len(rows) for rows in self.inputs.values()), *others])}
+
+    def take(self, members: Any) -> DrivenColumns:
+        """The same for some of the members, a slice or their numbers."""
+        inner = _chosen(self.inner, members) if isinstance(members, np.ndarray) else self.inner
+        inner = inner.take(members) if inner is not None and isinstance(members, slice) else inner
+        cut = {name: rows if len(rows) == SHARED else rows[members] for name, rows in self.inputs.items()}
+        return DrivenColumns(self.before, inner, cut)
+
+    def member(self, i: int) -> Driven:
+        """Parameters and inputs of one run."""
+        given = self.before if self.inner is None else renewed(self.before, self.inner.member(i))
+        own = {name: _plain(rows[0 if len(rows) == SHARED else i]) for name, rows in self.inputs.items()}
+        return given._replace(inputs={**given.inputs, **own})
+
+
 class Streamed:
-    """An iterator, read in chunks; ``arranged(list)`` makes columns of a list."""
+    """An iterator, read in chunks; ``arranged(list)`` converts a list to columns."""
 
     def __init__(self, name: str, items: Iterator[Any], arranged: Callable[[list[Any]], Any]):
         self.name, self.items, self._arranged = name, items, arranged
@@ -123,7 +159,7 @@ class Streamed:
 class Chunk:
     """Consecutive members: their numbers, starts and parameters."""
 
-    number: int  # of the chunk
+    number: int  # number of the chunk
     # The first member, and the number of members
     first: int
     count: int
@@ -133,7 +169,7 @@ class Chunk:
     params: Any
 
     def member(self, i: int) -> tuple[Any, Any]:
-        """Start and parameters of one run; the latter are None if the problem's own apply."""
+        """Start and parameters of one run; the latter are None if those of the problem apply."""
         return self.starts.member(i), None if self.params is None else self.params.member(i)
 
     def only(self, rows: Sequence[int]) -> list[Chunk]:
@@ -160,7 +196,8 @@ class Members:
         self.count = _common_count(starts, params, self.streamed)
 
     def chunks(self, size: int, first: int = 0) -> Iterator[Chunk]:
-        """The members from `first` on in chunks of `size`, the last one shorter; streams continue where they are."""
+        """The members from `first` onwards in chunks of `size`, the last of which may be shorter; streams continue at
+        their position."""
         for number in numbers_from():
             wanted = size if self.count is None else min(size, self.count - first)
             if wanted <= 0:
@@ -176,7 +213,7 @@ class Members:
                 return
 
     def _read(self, values: Any, first: int, wanted: int) -> tuple[Any, int]:
-        """Some members, and their number: iterators may have ended."""
+        """Some members, and their number, which is smaller if an iterator ended."""
         if isinstance(values, Streamed):
             return values.read(wanted)
         return None if values is None else values.take(slice(first, first + wanted)), wanted
@@ -191,6 +228,8 @@ def _chosen(values: Any, rows: np.ndarray) -> Any:
         return values
     if isinstance(values, Listed):
         return Listed(values.name, [values.items[i] for i in rows])
+    if isinstance(values, DrivenColumns):
+        return values.take(rows)
     cut = {
         id(c): c if c.values.shape[0] == SHARED else MemberColumn(c.name, c.values[rows]) for c in _columns(values) if c
     }
@@ -244,14 +283,37 @@ class NumbersOf:
         self._places: dict[Any, np.ndarray | None] = {}
 
     def rows(self, chunk: Chunk) -> np.ndarray | None:
-        """A row of numbers for each member; None if not possible."""
+        """A row of numbers for each member; None if impossible."""
         if self._read is None or chunk.params is None:
             return np.ascontiguousarray(np.broadcast_to(self._base, (chunk.count, self._base.size)))
         if isinstance(chunk.params, Vectors):
             return self._vectors(chunk)
         if isinstance(chunk.params, Named):
             return self._named(chunk)
-        return None
+        return self._driven(chunk) if isinstance(chunk.params, DrivenColumns) else None
+
+    def _driven(self, chunk: Chunk) -> np.ndarray | None:
+        rows = self.rows(replace(chunk, params=chunk.params.inner))
+        if rows is None or self._read is None:
+            return rows
+        rows = rows.copy()
+        for name, values in chunk.params.inputs.items():
+            place = self._input_place(name, values.shape[1:])
+            if place is None:
+                return None
+            rows[:, place] = values.reshape(len(values), -1)
+        return rows
+
+    def _input_place(self, name: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        """The positions of an input's numbers, found by changing them; None if they are not unmodified numbers."""
+        if ("input", name) not in self._places:
+            markers = 0.7310585786300049 * (1.0 + np.arange(int(np.prod(shape, dtype=int))))
+            value = float(markers[0]) if not shape else markers.reshape(shape)
+            changed = self._read(self._params._replace(inputs={**self._params.inputs, name: value}))  # type: ignore[misc]
+            places = [np.flatnonzero(changed == marker) for marker in markers]
+            fits = changed.size == self._base.size and all(len(place) == 1 for place in places)
+            self._places["input", name] = np.concatenate(places) if fits else None
+        return self._places["input", name]
 
     def _vectors(self, chunk: Chunk) -> np.ndarray | None:
         given = np.ascontiguousarray(chunk.params.arrays(chunk.count)[0])

@@ -15,7 +15,7 @@ from daedal.errors import DaedalError, InvalidProblemError
 
 NAMES = ("cc", "gcc", "clang")
 """Programs that are looked for, in this order; then the module ziglang."""
-_FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-std=c99")
+FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-std=c99")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def compiled(compiler: Compiler, source: str, identifier: str, ending: str) -> b
     with tempfile.TemporaryDirectory() as folder:
         path, library = Path(folder) / f"{identifier}.c", Path(folder) / f"{identifier}{ending}"
         path.write_text(source, encoding="utf-8")
-        command = [*compiler.command, *_FLAGS, str(path), "-o", str(library), "-lm"]
+        command = [*compiler.command, *FLAGS, str(path), "-o", str(library), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
         if done.returncode != 0 or not library.exists():
             raise DaedalError(

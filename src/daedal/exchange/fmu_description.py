@@ -68,11 +68,19 @@ def variables_of(model: FMUModel, version: str) -> list[Variable]:
 
 
 def description(
-    model: FMUModel, *, name: str, token: str, kind: str, version: str, identifier: str, **more: str
+    model: FMUModel,
+    variables: list[Variable],
+    *,
+    name: str,
+    token: str,
+    kind: str,
+    version: str,
+    identifier: str,
+    **more: str,
 ) -> str:
     """The text of modelDescription.xml."""
     make = _version_2 if version == "2.0" else _version_3
-    root = make(model, variables_of(model, version), name, token, kind, identifier, more)
+    root = make(model, variables, name, token, kind, identifier, more)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

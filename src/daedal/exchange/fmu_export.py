@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError, UnknownNameError, near_names
 from daedal.exchange.fmu_compiler import compiled, folder_of_platform, found_compiler
-from daedal.exchange.fmu_description import build_description, description
+from daedal.exchange.fmu_description import build_description, description, variables_of
 from daedal.exchange.fmu_model import (
     FMUModel,
     ModeInC,
@@ -35,20 +36,27 @@ from daedal.methods.rosenbrock.rosenbrock import Rosenbrock
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.problems import (
     ODE,
-    HessenbergDAE,
     ImplicitDAE,
     LinearDAE,
     MechanicalSystem,
     SecondOrderDAE,
     SemiExplicitDAE,
 )
-from daedal.problems.checks import check_finite, check_tolerances
+from daedal.problems.checks import check_finite, check_tolerances, check_vector
 from daedal.problems.named_inputs import Inputs
 from daedal.problems.problem_sources import is_source
+from daedal.problems.protocol import Problem
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from daedal.problems.problem_sources import ProblemSource
+
 
 _SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 takes less time
 _LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
-_DATE = (1980, 1, 1, 0, 0, 0)  # of all entries: the same model gives the same file
+_DATE = (1980, 1, 1, 0, 0, 0)  # date of all entries, constant so that the same model gives the same file
+PROBLEMS = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, LinearDAE, daedal.hybrid.HybridProblem)
 KINDS = ("cs", "me")
 VERSIONS = ("2.0", "3.0")
 
@@ -70,6 +78,16 @@ class ExportedFMU:
         The folder of the binary; None where the FMU has sources only.
     message : str
         What was done, in words.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> with TemporaryDirectory() as folder:
+    ...     fmu = daedal.export_fmu(tank, f"{folder}/tank.fmu", initial=[1.0], binary=False)
+    ...     print(fmu.path.name)
+    tank.fmu
     """
 
     path: Path
@@ -88,22 +106,23 @@ class ExportedFMU:
 
 
 def export_fmu(
-    problem: Any,
-    path: Any,
+    problem: Problem | ProblemSource[Problem],
+    path: str | Path,
     *,
     initial: Any = None,
-    inputs: Any = None,
-    outputs: Any = None,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: Sequence[str] | Mapping[str, Any] | None = None,
     kind: str = "cs",
     version: str = "2.0",
     params: Any = None,
     t0: float = 0.0,
     method: Any = "auto",
-    rtol: Any = 1e-6,
-    atol: Any = 1e-9,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
     name: str | None = None,
     compiler: str | None = None,
     binary: bool = True,
+    correct_initial: bool = False,
 ) -> ExportedFMU:
     """Write a problem as an FMU, a model for other simulation programs (Functional Mock-up Interface).
 
@@ -145,6 +164,8 @@ def export_fmu(
         clang and ziglang that is found.
     binary : bool
         Whether to compile; otherwise the FMU has sources only.
+    correct_initial : bool
+        Whether start values that constraints or algebraic equations do not allow are corrected instead of refused.
 
     Returns
     -------
@@ -183,8 +204,13 @@ def export_fmu(
         initial = source.as_initial(initial, t0, None)
     if initial is None:
         raise InvalidProblemError("initial is missing: give start values, as for daedal.solve")
+    if not isinstance(problem, PROBLEMS):
+        raise InvalidProblemError(
+            f"export_fmu takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
+            "MechanicalSystem"
+        )
     if params is not None:
-        problem = problem.with_params(params)
+        problem = cast(Problem, problem).with_params(params)
     chosen, problem = _with_inputs(problem, inputs)
     stated = stated_outputs(outputs)
     options: dict[str, Any] = {"kind": kind, "version": version, "start_time": t0}
@@ -192,10 +218,14 @@ def export_fmu(
         model = _hybrid_model(problem, initial, chosen, stated, method, rtol, atol, options)
     else:
         model = _plain_model(problem, initial, t0, chosen, stated, method, rtol, atol, options)
+    # refuses initial values and tolerances that `solve` refuses
+    daedal.Simulation(problem, initial, t0=t0, rtol=rtol, atol=atol, correct_initial=correct_initial)
     return _written(model, path, kind, version, name or path.stem, float(np.min(rtol)), compiler, binary)
 
 
 def _checked_path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidProblemError(f"path must be the path of a file, got {path!r}")
     found = Path(path)
     if found.suffix != ".fmu":
         raise InvalidProblemError(f"path must end in .fmu, got {str(path)!r}")
@@ -236,12 +266,12 @@ def _plain_model(
     options: Any,
 ) -> FMUModel:
     n_stated = getattr(problem, "n", 0)
-    problem, start, labels, names = _integrable(problem, initial, t0)
+    problem, start, labels, names = integrable(problem, initial, t0)
     if outputs is None and names is not None:  # further unknowns of a problem that was reduced are not shown
         outputs = [(name, None) for name in names[:n_stated]]
-    tableau = _tableau(method, problem, float(np.min(rtol)))
+    tableau = tableau_of(method, problem, float(np.min(rtol)))
     mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None)
-    parameters, values, places = _parameters(problem, mode, chosen, labels)
+    parameters, values, places = numbers_of(problem, mode, chosen, labels)
     sizes = check_tolerances(mode.code.n, *_of_size(mode.code.n, rtol, atol))
     return model_of(
         [mode],
@@ -261,33 +291,29 @@ def _plain_model(
 
 def _of_size(n: int, rtol: Any, atol: Any) -> tuple[Any, Any]:
     """Tolerances for the state of n entries; those of a problem that was reduced are given for fewer unknowns."""
-    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))  # type: ignore[return-value]
+    # type: ignore[return-value]
+    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))
 
 
-def _integrable(problem: Any, initial: Any, t0: float) -> tuple[Any, np.ndarray, list[str] | None, list[str] | None]:
+def integrable(
+    problem: Any, initial: Any, t0: float, by: str = "export_fmu"
+) -> tuple[Any, np.ndarray, list[str] | None, list[str] | None]:
     """The problem in a form that the integrator takes, its start, the names of its parameters and shown variables."""
     if isinstance(problem, MechanicalSystem):
         if problem.n_w or problem.n_s or problem.force_uses_multipliers:
             raise InvalidProblemError(
-                "export_fmu: a mechanism whose forces depend on multipliers, or with algebraic or contact coordinates, "
-                "cannot be exported. Remedy: state it as a SemiExplicitDAE or an ImplicitDAE"
+                f"{by}: a mechanism whose forces depend on multipliers, or with algebraic or contact coordinates, "
+                "cannot be written as code. Remedy: state it as a SemiExplicitDAE or an ImplicitDAE"
             )
         start = daedal.consistent_initial(problem, t0, _by_name(problem, initial, t0))
         return problem, np.concatenate([start.q, start.v, start.r]), None, None
     if isinstance(problem, LinearDAE):
         problem = problem.semi_explicit()
-    if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)) or isinstance(problem, HessenbergDAE):
-        raise InvalidProblemError(
-            f"export_fmu takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
-            "MechanicalSystem"
-        )
     initial = _by_name(problem, initial, t0)
     if isinstance(problem, ODE):
-        y0 = np.asarray(initial[0] if isinstance(initial, tuple) and np.ndim(initial[0]) else initial, dtype=float)
-        if y0.shape != (problem.n,):
-            raise InvalidProblemError(f"initial must have {problem.n} values, got shape {y0.shape}")
-        return problem, y0, None, None
-    equations = required_equations(problem, "export_fmu writes functions as C, so they must be traceable: a function")
+        y0 = initial[0] if isinstance(initial, tuple) and np.ndim(initial[0]) else initial
+        return problem, check_vector(y0, problem.n, "y0", names=problem.names), None, None
+    equations = required_equations(problem, f"{by} writes functions as code, so they must be traceable: a function")
     signature = StructuralSignature.of(equations)
     if signature.index <= 1 and not isinstance(problem, SecondOrderDAE):
         found = daedal.consistent_initial(problem, t0, initial)
@@ -352,7 +378,7 @@ def _in_order_of_pivots(problem: ImplicitDAE, t0: float, y: np.ndarray, yp: np.n
     return replace(problem, residual=residual.in_order(order))
 
 
-def _parameters(
+def numbers_of(
     problem: Any, mode: ModeInC, chosen: Sequence[str], labels: list[str] | None
 ) -> tuple[list[str], np.ndarray, list[int]]:
     """Names and values of the numbers among the parameters, and the places of the inputs."""
@@ -363,6 +389,9 @@ def _parameters(
     found = list(tracer.layout.labels(params)) if labels is None else list(labels)
     if len(found) < len(values) and labels is None:
         found += [f"p[{k}]" for k in range(len(found), len(values))]
+    bad = [f"'{name}' is {value}" for name, value in zip(found, values, strict=True) if not np.isfinite(value)]
+    if bad:
+        raise InvalidProblemError(f"params: {bad[0]}, but parameters of an FMU are finite numbers")
     places = list[int]()
     if chosen:
         for one in chosen:
@@ -378,7 +407,7 @@ def _parameters(
     return found, values, places
 
 
-def _tableau(method: Any, problem: Any, rtol: float) -> Any:
+def tableau_of(method: Any, problem: Any, rtol: float, by: str = "an FMU") -> Any:
     """The coefficients of the method, an explicit or a Rosenbrock one."""
     explicit = isinstance(problem, (MechanicalSystem, ODE))
     if isinstance(method, str) and method == "auto":
@@ -391,7 +420,7 @@ def _tableau(method: Any, problem: Any, rtol: float) -> Any:
     if isinstance(made, ExplicitRungeKutta) and explicit and made.tableau.e3 is None:
         return made.tableau
     raise InvalidProblemError(
-        f"method={method!r}: an FMU has the integrators 'dopri5', for mechanisms and ODEs, and 'rosenbrock', for ODEs "
+        f"method={method!r}: {by} has the integrators 'dopri5', for mechanisms and ODEs, and 'rosenbrock', for ODEs "
         "and DAEs; take one of these, or 'auto'"
     )
 
@@ -420,7 +449,7 @@ def _hybrid_model(
                 f"export_fmu: mode '{mode_name}' is a {type(inner).__name__}; modes that are exported are ODEs or "
                 "MechanicalSystems. Remedy: state it as one of them"
             )
-        tableau = _tableau("dopri5" if method == "auto" else method, inner, float(np.min(rtol)))
+        tableau = tableau_of("dopri5" if method == "auto" else method, inner, float(np.min(rtol)))
         made = mode_in_c(mode_name, inner, None)
         modes.append(_with_guards(made, problem.transitions_from(mode_name)))
     sizes = {(mode.code.positions, mode.code.n_parameters, bool(mode.code.positions) or mode.code.n) for mode in modes}
@@ -430,8 +459,8 @@ def _hybrid_model(
             "modes the same coordinates and the same params"
         )
     current = next(mode for mode in modes if mode.name == first_mode)
-    _, start, _, _ = _integrable(problem.modes[first_mode].problem, values_at_start, options["start_time"])
-    parameters, values, places = _parameters(current.problem, current, chosen, None)
+    _, start, _, _ = integrable(problem.modes[first_mode].problem, values_at_start, options["start_time"])
+    parameters, values, places = numbers_of(current.problem, current, chosen, None)
     numbers = {mode.name: k for k, mode in enumerate(modes)}
     accumulation = []
     for mode in modes:
@@ -489,8 +518,10 @@ def _written(
     identifier = identifier if identifier[:1].isalpha() else f"model_{identifier}"
     token = token_of("\n".join([model.source, name, kind, version, *model.states, *model.parameters, *model.shown]))
     source = f'#define MODEL_TOKEN "{token}"\n{model.source}'
+    variables = variables_of(model, version)
     text = description(
         model,
+        variables,
         name=name,
         token=token,
         kind=kind,
@@ -524,15 +555,18 @@ def _written(
     message = f"{path}: FMI {version} {kinds[kind]}, {how}"
     if kind == "me" and model.constrained:
         message += "; the FMU projects states that have drifted from the constraints, at events that it asks for"
-    shown = [label for k, label in enumerate(model.parameters) if k not in model.inputs]
+    by_cause = {
+        cause: tuple(variable.name for variable in variables if variable.causality == cause and variable.kind == "Real")
+        for cause in ("parameter", "input", "output")
+    }
     return ExportedFMU(
         path,
         kind,
         version,
-        tuple(model.states),
-        tuple(shown),
-        tuple(model.parameters[k] for k in model.inputs),
-        tuple(model.shown),
+        tuple(variable.name for variable in variables[1 : 1 + len(model.states)]),
+        by_cause["parameter"],
+        by_cause["input"],
+        by_cause["output"],
         None if found is None else found.name,
         None if found is None else folder,
         message,

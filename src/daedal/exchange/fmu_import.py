@@ -12,7 +12,7 @@ import numpy as np
 
 import daedal
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
-from daedal.exchange.fmu_instance import FMUInstance, read_description
+from daedal.exchange.fmu_instance import FMUInstance, has_directional_derivatives, read_description
 from daedal.problems.checks import check_finite
 from daedal.symbolic import Untraceable
 
@@ -37,6 +37,12 @@ class ImportedFMU:
         Names of its variables.
     t0 : float
         Start time.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> fmu = daedal.import_fmu("tank.fmu")  # doctest: +SKIP
+    >>> sol = daedal.solve(fmu.problem, (0.0, 1.0), fmu.initial)  # doctest: +SKIP
     """
 
     path: Path
@@ -63,7 +69,7 @@ class ImportedFMU:
         self.inputs = tuple(v.name for v in by_cause["input"])
         self.outputs = tuple(v.name for v in by_cause["output"])
         self.states = tuple(unknown.variable.derivative.name for unknown in found.derivatives)
-        self._has_jacobian = bool(found.modelExchange.providesDirectionalDerivative)
+        self._has_jacobian = has_directional_derivatives(self.path)
         if not self.states:
             raise InvalidProblemError(f"{self.path} has no continuous states, so there is nothing to integrate")
         self._numbers: tuple[float, ...] | None = None  # parameters of the run that the instance is in
@@ -208,7 +214,7 @@ class _FMUFunction:
         raise Untraceable(f"calls '{self.__name__}' of an FMU, which is compiled code", "")
 
 
-def import_fmu(path: Any, *, t0: float = 0.0) -> ImportedFMU:
+def import_fmu(path: str | Path, *, t0: float = 0.0) -> ImportedFMU:
     """Load a Model Exchange FMU as a problem.
 
     Parameters

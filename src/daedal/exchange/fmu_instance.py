@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from daedal.errors import DaedalError, InvalidFileError, InvalidProblemError
 
-_MOST_ITERATIONS = 100  # of an event
+_MOST_ITERATIONS = 100  # maximum number of iterations of an event
+_DISCARDED = 2  # status of calls whose values cannot be evaluated there
 
 
 def fmpy_module() -> Any:
@@ -43,6 +46,14 @@ def read_description(path: Path) -> Any:
     return found
 
 
+def has_directional_derivatives(path: Path) -> bool:
+    """Whether a Model Exchange FMU has directional derivatives: of FMI 3.0, FMPy does not read the attribute."""
+    with zipfile.ZipFile(path) as archive:
+        element = ET.fromstring(archive.read("modelDescription.xml")).find("ModelExchange")
+    names = ("providesDirectionalDerivative", "providesDirectionalDerivatives")
+    return element is not None and any(element.get(name) in ("true", "1") for name in names)
+
+
 class FMUInstance:
     """A loaded FMU that can be restarted, evaluated, and taken through events.
 
@@ -64,9 +75,15 @@ class FMUInstance:
             "instanceName": path.stem,
         }
         self._fmu: Any = None
+        self._said = list[str]()  # messages of the FMU
         try:
-            self._fmu = fmpy.fmi2.FMU2Model(**common) if self.is_version_2 else fmpy.fmi3.FMU3Model(**common)
-            self._fmu.instantiate()
+            if self.is_version_2:
+                self._fmu = fmpy.fmi2.FMU2Model(**common)
+                self._fmu.instantiate(callbacks=callbacks(fmpy, self._said))
+            else:
+                self._fmu = fmpy.fmi3.FMU3Model(**common)
+                said = self._said
+                self._fmu.instantiate(logMessage=lambda environment, status, category, text: said.append(_text(text)))
         except Exception as error:
             self._fmu = None
             self.close()
@@ -75,6 +92,12 @@ class FMUInstance:
                 "alone is compiled by fmpy.util.compile_platform_binary(path)"
             ) from error
         derivatives = [unknown.variable for unknown in description.derivatives]
+        if any(variable.dimensions for variable in derivatives):
+            self.close()
+            raise InvalidProblemError(
+                f"{path} has arrays as states, and states that are numbers are imported. Remedy: export it with one "
+                "variable for each entry"
+            )
         self.rate_references = [variable.valueReference for variable in derivatives]
         self.state_references = [variable.derivative.valueReference for variable in derivatives]
         self.n = len(derivatives)
@@ -129,15 +152,20 @@ class FMUInstance:
     def derivatives(self) -> np.ndarray:
         """Derivatives of the states at what was set."""
         get = self._fmu.getDerivatives if self.is_version_2 else self._fmu.getContinuousStateDerivatives
-        if self.n:
-            self._call(get, _pointer(self._dx), self.n)
-        return self._dx.copy()
+        return self._evaluated(get, self._dx)
 
     def indicators(self) -> np.ndarray:
         """Event indicators at what was set."""
-        if self.n_indicators:
-            self._call(self._fmu.getEventIndicators, _pointer(self._z), self.n_indicators)
-        return self._z.copy()
+        return self._evaluated(self._fmu.getEventIndicators, self._z)
+
+    def _evaluated(self, get: Any, values: np.ndarray) -> np.ndarray:
+        """Values at what was set; NaN where they cannot be evaluated."""
+        try:
+            if values.size:
+                self._call(get, _pointer(values), values.size)
+        except _Discarded:
+            return np.full(values.size, np.nan)
+        return values.copy()
 
     def jacobian(self) -> np.ndarray:
         """The derivatives of the rates by the states, from directional derivatives."""
@@ -173,10 +201,12 @@ class FMUInstance:
         return self._x.copy()
 
     def _call(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        self._said.clear()
         try:
             return function(*arguments, **options)
         except Exception as error:  # FMPy's, for a status that is an error
-            raise DaedalError(f"the FMU reports an error: {error}") from error
+            kind = _Discarded if getattr(error, "status", None) == _DISCARDED else DaedalError
+            raise kind(" ".join(["the FMU reports an error:", f"{error}", *self._said])) from error
 
     def close(self) -> None:
         """Free the instance and remove its files."""
@@ -192,6 +222,29 @@ class FMUInstance:
 
     def __del__(self) -> None:
         self.close()
+
+
+class _Discarded(DaedalError):
+    """Values that the FMU cannot evaluate there."""
+
+
+def _text(text: Any) -> str:
+    return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+
+
+def callbacks(fmpy: Any, said: list[str]) -> Any:
+    """Functions that FMI 2.0 calls back, of which the logger appends to a list."""
+    own, default = fmpy.fmi2.fmi2CallbackFunctions(), fmpy.fmi2.defaultCallbacks
+    own.allocateMemory, own.freeMemory = default.allocateMemory, default.freeMemory
+    own.logger = fmpy.fmi2.fmi2CallbackLoggerTYPE(
+        lambda environment, name, status, category, text: said.append(_text(text))
+    )
+    try:
+        from fmpy.logging import addLoggerProxy
+    except Exception:  # a platform for which FMPy has no library that formats messages
+        return own
+    addLoggerProxy(ctypes.byref(own))
+    return own
 
 
 def _pointer(array: np.ndarray) -> Any:

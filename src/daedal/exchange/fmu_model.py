@@ -44,7 +44,7 @@ class ModeInC:
     rates: Rates
     guards: list[int] = field(default_factory=list)
     immediate: list[bool] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)  # of each guard
+    transitions: list[Transition] = field(default_factory=list)  # transition of each guard
 
     @property
     def problem(self) -> Any:
@@ -108,7 +108,7 @@ class FMUModel:
 # --- one mode ---------------------------------------------------------------------------------------------------------
 
 
-def mode_in_c(name: str, problem: Any, tableau: Any) -> ModeInC:
+def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> ModeInC:
     """The equations of a problem; refused with a remedy where functions cannot be traced."""
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
@@ -117,34 +117,34 @@ def mode_in_c(name: str, problem: Any, tableau: Any) -> ModeInC:
             return ModeInC(name, traced, code, rates_of(traced))
     except Untraceable as reason:
         remedy = f". Remedy: {reason.remedy}" if reason.remedy else ""
-        raise InvalidProblemError(f"export_fmu: the problem {reason.reason}{remedy}") from reason
+        raise InvalidProblemError(f"{by}: the problem {reason.reason}{remedy}") from reason
     except StructurallySingular as reason:
         raise InvalidProblemError(
-            "export_fmu: the equations do not determine the derivatives and algebraic variables with pivots that are "
-            "known in advance. Remedy: export daedal.reduce_index(problem).problem, or state them as y' = f, 0 = g"
+            f"{by}: the equations do not determine the derivatives and algebraic variables with pivots that are "
+            "known in advance. Remedy: pass daedal.reduce_index(problem).problem, or state them as y' = f, 0 = g"
         ) from reason
     except InvalidProblemError as error:
         if "cannot be traced" not in str(error):
             raise
         raise InvalidProblemError(
-            f"export_fmu writes functions as C, so they must be traceable. {error}. Remedy: write them with operators, "
+            f"{by} writes functions as code, so they must be traceable. {error}. Remedy: write them with operators, "
             "numpy and math functions alone; problem.functions tells which are traced"
         ) from error
 
 
-def function_nodes(mode: ModeInC, function: Callable[..., Any], what: str) -> list[int]:
+def function_nodes(mode: ModeInC, function: Callable[..., Any], what: str, by: str = "export_fmu") -> list[int]:
     """A function of the state on the graph of a mode, y' in it replaced by what it is; the caller holds the lock."""
-    [standard] = standard_functions(Event(function), mode.problem)
+    [standard] = standard_functions(Event(function), mode.problem, [what])
     try:
         nodes, _, _ = switching_nodes(mode.tracer, mode.problem, [standard])
     except Untraceable as reason:
         raise InvalidProblemError(
-            f"export_fmu: {what} {reason.reason}. Remedy: write it with operators, numpy and math functions alone"
+            f"{by}: {what} {reason.reason}. Remedy: write it with operators, numpy and math functions alone"
         ) from reason
-    return _without_rates(mode, nodes, what)
+    return _without_rates(mode, nodes, what, by)
 
 
-def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str) -> list[int]:
+def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str, by: str = "export_fmu") -> list[int]:
     graph = mode.tracer.graph
     places = {j: k for k, j in enumerate(mode.rates.integrated)}
     there: dict[tuple[str, int], int] = {}
@@ -155,7 +155,7 @@ def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str) -> list[int]:
             if name in ("yp", "xp") and not isinstance(mode.problem, MechanicalSystem):
                 if j not in places:
                     raise InvalidProblemError(
-                        f"export_fmu: {what} depends on the derivative of an algebraic variable. Remedy: state it "
+                        f"{by}: {what} depends on the derivative of an algebraic variable. Remedy: state it "
                         "without that"
                     )
                 there[graph.data[i]] = mode.rates.nodes[places[j]]
@@ -177,7 +177,7 @@ def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., A
 
 def traced_at_state(mode: ModeInC, function: Callable[..., Any], is_reset: bool, what: str) -> tuple[list[int], int]:
     """A reset or a decision on the graph of a mode: its nodes, and where it raises."""
-    [(standard, count)] = standard_functions(Event(function), mode.problem)
+    [(standard, count)] = standard_functions(Event(function), mode.problem, [what])
     tracer = mode.tracer
     names = ("q", "v") if isinstance(mode.problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
     symbols = [tracer.symbols(name) for name in names[: min(count, 3) - 1]]
@@ -317,7 +317,7 @@ def model_of(
     output_names = list[str]()
     is_hybrid = len(modes) > 1 or bool(first.guards)
     indicators = list[list[int]]()
-    has_partials, parts = not is_hybrid, list[str]()
+    has_partials, parts = all(mode.code.n == n for mode in modes), list[str]()
     for k, mode in enumerate(modes):
         with mode.tracer.lock:
             graph, rates = mode.tracer.graph, mode.rates
@@ -351,6 +351,7 @@ def model_of(
             if f"int {name}(" not in mode.code.text:  # a mode without constraints has nothing to correct
                 texts.append(
                     f"EMITTED int {name}_{k}(real t, const real* y, const real* p, real* result) {{\n"
+                    "  (void)t, (void)y, (void)p;\n"
                     f"  for (int i = 0; i < {mode.code.positions}; i++) result[i] = 0;\n  return 0;\n}}"
                 )
     for name in emitted:

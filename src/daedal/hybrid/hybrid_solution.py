@@ -1,11 +1,11 @@
-"""The solution of a run through modes, its output by mode, and the store that a run fills."""
+"""The solution of a run through modes, its output by mode, and the storage used during a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,11 @@ from daedal.solution.machine_record import PartsOfMachine, RecordedMachine, join
 from daedal.solution.quantities import NamedValues, Quantity, Tabulated, check_within, no_dense_output, row_named
 from daedal.solution.solution import History, Solution, Statistics
 from daedal.solution.status import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
 
 
 class HybridOutput(Tabulated):
@@ -61,6 +66,7 @@ class HybridOutput(Tabulated):
         self.stats, self._drift, self.functions = stats, drift, functions
         self._labels, self._n_q, self._chunks, self._contacts = labels, n_q, chunks, contacts
         self._hidden, self._derived = hidden or {}, derived
+        self.sampled: Any = None  # what a controller in discrete time has read and set
 
     @cached_property
     def drift(self) -> dict[str, float]:
@@ -96,7 +102,7 @@ class HybridOutput(Tabulated):
 
     @cached_property
     def y(self) -> np.ndarray:
-        """The variables of `names`; NaN if the mode does not have one."""
+        """The variables in `names`; NaN if the mode does not have such a variable."""
         result = np.full((len(self.names), self.t.size), np.nan)
         begin = 0
         for chunk in self._chunks:
@@ -112,7 +118,7 @@ class HybridOutput(Tabulated):
     # --- by name ----------------------------------------------------------------------------------------------------
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """The variables, and further quantities of the modes; NaN if a mode does not have one."""
+        """The variables, and additional quantities of the modes; NaN if a mode does not have them."""
         known = set(self.names)
         if t is None:
             count, shown = self.t.size, [Quantity("y", "variable", self.names, lambda: self.y)]
@@ -136,7 +142,7 @@ class HybridOutput(Tabulated):
         return shown + ([] if self._derived is None else self._derived.quantities(self, t))
 
     def _quantities_of_segments(self, t: Any) -> list[tuple[str, list[Quantity], slice, Any]]:
-        """The mode of each arc, the quantities of its solution, and the places of its points."""
+        """The mode of each arc, the quantities of its solution, and the positions of its points."""
         if t is None:
             pairs = list(zip(self.segments, self._chunks)) if self.segments else []
             ends = np.cumsum([chunk.t.size for _, chunk in pairs])
@@ -154,7 +160,7 @@ class HybridOutput(Tabulated):
         return found
 
     def shown_multipliers(self, segment: HybridSegment) -> list[int]:
-        """The multipliers of an arc that are not internal to the model."""
+        """The multipliers of an arc, without those internal to the model."""
         hidden = self._hidden.get(segment.mode, ())
         own: Any = segment.solution
         return [i for i, name in enumerate(own.multiplier_names) if name not in hidden]
@@ -224,12 +230,12 @@ class HybridOutput(Tabulated):
 
     @property
     def lam(self) -> np.ndarray:
-        """Multipliers; NaN if the mode has fewer than others."""
+        """Multipliers; NaN if the mode has fewer than other modes."""
         return self._of_segments("lam")
 
     @property
     def r(self) -> np.ndarray:
-        """First-order states; NaN if the mode has fewer than others."""
+        """First-order states; NaN if the mode has fewer than other modes."""
         return self._of_segments("r")
 
     def _of_segments(self, name: str) -> np.ndarray:
@@ -242,18 +248,18 @@ class HybridOutput(Tabulated):
     # --- dense output -----------------------------------------------------------------------------------------------
 
     def _segment_numbers(self, times: np.ndarray) -> np.ndarray:
-        """The segment at each time; at a transition the one that begins there."""
+        """The segment at each time; at a transition, the segment that begins there."""
         begins = np.array([segment.t0 for segment in self.segments])
         forward = self.segments[-1].t1 >= self.segments[0].t0
         found = np.searchsorted(begins if forward else -begins, times if forward else -times, side="right") - 1
         return np.maximum(found, 0)
 
     def segment_at(self, t: float) -> Any:
-        """The segment at `t`; at a transition the one that begins there."""
+        """The segment at `t`; at a transition, the segment that begins there."""
         return self.segments[int(self._segment_numbers(np.atleast_1d(self._times_of(t)))[0])]
 
-    def mode_at(self, t):
-        """The mode at `t`, a name or an array of names; at a transition the one that begins there."""
+    def mode_at(self, t: ArrayLike) -> Any:
+        """The mode at `t`, a name or an array of names; at a transition, the mode that begins there."""
         times = self._times_of(t)
         names = np.array([segment.mode for segment in self.segments], dtype=object)
         found = names[self._segment_numbers(np.atleast_1d(times))]
@@ -269,11 +275,11 @@ class HybridOutput(Tabulated):
         check_within(times, (low, high))
         return times
 
-    def __call__(self, t):
+    def __call__(self, t: ArrayLike) -> Any:
         """Dense output: the solution at `t`, at a transition after it.
 
         For a number, the result of the mode at `t`: a vector, or the
-        :class:`~daedal.solution.mechanical_solution.State` of a mechanical system. For an array, the same for all times
+        :class:`~daedal.solution.MechanicalState` of a mechanical system. For an array, the same for all times
         if the modes are mechanical systems with equally many coordinates, otherwise rows like those of `y`, NaN if a
         mode does not have a variable.
         """
@@ -309,7 +315,7 @@ class HybridOutput(Tabulated):
         return [chunk.t.size for chunk in self._chunks]
 
     def segment_numbers(self, t) -> np.ndarray:
-        """Index of the segment at each time; at a transition that of the one which begins there."""
+        """Index of the segment at each time; at a transition, that of the segment that begins there."""
         return self._segment_numbers(np.atleast_1d(self._times(t)))
 
     def rows_of(self, mode: str) -> list[int]:
@@ -317,7 +323,8 @@ class HybridOutput(Tabulated):
         return self._rows(self.modes.index(mode))
 
 
-# --- what came out of a run through modes -----------------------------------------------------------------------------
+# --- solutions of runs through modes
+# -----------------------------------------------------------------------------------
 
 
 class HybridSolution(PartsOfMachine, HybridOutput):
@@ -328,9 +335,9 @@ class HybridSolution(PartsOfMachine, HybridOutput):
     t : numpy.ndarray, shape (nt,)
         Output times. Without `t_eval`, transition times occur twice: before and after.
     mode : numpy.ndarray of str, shape (nt,)
-        The mode at each of them; ``mode_index`` is its index in `modes`.
+        The mode at each output time; ``mode_index`` is its index in `modes`.
     y : numpy.ndarray, shape (n, nt)
-        The variables, named by `names`; NaN if the mode does not have one.
+        The variables listed in `names`; NaN if the mode does not have the variable.
     q, v, a, lam : numpy.ndarray
         Positions, velocities, accelerations and multipliers, if all modes are mechanical systems with equally many
         coordinates; multipliers that a mode does not have are NaN.
@@ -354,6 +361,15 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         Largest residuals of the constraints over all segments.
     functions : dict
         How functions were evaluated, for each mode visited.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 1.0), ([1.0], [0.0]))
+    >>> print(sol.mode[-1], len(sol.events), f"{sol.events[0].t:.4f} {sol.q[0, -1]:.4f}")
+    free 2 0.4515 0.0613
     """
 
     @property
@@ -371,7 +387,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     # --- contacts ---------------------------------------------------------------------------------------------------
 
-    def contact(self, name: str, t: Any = None):
+    def contact(self, name: str, t: ArrayLike | None = None) -> Any:
         """Gap, forces and state of a contact of :class:`daedal.hybrid.UnilateralProblem`, at the output points or at
         the times `t`.
 
@@ -389,16 +405,16 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         """
         if self._contacts is None:
             raise InvalidProblemError(
-                "contact: the problem was not made by daedal.hybrid.UnilateralProblem; it has no contacts"
+                "contact: the problem has no contacts; only a daedal.hybrid.UnilateralProblem has"
             )
         return self._contacts.history(self, name, t)
 
     @property
     def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
-        """For each contact the intervals in which it is not open, with its state; empty without contacts."""
+        """For each contact, the intervals in which it is not open, with its state; empty without contacts."""
         return {} if self._contacts is None else self._contacts.lanes(self.segments)
 
-    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+    # --- machines made of bodies and joints --------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Any:
@@ -426,7 +442,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     @property
     def ends(self) -> np.ndarray:
-        """The beginning of the run and the ends of all steps."""
+        """The start of the run and the ends of all steps."""
         steps = [segment.solution.dense.ends for segment in self.segments if segment.solution.dense is not None]
         return np.concatenate([[self.segments[0].t0], *steps])
 
@@ -441,13 +457,13 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     # --- display ------------------------------------------------------------------------------------------------------
 
-    def plot(self, *args: Any, **options: Any):
+    def plot(self, *args: Any, **options: Any) -> Any:
         """Plot the solution with its events and modes; see :func:`daedal.viz.plot_hybrid`."""
         from daedal.viz import plot_hybrid
 
         return plot_hybrid(self, *args, **options)
 
-    def animate(self, path=None, drawing=None, **options: Any):
+    def animate(self, path: str | Path | None = None, drawing: Any = None, **options: Any) -> Any:
         """Animate the motion as a player, which a notebook shows, or write it to a page (.html) or a picture (.gif).
 
         See :func:`daedal.viz.animate`.
@@ -491,7 +507,7 @@ _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds"
 
 
 class OutputStore:
-    """Output points, solutions of the segments and events, as requested; totals of the rest."""
+    """Storage for output points, solutions of the segments and events, as requested; for the rest, only totals."""
 
     def __init__(
         self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool
@@ -549,7 +565,7 @@ class OutputStore:
         self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
-        """Create the solution from all that was stored."""
+        """Create the solution from the stored data."""
         forms = [self._forms[name] for name in self._index]
         named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.solution.mechanical_solution import PARTS, State
+from daedal.solution.mechanical_solution import PARTS, MechanicalState
 from daedal.solution.quantities import Quantity
 from daedal.solution.solution import Solution
 
@@ -21,14 +21,14 @@ class HybridEvent:
 
     Attributes
     ----------
-    t : float
-        When.
+    t : float Time of the event.
     name : str
         Name of the transition, or of the event.
     kind : str
-        ``"transition"``; ``"immediate"``, a transition at the start of its mode; ``"zeno"``, one at a point of
-        accumulation; ``"not taken"``, one that fired together with another of higher priority; ``"event"``, an event
-        given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden switch of the mode's
+        ``"transition"``; ``"immediate"``, a transition at the start of its mode; ``"zeno"``, a transition at a point of
+        accumulation; ``"not taken"``, a transition that fired together with another one of higher priority;
+        ``"event"``, an event given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden
+        switch of the mode's
         equations.
     source, target : str or None
         The mode that ended and the next one; None if the run ended, or nothing changed.
@@ -39,8 +39,17 @@ class HybridEvent:
     sensitivity : dict or None
         Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
     located : str
-        How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"``, at a few places of every
+        How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"`` at a few points of every
         step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> event = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 0.6), ([1.0], [0.0])).events[0]
+    >>> print(f"{event.t:.4f}", event.name, event.source, event.target, event.y[1].round(3), event.y_after[1].round(3))
+    0.4515 floor closes free free -4.429 2.215
     """
 
     t: float
@@ -56,7 +65,8 @@ class HybridEvent:
     columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # columns of a table
 
 
-# --- arcs of a run through modes, and joined arrays of several --------------------------------------------------------
+# --- arcs of a run through modes, and joined arrays of several arcs
+# ----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class HybridSegment:
         return self.solution(self.clipped(times))
 
     def clipped(self, times: np.ndarray) -> np.ndarray:
-        """Times limited to this arc."""
+        """Times, limited to this arc."""
         return np.clip(times, min(self.t0, self.t1), max(self.t0, self.t1))
 
     def values(self, times: np.ndarray) -> np.ndarray:
@@ -88,7 +98,7 @@ def stacked(state: Any) -> np.ndarray:
     """The variables of a state in one array."""
     if isinstance(state, np.ndarray):
         return np.asarray(state)
-    return state.y if isinstance(state, State) else np.concatenate([state.x, state.xp])
+    return state.y if isinstance(state, MechanicalState) else np.concatenate([state.x, state.xp])
 
 
 def add_drift(found: dict[str, float], solution: Solution):
@@ -107,15 +117,15 @@ class ModeOutput:
 
 
 def first_column(state: Any, t: float):
-    """The only column of a state."""
+    """The single column of a state."""
     if isinstance(state, np.ndarray):
         return state[:, 0].copy()
     parts = {f.name: getattr(state, f.name) for f in fields(state) if f.name != "t"}
     return type(state)(t=t, **{k: v[:, 0].copy() if isinstance(v, np.ndarray) else v for k, v in parts.items()})
 
 
-def joined_states(times: np.ndarray, parts) -> State:
-    """States of several segments combined; multipliers and variables that a mode does not have are NaN."""
+def joined_states(times: np.ndarray, parts) -> MechanicalState:
+    """States of several segments combined; multipliers and variables that a mode lacks are NaN."""
     columns = []
     for name in PARTS:
         height = max(getattr(values, name).shape[0] for _, _, values in parts)
@@ -125,7 +135,7 @@ def joined_states(times: np.ndarray, parts) -> State:
             joined[: rows.shape[0], here] = rows
         columns.append(joined)
     longest = max((values for _, _, values in parts), key=lambda values: values.lam.shape[0])
-    return State(times, *columns, names=longest.names)
+    return MechanicalState(times, *columns, names=longest.names)
 
 
 def padded(parts: list[np.ndarray]) -> np.ndarray:
@@ -169,7 +179,7 @@ class Derived:
     values: np.ndarray | None = None
 
     def quantities(self, solution: Any, t: Any = None) -> list[Quantity]:
-        """The quantities at the output points or at given times; empty if too little was kept to compute them."""
+        """The quantities at the output points or at given times; empty if too little was stored to compute them."""
         if self.values is None and (self.function is None or not solution.segments):
             return []
         known = t is None or self.function is not None
@@ -180,7 +190,8 @@ class Derived:
             return self.values
         if self.function is None:
             raise InvalidProblemError(
-                f"{', '.join(self.names)}: the functions of the model were not stored; known at the output points only"
+                f"{', '.join(self.names)}: the functions of the model were not stored, so they are known only at the "
+                f"output points"
             )
         count = solution.t.size if t is None else np.size(t)
         rows = np.full((len(self.names), count), np.nan)
@@ -190,7 +201,7 @@ class Derived:
         return rows
 
     def stored(self, solution: Any) -> Derived:
-        """The same without the function."""
+        """The quantities without the function."""
         if self.function is None:
             return self
         return Derived(self.names, None, self._rows(solution, None) if solution.segments else None)

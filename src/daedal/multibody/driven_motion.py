@@ -11,9 +11,9 @@ from
     \begin{pmatrix} \gamma \\ \ddot f - (c_q \dot q)_q \dot q \end{pmatrix}
 
 (Haug, *Computer Aided Kinematics and Dynamics*, 3.6). Positions are continued in time with the predictor :math:`q + h
-\dot q + h^2 \ddot q / 2`; they end where the matrix is singular (a dead point).
+\dot q + h^2 \ddot q / 2`; they end at points where the matrix is singular (dead points).
 
-A motion that was not integrated: of a driven mechanism, or of a mode.
+Motions that were not integrated: those of a driven mechanism, or of a mode.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
 _NEAR = 0.05  # correction of the prediction that does not require a smaller step
-_SHARE = 0.25  # or this fraction of the step
+_SHARE = 0.25  # fraction of the step
 _SHORTEST = 1e-10  # step, as a fraction of the whole interval
 
 
@@ -51,6 +51,25 @@ class DeadPointError(InvalidProblemError):
         The time.
     joints : tuple of str
         The joints that move although the driven ones are at rest, in order of decreasing motion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.multibody import Body, DeadPointError, Model, Prismatic, Revolute, ground
+    >>> crank, rod = Body.rod("crank", length=1.0, mass=1.0), Body.rod("rod", length=3.0, mass=1.0)
+    >>> slider = Body.box("slider", size=(0.2, 0.2, 0.2), mass=1.0)
+    >>> machine = Model(
+    ...     Revolute("A", ground, crank.start),
+    ...     Revolute("B", crank.end, rod.start),
+    ...     Revolute("C", rod.end, slider),
+    ...     Prismatic("D", ground, slider, axis="x"),
+    ...     planar=True,
+    ... )
+    >>> try:
+    ...     machine.kinematics(np.linspace(0.0, 1.0, 11), {"D": lambda t: 3.5 + t})
+    ... except DeadPointError as error:
+    ...     print(type(error).__name__)
+    DeadPointError
     """
 
     def __init__(self, message: str, t: float, joints: tuple[str, ...]):
@@ -100,7 +119,7 @@ class _Follower:
         return np.concatenate([self.conditions.value(t, q), self.measures.values(q, wanted) - wanted])
 
     def matrix(self, t: float, q: np.ndarray) -> np.ndarray:
-        """Their derivatives."""
+        """Derivatives of the conditions."""
         return np.concatenate([self.conditions.jacobian(t, q)[: self.n_g], self.measures.jacobian(q)])
 
     def position(self, t: float, guess: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -120,7 +139,7 @@ class _Follower:
         )
 
     def motion(self, t: float, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, str | None]:
-        """Velocities and accelerations, and the joint that moves freely if they are not determined."""
+        """Velocities and accelerations, and the joint that moves freely if they are undetermined."""
         _, rate, second = self.drive(t)
         matrix = self.matrix(t, q)
         norms = self._norms(matrix)
@@ -255,7 +274,7 @@ class _Follower:
 
 
 def _independent(matrix: np.ndarray) -> np.ndarray:
-    """As many rows as columns, the most independent ones (QR with pivoting)."""
+    """As many of the most independent rows as there are columns (QR with pivoting)."""
     from scipy.linalg import qr
 
     pivots = qr(matrix.T, mode="r", pivoting=True)[1]
@@ -279,6 +298,16 @@ class KinematicSolution(PartsOfMotion):
         are passed along the smooth branch; at an output time v and a are NaN.
     model, layout : Model, Layout
         The machine and its coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> motion = model.kinematics(np.linspace(0.0, 1.0, 3), {"pivot": lambda t: 2.0 * t})
+    >>> print(motion.q[0], motion.v[0])
+    [0. 1. 2.] [2. 2. 2.]
     """
 
     t: np.ndarray
@@ -386,4 +415,4 @@ class _Results(Results):
         return course
 
     def _check_balance(self):
-        """No check: the force of the drives is the remainder, and is included in the reactions."""
+        """No check: the force of the drives is the remainder, which is included in the reactions."""

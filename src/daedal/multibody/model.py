@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from daedal.common.messages import unknown_name
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
@@ -20,6 +22,7 @@ from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
 from daedal.multibody.topology import SpanningTree
+from daedal.problems.named_inputs import Inputs
 from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
@@ -37,9 +40,13 @@ class Model(Analyses, Preparable):
     gravity : vector
         The acceleration of gravity; by default there is none.
     planar : bool
-        Whether everything moves in the xy plane, with axes of hinges along z.
+        Whether all motion is in the xy plane, with axes of hinges along z.
     name : str
         A title.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the machine from outside: ``Motor("drive", "hip", torque="tau")`` takes the input `tau`, functions
+        of forces read ``motion.input("tau")``. By default those that forces name, in the order of the parts. Runs set
+        them by `inputs` of :func:`daedal.solve`, steps of a :class:`daedal.Simulation` by `u`.
 
     Examples
     --------
@@ -52,7 +59,7 @@ class Model(Analyses, Preparable):
     True
     """
 
-    def __init__(self, *parts: Any, gravity=(0.0, 0.0, 0.0), planar: bool = False, name: str = ""):
+    def __init__(self, *parts: Any, gravity=(0.0, 0.0, 0.0), planar: bool = False, name: str = "", inputs: Any = None):
         self.name, self.planar = name, bool(planar)
         self.gravity = point(gravity, "gravity")
         self.joints = tuple(part for part in parts if isinstance(part, Joint))
@@ -72,16 +79,17 @@ class Model(Analyses, Preparable):
         _check_names(acting, "force")
         for force in acting:
             self._check_joints(force)
+        self.inputs = _inputs(self.forces, inputs, self.planar)
         check_parts(parts, self.gravity, self.planar)
         if not self.bodies:
-            raise InvalidProblemError("the model has no bodies: give bodies, or joints and forces attached to some")
+            raise InvalidProblemError("the model has no bodies: pass bodies, or joints and forces attached to bodies")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, MotionEquations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The parts only; computed attributes are recomputed."""
+        """Only the parts; computed attributes are recomputed."""
         return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
@@ -226,13 +234,13 @@ class Model(Analyses, Preparable):
         return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
 
     def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
-        """The problem that :func:`daedal.solve` uses for a model: :meth:`problem`, the same object on every call.
+        """The problem that :func:`daedal.solve` uses for a model: :meth:`problem`, as the same object on every call.
 
-        If a start has other coordinates, the problem has those of the start.
+        If a start has other coordinates, the problem uses those.
         """
         layout = initial.layout if isinstance(initial, Start) else None
         key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
-        kept = prepared_of(self)  # not an attribute, which functions of the problem would read
+        kept = prepared_of(self)  # not an attribute, since functions of the problem would read it
         if key not in kept:
             kept[key] = self.problem(key[0], cut=key[1])
         return kept[key]
@@ -240,7 +248,7 @@ class Model(Analyses, Preparable):
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
 
-        None is the machine at rest, as drawn; a start is returned unchanged.
+        None denotes the machine at rest as drawn; a start is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -253,7 +261,7 @@ class Model(Analyses, Preparable):
         """None: the run detects the switches of a machine."""
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
-        """A picture of the machine, with its bodies named.
+        """Draw the machine with labelled bodies.
 
         Parameters
         ----------
@@ -280,6 +288,32 @@ class Model(Analyses, Preparable):
 
         return draw(self, start, path, **options)
 
+    def studio(self, t_span: tuple[float, float], initial: Any = None, path: Any = "studio.html", **options: Any):
+        """Write a live page of the machine, in which start values are sliders and the motion is solved again.
+
+        Parameters
+        ----------
+        t_span : tuple of float
+            The interval.
+        initial : Start, mapping or pair (q, v), optional
+            As for :func:`daedal.solve`: joints by name, a start, or coordinates and velocities.
+        path : path
+            The file, ending in ``.html``.
+        **options
+            See :func:`daedal.studio`.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+        >>> pendulum.studio((0.0, 5.0), {"pivot": 0.5}, "pendulum.html").name
+        'pendulum.html'
+        """
+        import daedal
+
+        return daedal.studio(self, t_span, initial, path, **options)
+
 
 def _bodies(parts) -> tuple[Body, ...]:
     found: dict[str, Body] = {}
@@ -305,7 +339,8 @@ def _check_names(parts, what: str):
 
 
 def _check_references(model: Model):
-    """Check that constraints refer to existing joints, none twice, and no two drives to the same coordinate."""
+    """Check that constraints refer to existing joints, each at most once, and that no two drives prescribe one
+    coordinate."""
     driven: dict[tuple[str, str], str] = {}
     for constraint in model.constraints:
         read: set[tuple[str, str]] = set()
@@ -335,3 +370,26 @@ def _found(parts, given: Any, what: str):
         if part.name == name:
             return part
     raise unknown_name(name, [part.name for part in parts], what)
+
+
+def _inputs(forces: Sequence[Force], given: Any, planar: bool) -> Inputs | None:
+    """The inputs of a model: those that are stated, by default those that forces name; None without any."""
+    named: dict[str, Any] = {}
+    for force in forces:
+        for name, default in force.inputs(planar).items():
+            if np.shape(named.setdefault(name, default)) != np.shape(default):
+                raise InvalidProblemError(f"{force!r}: input '{name}' is a number here and a vector elsewhere")
+    if given is None:
+        return Inputs.of(named) if named else None
+    stated = Inputs.of(given)
+    for force in forces:
+        for name, default in force.inputs(planar).items():
+            if name not in stated:
+                raise UnknownNameError(
+                    f"{force!r} takes the input '{name}', which is not among inputs; {near_names(name, stated.names)}"
+                    f"there are {', '.join(map(repr, stated.names))}"
+                )
+            if isinstance(given, Mapping) and np.shape(stated[name]) != np.shape(default):
+                wanted = "a number" if np.ndim(default) == 0 else f"a vector of {np.size(default)}"
+                raise InvalidProblemError(f"inputs: '{name}' of {force!r} is {wanted}, got {given[name]!r}")
+    return stated if isinstance(given, Mapping) else Inputs.of({name: named.get(name, 0.0) for name in stated})

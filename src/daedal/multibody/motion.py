@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.kinematics import ABOUT_Z_AND_Y, cross
 
@@ -14,9 +15,9 @@ class Motion:
     Vectors are in the axes of the ground. Frames are passed as objects (``crank.end``), joints by name.
     """
 
-    def __init__(self, layout, q, u, placed, moving, states=None):
+    def __init__(self, layout, q, u, placed, moving, states=None, inputs=None):
         self.layout, self.placed, self.moving, self.speeds = layout, placed, moving, u
-        self.q, self._states = q, {} if states is None else states
+        self.q, self._states, self._inputs = q, {} if states is None else states, {} if inputs is None else inputs
 
     def position(self, frame):
         """Position of the frame."""
@@ -43,7 +44,7 @@ class Motion:
         """A coordinate of a joint: rotation or displacement of its second body relative to its first.
 
         `which` is "angle", "displacement", "second_angle", "x", ...; required for joints with several. Angles count
-        turns in the plane, at joints of the tree, and at joints that constraints refer to; others, in space, are
+        turns in the plane, at joints of the tree, and at joints that constraints refer to; other angles in space are
         between -pi and pi.
         """
         one = coordinate_of(self.layout, joint, which)
@@ -94,8 +95,14 @@ class Motion:
         return self.layout.planar
 
     def state(self, force):
-        """The states of a force, given as an object or by name."""
+        """The states of a force, which is given as an object or by name."""
         return self._states[getattr(force, "name", force)]
+
+    def input(self, name):
+        """An input of the model: a number or a vector."""
+        if name not in self._inputs:
+            raise unknown_name(name, self._inputs, "input")
+        return self._inputs[name]
 
 
 class Loads:
@@ -123,7 +130,7 @@ class Loads:
             self.torques[body] += vector
 
     def joint(self, joint, value, which=None):
-        """A torque or a force along a joint coordinate: on its second body, with the reaction on the first."""
+        """A torque or a force along a joint coordinate: on the second body, with the reaction on the first."""
         one = coordinate_of(self._layout, joint, which)
         if one.v >= 0:
             self.joint_forces[one.v] += value

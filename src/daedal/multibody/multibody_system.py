@@ -5,15 +5,15 @@ The conditions of a model in chosen coordinates, with exact derivatives if they 
 The equations of motion of a system and their derivatives at a point.
 
 Derivatives of the balance :math:`M a + K^T \lambda - f`, of :math:`-f_d`, of :math:`K v + k` and of
-:math:`K a - \gamma` with respect to q, v and r, for given a and :math:`\lambda`. The second derivatives of the
-constraints are among them, :math:`(K^T \lambda)_q`. They are exact if the functions can be traced.
+:math:`K a - \gamma` with respect to q, v and r, for given a and :math:`\lambda`. They include the second derivatives of
+the constraints, :math:`(K^T \lambda)_q`. They are exact if the functions can be traced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
 from daedal.problems import MechanicalSystem
+from daedal.problems.compile import last_argument
 
-_NO_GRADIENT = 1e-10  # relative to the size of a condition: gradients that are rounding errors
+_NO_GRADIENT = 1e-10  # gradients below this, relative to the size of a condition, are rounding errors
 _OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 
 
@@ -41,10 +42,20 @@ class MultibodySystem(MechanicalSystem):
     model: Any = None
     layout: Any = None
 
+    how_to_take_inputs: ClassVar[str] = (
+        "let a force of the model name one, Motor('drive', 'hip', torque='tau'), or Model(..., inputs=['tau'])"
+    )
+
     @property
     def machine(self) -> Machine:
-        """Data needed by solutions to provide bodies and joints."""
+        """Data from which solutions provide bodies and joints."""
         return Machine(self.model, self.layout)
+
+    def planar_drawing(self) -> Any:
+        """The :class:`daedal.viz.Drawing` of a planar machine; None for one in space."""
+        from daedal.multibody.planar_drawing import planar_drawing
+
+        return planar_drawing(self.model, self.layout)
 
     @property
     def typical_sizes(self) -> np.ndarray:
@@ -63,7 +74,7 @@ class MultibodySystem(MechanicalSystem):
     def replaced(self, **changes) -> MultibodySystem:
         """The same system with some arguments replaced.
 
-        Compiled derivatives of the constraint are dropped if it is replaced, since they are specific to it.
+        If the constraint is replaced, its compiled derivatives are dropped.
         """
         if "constraint" in changes:
             derived = (name for name in _OF_CONSTRAINT if isinstance(getattr(self, name), CodedFunction))
@@ -71,7 +82,7 @@ class MultibodySystem(MechanicalSystem):
         return super().replaced(**changes)  # type: ignore[return-value]
 
     def motion(self, q, v, r=()) -> Motion:
-        """Positions and velocities with the interface that forces use; `r` are the states of forces.
+        """Positions and velocities with the interface for forces; `r` are the states of forces.
 
         Examples
         --------
@@ -86,12 +97,12 @@ class MultibodySystem(MechanicalSystem):
         )
 
 
-def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
-    """Placement and velocities of all bodies, and the states of each force."""
+def motion_at(forces: Sequence[Force], layout: Layout, q, v, states, inputs=None) -> Motion:
+    """Placement and velocities of all bodies, the states of each force, and the inputs by name."""
     tree = layout.tree
     u = joint_velocities(tree, q, v) if layout.n_v < layout.n_q else v
     placed = placement(tree, q)
-    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states))
+    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states), inputs)
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
@@ -115,8 +126,20 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         matrix = crba(tree, placement(tree, q))
         return lifted_mass(tree, q, matrix, parameter_mass) if n_norms else matrix
 
-    def force(t, q, v, states=()):
-        motion = motion_at(forces, layout, q, v, states)
+    inputs = model.inputs
+    places = (
+        {}
+        if inputs is None
+        else {name: where if inputs.shapes[name] else where.start for name, where in inputs.slices.items()}
+    )
+
+    def motion_with(q, v, further):
+        """`further` has the states of forces, if there are any, and the vector of inputs."""
+        given = {name: further[-1][where] for name, where in places.items()}
+        return motion_at(forces, layout, q, v, further[0] if n_states else (), given)
+
+    def force(t, q, v, *further):
+        motion = motion_with(q, v, further)
         loads = Loads(layout, motion.placed)
         for element in forces:
             element.apply(t, motion, loads)
@@ -125,8 +148,8 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         )
         return lifted_force(tree, q, v, tau, parameter_mass) if n_norms else tau
 
-    def state_rate(t, q, v, states):
-        motion = motion_at(forces, layout, q, v, states)
+    def state_rate(t, q, v, *further):
+        motion = motion_with(q, v, further)
         return [rate for element in forces for rate in element.state_rate(t, motion)]
 
     def constraint(t, q):
@@ -166,6 +189,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         constraint_names=[*(f"norm of {name}" for name in turning), *_numbered([*layout.closing_joints, *named])],
         model=model,
         layout=layout,
+        inputs=inputs,
     )
     if large is not None:
         object.__setattr__(system, "straight_line", RecursiveCode(large, functions))
@@ -205,19 +229,19 @@ class Conditions:
         if not self.exact:
             try:
                 self._system, self.exact = bare.compiled(backend="trace"), True
-            except InvalidProblemError:  # too large, or with branches
+            except InvalidProblemError:  # too many operations, or branches
                 pass
 
     def scales(self, norms: np.ndarray) -> np.ndarray:
-        """Scales of the conditions: norms of their gradients, or sizes of values that nothing changes.
+        """Scales of the conditions: norms of their gradients, or sizes of values if no motion changes them.
 
-        Further rows may follow those of the conditions.
+        Additional rows may follow those of the conditions.
         """
         sizes = self.sizes(norms.size)
         return np.where(norms > _NO_GRADIENT * sizes, norms, sizes)
 
     def sizes(self, rows: int) -> np.ndarray:
-        """Sizes of the values of the conditions, and 1 for the rows that follow theirs."""
+        """Sizes of the values of the conditions, and 1 for additional rows."""
         return np.concatenate([self._sizes[:rows], np.ones(max(0, rows - self._sizes.size))])
 
     def value(self, t: float, q: np.ndarray) -> np.ndarray:
@@ -225,13 +249,13 @@ class Conditions:
         if not self.n_g:
             return np.zeros(0)
         if not self.exact:
-            return np.asarray(self._system.constraint(t, q), dtype=float)
+            return self._ask("constraint", t, q)
         values = self._ask("constraint", t, self._with_unit_parameters(q))
         values[: len(self._parameters)] = [q[own] @ q[own] - 1.0 for own in self._parameters]
         return values
 
     def _with_unit_parameters(self, q: np.ndarray) -> np.ndarray:
-        """Loops provide derivatives along rotations; the length of Euler parameters is ignored."""
+        """Compiled loops provide derivatives along rotations; the length of Euler parameters is ignored."""
         q = np.array(q, dtype=float)
         for own in self._parameters:
             q[own] /= np.linalg.norm(q[own])
@@ -266,6 +290,7 @@ class Conditions:
 
     def _ask(self, name: str, t: float, *arguments: np.ndarray) -> np.ndarray:
         function = getattr(self._system, name)
+        arguments = (*arguments, *last_argument(function, self._system.params))
         if not hasattr(function, "evaluate"):
             return np.asarray(function(t, *arguments), dtype=float)
         status, values = function.evaluate(t, *arguments)
@@ -283,7 +308,7 @@ _NO_STATES = {
 
 
 def _no_force(n: int):
-    def force(t, q, v):
+    def force(t, q, v, *further):
         return np.zeros(n)
 
     return force
@@ -293,9 +318,9 @@ class Derivatives(NamedTuple):
     """Blocks of rows, each with columns for q, v and r."""
 
     balance: np.ndarray
-    states: np.ndarray  # of -f_d
-    speeds: np.ndarray  # of K v + k
-    accelerations: np.ndarray  # of K a - gamma
+    states: np.ndarray  # derivatives of -f_d
+    speeds: np.ndarray  # derivatives of K v + k
+    accelerations: np.ndarray  # derivatives of K a - gamma
 
 
 class MotionEquations:
@@ -310,13 +335,14 @@ class MotionEquations:
     def __init__(self, system: Any, conditions: Conditions):
         if system.n_w or system.n_s or system.force_uses_multipliers:
             raise InvalidProblemError(
-                "this analysis does not support algebraic variables and forces that depend on reactions, such as "
-                "dry friction in joints; leave these forces out"
+                "this analysis does not support algebraic variables and forces that depend on reactions, such as dry "
+                "friction in joints; omit these forces"
             )
         self.system, self.conditions = system, conditions
         self.n, self.n_r = system.n_q, system.n_r
         self._function = self._traced()
         self.exact = self._function is not None
+        self._params = last_argument(system.force, system.params)
 
     def _traced(self) -> Any:
         try:
@@ -328,16 +354,17 @@ class MotionEquations:
     def mass(self, t: float, q: np.ndarray) -> np.ndarray:
         """M."""
         mass = self.system.mass
-        matrix = mass(t, q) if callable(mass) else mass
+        matrix = mass(t, q, *self._params) if callable(mass) else mass
         return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
         """f."""
-        return np.asarray(self.system.force(t, q, v, *self._given(r)), dtype=float)
+        return np.asarray(self.system.force(t, q, v, *self._given(r), *self._params), dtype=float)
 
     def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
         r""":math:`f_d`, the rate of r."""
-        return np.asarray(self.system.state_rate(t, q, v, r), dtype=float) if self.n_r else np.zeros(0)
+        rates = self.system.state_rate(t, q, v, r, *self._params) if self.n_r else ()
+        return np.asarray(rates, dtype=float)
 
     def _given(self, r: np.ndarray) -> tuple:
         return (r,) if self.n_r else ()
@@ -346,7 +373,7 @@ class MotionEquations:
         """All blocks at a point."""
         if self._function is not None:
             multipliers = (lam,) if lam.size else ()
-            rows = self._function(t, q, v, *self._given(r), *multipliers, a)
+            rows = self._function(t, q, v, *self._given(r), *multipliers, a, *self._params)
         else:
             rows = self._differences(t, q, v, r, a, lam)
         ends = np.cumsum([self.n, self.n_r, lam.size, lam.size])
@@ -376,7 +403,8 @@ class MotionEquations:
 def null_space(matrix: np.ndarray, scale: np.ndarray, sizes: np.ndarray | float = 0.0) -> np.ndarray:
     """Admissible directions of the coordinates: an orthonormal basis in coordinates divided by `scale`.
 
-    `sizes` of the conditions identify rows that consist of rounding errors, as for a loop within a rigid group.
+    `sizes` of the conditions identify rows that consist of rounding errors, such as those of a loop within a rigid
+    group.
     """
     if not matrix.size:
         return np.diag(scale)

@@ -1,4 +1,4 @@
-"""Motion of bodies and effects of forces over time, in any coordinates.
+"""Motion of bodies and joints, and effects of forces, over time and in any coordinates.
 
 Joints over time: coordinates from the motion of their frames, and reactions.
 """
@@ -24,7 +24,19 @@ from daedal.solution.machine_record import NamedCoordinates
 
 
 class FrameView:
-    """The motion of a frame on a body; vectors have shape (3, nt) and the axes of the ground."""
+    """The motion of a frame on a body; vectors have shape (3, nt) and the axes of the ground.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> end = sol.body("rod", t=0.0).at(rod.end)
+    >>> print(end.position[:2].round(3))
+    [1.911 0.591]
+    """
 
     def __init__(self, course: MotionHistory, frame: Frame):
         self._course, self._frame = course, frame
@@ -41,7 +53,7 @@ class FrameView:
 
     @property
     def orientation(self) -> np.ndarray:
-        """The matrices from its axes to those of the ground, (nt, 3, 3)."""
+        """The matrices from the axes of the frame to those of the ground, (nt, 3, 3)."""
         return self._course.values(self._course.rotation(self._frame))
 
     @property
@@ -66,7 +78,19 @@ class FrameView:
 
 
 class BodyView(FrameView):
-    """The motion of a body, by default of its frame."""
+    """The motion of a body; by default of its frame.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> view = sol.body("rod", t=0.0)
+    >>> print(view.position[:2].round(3), view.angular_acceleration[2].round(3))
+    [0.955 0.296] -7.029
+    """
 
     def __init__(self, course: MotionHistory, body: Body):
         super().__init__(course, body.at())
@@ -98,7 +122,19 @@ class BodyView(FrameView):
 
 
 class ForceAndTorque:
-    """A force and a torque over time, (3, nt) each; the torque about a moving point."""
+    """A force and a torque over time, (3, nt) each; the torque about a moving point.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> reaction = sol.joint("pivot", t=0.0).reaction
+    >>> print(reaction.force.round(4), reaction.in_axes_of("rod").force.round(4))
+    [2.0772 3.095  0.    ] [2.8991 2.343  0.    ]
+    """
 
     def __init__(self, course: MotionHistory, wrench: Wrench, model: Any):
         self._course, self._wrench, self._model = course, wrench, model
@@ -114,7 +150,7 @@ class ForceAndTorque:
         return self._course.columns(self._wrench.torque)
 
     def in_axes_of(self, name: str) -> ForceAndTorque:
-        """The same in the axes of a body."""
+        """The force and torque in the axes of a body."""
         turn = self._course.rotation(self._model.body(name).at()) if name != "ground" else np.eye(3)
         force, torque = (
             np.einsum("...ji,...j->...i", turn, rows) for rows in (self._wrench.force, self._wrench.torque)
@@ -123,7 +159,19 @@ class ForceAndTorque:
 
 
 class ForceView:
-    """Effects of a force of the model over time."""
+    """Effects of a force of the model over time.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Prismatic, Spring, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> spring = Spring("spring", ground, block, stiffness=10.0, length=1.0)
+    >>> model = Model(Prismatic("slide", ground, block, axis="x"), spring)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"slide": 1.5})
+    >>> print(sol.force("spring", t=0.0).on("block").force.round(6))
+    [-5.  0.  0.]
+    """
 
     def __init__(self, course: MotionHistory, force: Force):
         self._course, self.element = course, force
@@ -150,7 +198,7 @@ class ForceView:
 
     @property
     def energy(self) -> np.ndarray:
-        """Its potential energy; zero if it has none."""
+        """Its potential energy; zero for nonconservative forces."""
         return self._course.values(self.energies)
 
     @property
@@ -164,7 +212,19 @@ class ForceView:
 
 
 class JointView(NamedCoordinates):
-    """Relative motion of the two bodies of a joint, and its reaction."""
+    """Relative motion of the two bodies of a joint, and its reaction.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> pivot = sol.joint("pivot", t=0.0)
+    >>> print(f"{pivot.angle:.4f}", pivot.reaction.force[:2].round(4))
+    0.3000 [2.0772 3.095 ]
+    """
 
     def __init__(
         self,
@@ -199,7 +259,7 @@ class JointView(NamedCoordinates):
 
     @property
     def rates(self) -> np.ndarray:  # type: ignore[override]
-        """Their rates; for Euler parameters, the angular velocity in the axes of the second frame."""
+        """Rates of the coordinates; for Euler parameters, the angular velocity in the axes of the second frame."""
         return self._course.columns(rates_of(self._course, self.joint))
 
     @property
@@ -234,7 +294,7 @@ def _angles(turn: int, matrices: np.ndarray) -> np.ndarray:
 
 
 def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """Coordinates of a joint, (nt, n); `counting` provides a motion in which no step exceeds half a turn."""
+    """Coordinates of a joint, (nt, n); `counting` returns a motion in which no step exceeds half a turn."""
     distance = course.position(joint.b) - course.position(joint.a)
     shifts = np.einsum("tji,tj->ti", course.rotation(joint.a), distance)[:, list(joint.shifts)]
     if joint.turn == ANY_ROTATION:
@@ -246,7 +306,7 @@ def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], M
 
 
 def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """Angles of a joint including turns, up to rounding."""
+    """Angles of a joint including full turns, up to rounding."""
     number = course.layout.number_in_tree(joint)
     if number is not None:
         end = course.layout.tree.first_q[number + 1]

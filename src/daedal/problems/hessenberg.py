@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,9 @@ class HessenbergDAE(Traceable):
     r_derivatives: Callable[..., Any] | None = None
     names: Sequence[str] | None = None
     params = None
+    how_to_take_inputs: ClassVar[str] = (
+        "its functions take t alone; state it as a SemiExplicitDAE or an ImplicitDAE with inputs"
+    )
 
     def __post_init__(self):
         n_x, n_y, order = (check_size(getattr(self, name), name) for name in ("n_x", "n_y", "order"))
@@ -121,7 +124,7 @@ def _coefficient(name: str, value, shape: tuple[int, ...], t: float) -> np.ndarr
 
 
 def _check_constant(name: str, value, shape: tuple[int, ...]):
-    """Check that a constant coefficient has the right shape and finite real entries."""
+    """Check that a constant coefficient has the expected shape and finite real entries."""
     if value is None:
         raise InvalidProblemError(f"{name} must be an array of shape {shape} or a function of t, got None")
     array = check_real(value, name, f"be an array of shape {shape} or a function of t")

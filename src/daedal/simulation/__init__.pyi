@@ -1,8 +1,8 @@
 # The public names of daedal.simulation and the modules that hold them (see common/public_names.py).
 
-from daedal.simulation.sampled import Recording as Recording
-from daedal.simulation.sampled import Sampled as Sampled
+from daedal.hybrid.sampled_control import Recording as Recording
+from daedal.hybrid.sampled_control import Sampled as Sampled
+from daedal.simulation.outputs import SimulationState as SimulationState
 from daedal.simulation.saved_state import SavedState as SavedState
-from daedal.simulation.simulation import SimulationState as SimulationState
 
 __all__: list[str]

@@ -23,13 +23,14 @@ from daedal.driver.reduced_plan import ReducedRunState
 from daedal.driver.request import Request
 from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment
 from daedal.driver.solver import plan_for
-from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.events.event import EventRecord
-from daedal.hybrid.mode_state import StateForm
+from daedal.hybrid.mode_state import ModeInitial, StateForm, make_consistent
 from daedal.kernels.endings import Ending
 from daedal.methods.advance import go_on, pass_event, read_point, set_end
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta
 from daedal.methods.task import Outcome
+from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.symbols import Driven
 from daedal.simulation.held_inputs import HeldInputs
 from daedal.solution.constrained_solution import ConstrainedSolution
@@ -322,12 +323,21 @@ class ContinuedRun:
         self.restart()
 
     def restart(self):
-        """Go on from t with functions that have jumped there."""
+        """Go on from t with functions that have jumped there; where that is impossible the next call tries again."""
+        try:
+            self._restart()
+        except BaseException as error:
+            self.over = True
+            if isinstance(error, InconsistentInitialError):
+                error.args = (f"The inputs jump at t = {self.t:.10g}, where {error}", *error.args[1:])
+            raise
+
+    def _restart(self):
         layout = None if self.plan.traced is None else self.plan.traced.layout
         branches = layout is not None and layout.fixed  # on parameters, perhaps on inputs: `a[int(u)]`
         # Other forms of a problem have their own numbers, made with their plan.
         if not self.is_plain or (branches and not self._is_current()):
-            request = self._again()
+            request = self._again(jumped=True)
             self.plan = None
             self._begin(request)
             return
@@ -338,14 +348,14 @@ class ContinuedRun:
             return
         close_to_end = abs(self._limit - self.t) < _CLOSE * (self.request.span[1] - self.request.span[0])
         if self._steps_taken() == 0 or close_to_end:
-            self._begin_again()
+            self._begin(self._again(jumped=True))
             return
         step = abs(float(self._record["h_last"]))
         with self._threads:
             segment = self._ended(_FINISHED, False)
             segment = replace(segment, outcome=replace(segment.outcome, t_reached=self.t, y_reached=self._y.copy()))
             if not self._is_current() or not self.run_state.restarts(self.t, segment):
-                self._begin_again()
+                self._begin(self._again(jumped=True))
                 return
         self._keep(segment)
         self._open(step)
@@ -408,14 +418,20 @@ class ContinuedRun:
         """Begin a run at t, with all that the driver does at a start."""
         self._begin(self._again())
 
-    def _again(self) -> Request:
+    def _again(self, *, jumped: bool = False) -> Request:
+        """The request of a run that begins at t; where functions have jumped there, differential variables stay."""
         form, solution = StateForm(self.problem), self.solution()
-        y, _ = form.at_end(solution)
+        y, yp = form.at_end(solution)[0], None
+        if jumped and isinstance(self.problem, (ImplicitDAE, SemiExplicitDAE)) and not form.ordinary:
+            settings = self.request.settings
+            weights = np.asarray(settings.rtol) * np.abs(y) + np.asarray(settings.atol)
+            found = make_consistent(form, self.t, ModeInitial(y, None, True), weights, continuous=True)
+            y, yp = found.y, found.yp
         length = self.request.span[1] - self.request.span[0]
         last = abs(float(self._record["h_last"]))
         self.request = self.request.changed(
             span=(self.t, self.t + length),
-            initial=form.initial(y, None),
+            initial=form.initial(y, yp),
             correct_initial=True,
             dense_output=False,
             first_step=last or None if self.fixed is None else None,

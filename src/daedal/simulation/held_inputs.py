@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_known_params
-from daedal.problems.named_inputs import Inputs, Signal
+from daedal.problems.named_inputs import Inputs, Signal, value_of
 from daedal.problems.symbols import Driven
-from daedal.simulation.scatter import scatter
 
 _UNUSUAL = 0.6180339887498949  # markers that parameters of a user are unlikely to equal
 
@@ -33,8 +33,8 @@ class HeldInputs:
     ----------
     problem : object
         The same problem, whose parameters this object owns.
-    vector : numpy.ndarray
-        The numbers at present.
+    numbers : list of float
+        The numbers at present; replaced as a whole.
     """
 
     def __init__(self, problem: Any, given: Any = None, hold: str = "zero"):
@@ -45,6 +45,9 @@ class HeldInputs:
         params = getattr(problem, "params", None)
         values = dict(given) if isinstance(given, Mapping) else {}
         names = list(given) if given is not None else list(stated or ())
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidProblemError(f"inputs has {twice!r} twice; use distinct names")
         own, others = {} if hasattr(problem, "in_each") else _named_parameters(params), dict(stated or {})
         for name in names:
             if name not in others and name not in own:
@@ -60,13 +63,12 @@ class HeldInputs:
         if names or others:
             self._own(problem, params, stated, names, values, own, hold)
         self.names = tuple(self._held)
-        self.inputs = None
-        self.vector = np.zeros(0)
-        if self._held:
-            self.inputs = Inputs({name: box[name] for name, (box, _) in self._held.items()})
-            self.vector = self.inputs.vector({name: box[name] for name, (box, _) in self._held.items()})
-        self.size = self.vector.size
-        self._address, self._pairs, self._count = self.vector.ctypes.data, np.zeros(0, dtype=np.int64), 0
+        self.inputs = Inputs({name: box[name] for name, (box, _) in self._held.items()}) if self._held else None
+        self.numbers: list[float] = []
+        if self.inputs is not None:
+            self.numbers = self.inputs.vector({name: box[name] for name, (box, _) in self._held.items()}).tolist()
+        self.size = len(self.numbers)
+        self._places: list[tuple[np.ndarray, int, int]] = []
         self._refreshed: list[Any] = []
 
     def _own(self, problem, params, stated, names, values, own, hold):
@@ -115,6 +117,10 @@ class HeldInputs:
         for bridge in self._bridges:
             bridge.refresh()
 
+    def levels(self, t: float) -> dict[str, Any]:
+        """The values at t of all that is named."""
+        return {name: value_of(self._boxes[name][name], t) for name in (*self._held, *self.signals)}
+
     # --- values -------------------------------------------------------------------------------------------------------
 
     @property
@@ -149,19 +155,18 @@ class HeldInputs:
                         f"u: input '{name}' of a step must be a number or a vector, got {u[name]!r}"
                     )
             return self.inputs.vector(values)
-        vector = check_real(u, "u", f"hold {self.size} real numbers").reshape(-1)
+        numbers = plural(self.size, "number")
+        vector = check_real(u, "u", f"hold {numbers}").reshape(-1)
         if vector.size != self.size:
-            numbers = f"{self.size} number{'s' * (self.size != 1)}"
             raise InvalidProblemError(f"u must hold {numbers} for {', '.join(self.labels)}, got {vector.size}")
         if not np.isfinite(vector).all():
             bad = int(np.flatnonzero(~np.isfinite(vector))[0])
             raise InvalidProblemError(f"u is not finite: {self.labels[bad]} = {vector[bad]}")
         return vector
 
-    def set(self, vector: np.ndarray) -> None:
+    def set(self, numbers: list[float]) -> None:
         """Write the numbers to the parameters, and to the places where machine code reads them."""
-        self.vector[:] = vector
-        numbers, k = vector.tolist(), 0
+        self.numbers, k = numbers, 0
         for name, (box, shape) in self._held.items():
             if shape:
                 box[name] = np.array(numbers[k : k + shape[0]])
@@ -169,8 +174,8 @@ class HeldInputs:
             else:
                 box[name] = numbers[k]
                 k += 1
-        if self._count:
-            scatter(self._address, self._pairs.ctypes.data, self._count, self.size)
+        for array, i, k in self._places:
+            array[i] = numbers[k]
         for bridge in self._bridges:
             bridge.forget_parameters()
         for bridge in self._refreshed:
@@ -178,21 +183,19 @@ class HeldInputs:
 
     def bind(self, bridges: Sequence[Any]) -> None:
         """Find the places in memory that machine code reads; others are written by reading all parameters again."""
-        self._bridges, self._refreshed, pairs = list(bridges), [], []
+        self._bridges, self._refreshed, self._places = list(bridges), [], []
         if not self.size:
             return
         markers = _UNUSUAL * (1.0 + np.arange(self.size)) * np.pi
         for bridge in bridges:
-            found = self._places(bridge, markers)
+            found = self._places_in(bridge, markers)
             if found is None:
                 self._refreshed.append(bridge)
             else:
-                pairs += found
-        self._pairs = np.array(pairs, dtype=np.int64).reshape(-1)
-        self._count = len(pairs)
+                self._places += found
 
-    def _places(self, bridge: Any, markers: np.ndarray) -> list[tuple[int, int]] | None:
-        before, pairs = self.vector.copy(), []
+    def _places_in(self, bridge: Any, markers: np.ndarray) -> list[tuple[np.ndarray, int, int]] | None:
+        places = []
         entries = [(target, cell, read, read(cell[0]).copy()) for target, cell, read in bridge.parameters]
         self._write(markers)
         try:
@@ -202,10 +205,10 @@ class HeldInputs:
                 source = [np.flatnonzero(markers == marked[i]) for i in changed]
                 if any(len(k) != 1 for k in source):
                     return None
-                pairs += [(target.ctypes.data + 8 * int(i), int(k[0])) for i, k in zip(changed, source, strict=True)]
+                places += [(target, int(i), int(k[0])) for i, k in zip(changed, source, strict=True)]
         finally:
-            self._write(before)
-        return pairs
+            self._write(np.array(self.numbers))
+        return places
 
     def _write(self, vector: np.ndarray):
         for name, value in self.inputs.split(vector).items() if self.inputs is not None else ():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.plan_stages import Plan
+from daedal.errors import InvalidProblemError
 from daedal.kernels.records import Record
 
 _CHANGING = (
@@ -31,11 +32,25 @@ class SavedState:
         The time.
     image : object
         Copies of memory.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0])
+    >>> saved = sim.save_state()
+    >>> first = sim.step(1.0, u=[1.0])
+    >>> sim.restore(saved)
+    >>> print(saved.t, sim.t, bool(sim.step(1.0, u=[1.0]) == first))
+    0.0 0.0 True
     """
 
     owner: int
     t: float
     image: Any
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InvalidProblemError("a saved state belongs to its simulation and cannot be copied or pickled")
 
     def __repr__(self) -> str:
         return f"<state of a simulation at t = {self.t:.10g}>"

@@ -2,75 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from daedal.analysis.linear_models.linear_model import LinearModel
 from daedal.analysis.linear_models.linearise import linearise
 from daedal.common.messages import unknown_name
+from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import checked_request, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
-from daedal.problems.checks import check_finite, check_real
+from daedal.hybrid.sampled_control import Recording, Sampled
+from daedal.problems.checks import check_finite, check_flag
 from daedal.problems.compile import with_other_params
-from daedal.problems.problem_sources import is_source
+from daedal.problems.problem_sources import ProblemSource, is_source
+from daedal.problems.protocol import Problem
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
-from daedal.simulation.sampled import Recording, Sampled
+from daedal.simulation.outputs import SimulationState, chosen_outputs
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
-from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Output = str | Callable[..., Any]
+    Outputs = Output | Sequence[Output] | Mapping[str, Output] | None
 
 _NUMBERS = (float, int, np.integer, np.floating)
 _HORIZON = 1000.0  # first steps, an interval for scales
-
-
-@dataclass(frozen=True, eq=False)
-class SimulationState:
-    """The state of a simulation at one time; a mechanism's has q, v, lam and the like as well.
-
-    Attributes
-    ----------
-    t : float
-    y, yp : numpy.ndarray
-        The variables of the problem and their derivatives: (q, v, r) of a mechanism, (y, z), or y.
-    solution : Solution
-        The point as a solution of one output time, with all quantities by name.
-    """
-
-    t: float
-    solution: Any
-
-    @property
-    def y(self) -> np.ndarray:
-        """The variables."""
-        return self.solution.y[:, 0]
-
-    @property
-    def yp(self) -> np.ndarray:
-        """Their derivatives."""
-        return self.solution.yp[:, 0]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("q", "v", "a", "lam", "r", "w", "s", "reaction", "z", "x", "xp", "xpp"):
-            return np.asarray(getattr(self.solution, name))[:, 0]
-        raise AttributeError(f"the state of a simulation has no attribute {name!r}")
-
-    def __getitem__(self, name: str) -> Any:
-        """A quantity by its name, as in ``sol[name]``."""
-        values = np.asarray(row_named(self.solution.quantities(), name))
-        return float(values[0]) if values.ndim == 1 else values[..., 0]
-
-    def __repr__(self) -> str:
-        pairs = zip(self.solution.names, self.y.tolist(), strict=False)
-        return f"<t = {self.t:.6g}: {', '.join(f'{name} = {value:.6g}' for name, value in pairs)}>"
 
 
 class Simulation:
@@ -135,27 +104,36 @@ class Simulation:
     (True, '0.37172', 0.0)
     """
 
+    @takes(SolverOptions)
     def __init__(
         self,
-        problem,
-        initial=None,
+        problem: Problem | ProblemSource[Problem],
+        initial: Any = None,
         *,
-        t0=0.0,
-        inputs=None,
-        outputs=None,
-        hold="zero",
-        params=None,
-        exact=None,
-        max_steps=None,
-        horizon=None,
-        **options: Any,
-    ):
-        self._most_steps = checked_settings(max_steps=max_steps).max_steps or 0
-        for name in ("dense_output", "sensitivities"):
-            if options.get(name):
-                raise InvalidProblemError(f"{name}: a simulation keeps nothing of the past; use solve for it")
-        self._settings = checked_settings(**options | {"dense_output": False})
+        t0: float = 0.0,
+        inputs: Mapping[str, Any] | Sequence[str] | None = None,
+        outputs: Outputs = None,
+        hold: str = "zero",
+        params: Any = None,
+        exact: bool | None = None,
+        horizon: float | None = None,
+        **options: Unpack[SolverOptions],
+    ) -> None:
+        given: dict[str, Any] = dict(options)
+        for name in ("dense_output", "sensitivities", "t_eval", "t_stop", "breakpoints", "sampled"):
+            if given.get(name) is not None and given[name] is not False:
+                raise InvalidProblemError(
+                    f"{name}: a simulation goes where its steps lead and keeps no past; use solve"
+                )
+        settings = checked_settings(**options)
+        self._most_steps = settings.max_steps or 0
+        self._settings = replace(settings, dense_output=False, max_steps=None)
+        if exact is not None:
+            check_flag(exact, "exact")
         self._source = problem if is_source(problem) else None
+        if initial is None and self._source is None and getattr(problem, "start", None) is None:
+            raise InvalidProblemError("initial is missing: give the initial values of the problem")
+        self._lock = Lock()
         self._horizon = None if horizon is None else check_finite(horizon, "horizon")
         if self._horizon is not None and not self._horizon > 0.0:
             raise InvalidProblemError(f"horizon must be positive, got {horizon!r}")
@@ -168,19 +146,22 @@ class Simulation:
 
     def _begin(self, initial: Any, t0: float):
         problem, params, inputs, hold, exact = self._given
-        if self._source is not None:
-            problem, initial = self._source.as_problem(initial), self._source.as_initial(initial, t0, params)
+        stated = problem if self._source is None else self._source.as_problem(initial)
         if params is not None:
-            problem = with_other_params(problem, params)
-        self._stated, self._initial, self._t0 = problem, initial, t0
-        self._held = HeldInputs(problem, inputs, hold)
+            stated = with_other_params(stated, params)
+        self._held = HeldInputs(stated, inputs, hold)
+        if self._source is not None:
+            levels = self._held.levels(t0)
+            initial = self._source.as_initial(initial, t0, {**(params or {}), **levels} if levels else params)
+        self._stated, self._initial, self._t0 = stated, initial, t0
         self._held.take_pieces(t0)
         self._exact = bool(self._held.size) if exact is None else bool(exact)
         self._next_jump = self._jump_after(t0)
         self._moved = False
         self._run: Any = None
         self._start(self._horizon or 1.0)
-        self._choose_outputs(self._wanted)
+        self._n = len(self.names)
+        self._output_names, self._places, self._functions = chosen_outputs(self, self._wanted)
 
     def _start(self, length: float):
         request = checked_request(
@@ -191,14 +172,22 @@ class Simulation:
         self._t = self._t0
         self._solution: Any = None
 
-    def reset(self, initial=None, *, t0=None):
+    def reset(self, initial: Any = None, *, t0: float | None = None) -> None:
         """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
-        self.events.clear()
-        self._begin(self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0"))
+        with self._alone():
+            before = dict(vars(self))
+            try:
+                self._begin(
+                    self._initial if initial is None else initial, self._t0 if t0 is None else check_finite(t0, "t0")
+                )
+            except BaseException:
+                vars(self).update(before)
+                raise
+            self.events.clear()
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def step(self, dt, u=None) -> np.ndarray:
+    def step(self, dt: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance by dt with constant inputs, and return the outputs.
 
         Parameters
@@ -213,11 +202,14 @@ class Simulation:
         numpy.ndarray
             :attr:`outputs` at the end. A terminal event stops the step before: compare :attr:`t`.
         """
-        if not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
+        if type(dt) is bool or not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
             raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
-        return self.step_to(self._t + dt, u)
+        t = self._t + float(dt)
+        if t == self._t:
+            raise InvalidProblemError(f"dt = {dt:g} is below the resolution of the time at t = {t:.10g}")
+        return self.step_to(t, u)
 
-    def step_to(self, t, u=None) -> np.ndarray:
+    def step_to(self, t: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance to the time t with constant inputs, and return the outputs; see :meth:`step`."""
         try:
             forwards = self._t < t < inf
@@ -225,35 +217,58 @@ class Simulation:
             forwards = False
         if not forwards:
             self._refuse_time(t)
-        if u is not None:
-            self._set_inputs(u)
-        if not self._moved:
-            self._first_step(t)
-        run = self._run
+        t = float(t)
+        if not self._lock.acquire(False):
+            self._refuse_use()
         try:
-            if self._next_jump <= t:
-                self._over_jumps(float(t))
-            else:
-                run.go_to(t, self._most_steps)
+            if u is not None:
+                self._set_inputs(u)
+            if not self._moved:
+                self._first_step(t)
+            run = self._run
+            try:
+                if self._next_jump <= t:
+                    self._over_jumps(t)
+                else:
+                    run.go_to(t, self._most_steps)
+            finally:
+                self._solution, self._t = None, run.t
+                if not run.is_quick:
+                    self._collect()
+            return self.outputs
         finally:
-            self._solution, self._t = None, run.t
-            if not run.is_quick:
-                self._collect()
-        return self.outputs
+            self._lock.release()
 
     def internal_step(self) -> np.ndarray:
         """One step of the method, as long as its error control allows, and return the outputs.
 
         Where calls of :meth:`step` with ``exact=False`` have stopped within a step, it leads to the end of that one.
         """
-        if not self._moved:
-            self._first_step(self._t + (self._horizon or 1.0))
+        with self._alone():
+            if not self._moved:
+                self._first_step(self._t + (self._horizon or 1.0))
+            try:
+                self._run.internal_step()
+            finally:
+                self._solution, self._t = None, self._run.t
+                self._collect()
+            return self.outputs
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """What changes the memory of the method, which compiled code uses without the interpreter's lock."""
+        if not self._lock.acquire(False):
+            self._refuse_use()
         try:
-            self._run.internal_step()
+            yield
         finally:
-            self._solution, self._t = None, self._run.t
-            self._collect()
-        return self.outputs
+            self._lock.release()
+
+    def _refuse_use(self):
+        raise InvalidProblemError(
+            "the simulation is in use: by another thread, or by a function of the problem that calls it. Remedy: a "
+            "simulation for each thread, or a lock around its use"
+        )
 
     def _refuse_time(self, t: Any):
         if not isinstance(t, _NUMBERS) or t != t or t in (inf, -inf):
@@ -306,17 +321,19 @@ class Simulation:
 
     def _set_inputs(self, u: Any):
         held = self._held
-        if type(u) is np.ndarray and u.shape == held.vector.shape and u.dtype == np.float64:
-            if (u == held.vector).all():
-                return
-            if not np.isfinite(u).all():
-                held.checked(u)
-            vector = u
-        else:
-            vector = held.checked(u)
-            if np.array_equal(vector, held.vector):
-                return
-        self._run.change(partial(self._held.set, vector))
+        numbers = u.tolist() if type(u) is np.ndarray and u.shape == (held.size,) else held.checked(u).tolist()
+        if numbers == held.numbers:
+            return
+        for x in numbers:
+            if type(x) is not float or not isfinite(x):
+                numbers = held.checked(u).tolist()
+                break
+        before = held.numbers
+        try:
+            self._run.change(partial(held.set, numbers))
+        except BaseException:
+            held.set(before)
+            raise
         self._solution = None
 
     @property
@@ -325,8 +342,9 @@ class Simulation:
         return {name: self._held[name] for name in self._held.names}
 
     @inputs.setter
-    def inputs(self, u: Any):
-        self._set_inputs(u)
+    def inputs(self, u: ArrayLike | Mapping[str, Any]) -> None:
+        with self._alone():
+            self._set_inputs(u)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -343,60 +361,10 @@ class Simulation:
         """The outputs at present, as a vector."""
         run, places = self._run, self._places
         if places is None:
-            return self._computed_outputs()
+            return np.concatenate([np.ravel(np.asarray(one(), dtype=float)) for one in self._functions])
         if not run.is_plain:
             return self.y[places]
         return run.unknowns()[places].copy() if type(places) is slice else run.unknowns()[places]
-
-    def _choose_outputs(self, wanted: Any):
-        """Entries of y where all outputs are such, else functions of the simulation."""
-        self._places: Any = None
-        self._functions: list[Callable[[], Any]] = []
-        labels = self.names
-        self._n = len(labels)
-        if wanted is None:
-            self._output_names, self._places = labels, slice(0, len(labels))
-            if isinstance(self._run, ContinuedModes):
-                self._places = None
-                self._functions = [lambda: self.y]
-            return
-        if callable(wanted) or isinstance(wanted, str):
-            wanted = [wanted]
-        if isinstance(wanted, Mapping):
-            pairs = list(wanted.items())
-        elif isinstance(wanted, Sequence):
-            pairs = [
-                (x if isinstance(x, str) else getattr(x, "__name__", f"output {i}"), x) for i, x in enumerate(wanted)
-            ]
-        else:
-            raise InvalidProblemError(
-                f"outputs must be names of quantities, or functions f(t, y), or a mapping of both, got {wanted!r}"
-            )
-        plain = all(isinstance(x, str) and x in labels for _, x in pairs)
-        if plain and not isinstance(self._run, ContinuedModes):
-            self._places = np.array([labels.index(x) for _, x in pairs], dtype=np.int64)
-            self._output_names = tuple(name for name, _ in pairs)
-            return
-        names: list[str] = []
-        for name, what in pairs:
-            names += self._add_output(name, what)
-        self._output_names = tuple(names)
-
-    def _add_output(self, name: str, what: Any) -> list[str]:
-        if isinstance(what, str):
-            self._functions.append(lambda: self[what])
-            _ = self[what]
-            return [name]
-        if not callable(what):
-            raise InvalidProblemError(f"outputs: '{name}' must be the name of a quantity or a function, got {what!r}")
-        self._functions.append(lambda: what(self._t, self.y))
-        values = check_real(what(self._t, self.y), f"output '{name}'", "return numbers")
-        if values.ndim > 1:
-            raise InvalidProblemError(f"output '{name}' must return a number or a vector, got shape {values.shape}")
-        return [name] if values.ndim == 0 else [f"{name}[{i}]" for i in range(values.size)]
-
-    def _computed_outputs(self) -> np.ndarray:
-        return np.concatenate([np.ravel(np.asarray(function(), dtype=float)) for function in self._functions])
 
     # --- where it stands ----------------------------------------------------------------------------------------------
 
@@ -461,7 +429,8 @@ class Simulation:
 
         What follows :meth:`restore` is, bit for bit, what follows now.
         """
-        return SavedState(id(self), self._t, image_of(self))
+        with self._alone():
+            return SavedState(id(self), self._t, image_of(self))
 
     def restore(self, state: SavedState) -> None:
         """Go back to a state of this simulation; any number of times."""
@@ -472,11 +441,19 @@ class Simulation:
                 "state was saved by another simulation, whose memory is arranged differently. Remedy: reset(initial) "
                 "with the values of its state"
             )
-        restore_image(self, state.image)
+        with self._alone():
+            restore_image(self, state.image)
 
     # --- controllers --------------------------------------------------------------------------------------------------
 
-    def run(self, controller, dt=None, t_end=None, *, progress=False) -> Recording:
+    def run(
+        self,
+        controller: Callable[[float, np.ndarray], Any] | Sampled,
+        dt: float | None = None,
+        t_end: float | None = None,
+        *,
+        progress: bool = False,
+    ) -> Recording:
         """Let a controller set the inputs at regular instants, up to `t_end`.
 
         Parameters
@@ -506,10 +483,10 @@ class Simulation:
         >>> print(record.t.size, abs(record["x"][-1]) < 0.02)
         51 True
         """
-        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, dt)
+        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, cast(float, dt))
         return sampled.run(self, t_end, progress=progress)
 
-    def linearise(self, *, inputs=None, outputs=None) -> LinearModel:
+    def linearise(self, *, inputs: Sequence[str] | None = None, outputs: Outputs = None) -> LinearModel:
         """The linear model at the present point, with the present inputs; see :func:`daedal.linearise`.
 
         Examples
@@ -528,6 +505,12 @@ class Simulation:
         named = [name for name in self._held.names if name in (getattr(problem, "inputs", None) or ())]
         wanted = named if inputs is None else inputs
         return linearise(problem, form.initial(y, yp), t=self._t, inputs=wanted or None, outputs=outputs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InvalidProblemError(
+            "a simulation cannot be copied or pickled: its memory has addresses. Remedy: another Simulation, that "
+            "begins with the values of its state; save_state() and restore(state) go back in this one"
+        )
 
     def __repr__(self) -> str:
         mode = f", mode {self.mode!r}" if self.mode is not None else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,20 +12,37 @@ from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.problems.checks import check_callable, check_real, check_size
 from daedal.problems.mechanical import MechanicalSystem
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
 _ITERATIONS = 20
 _STEP = 2.0**-26
 
 
 @dataclass(frozen=True)
 class ModifiedEulerResult:
-    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt)."""
+    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> run = daedal.studies.modified_euler(
+    ...     lambda t, y, lam: [-9.81 - lam[0]], lambda t, y: [y[0, 0]], np.linspace(0.0, 1.0, 11), [[0.0], [0.0]], 1
+    ... )
+    >>> print(run.t.size, run.lam[0, -1].round(6))
+    11 -9.81
+    """
 
     t: np.ndarray
     y: np.ndarray
     lam: np.ndarray
 
 
-def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
+def modified_euler(
+    f: Callable[..., Any], g: Callable[..., Any], times: ArrayLike, initial: Any, n_lambda: int
+) -> ModifiedEulerResult:
     r"""Modified implicit Euler method of Sand for :math:`y^{(d)} = f(t, y, \dots, y^{(d-1)}, \lambda)`, :math:`0 = g`.
 
     .. math::
@@ -31,7 +50,7 @@ def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
         \hat y_{j+1,n} = \frac{\hat y_{j,n} - \hat y_{j,n-1}}{(t_n - t_{n-1-j})/(j + 1)}, \quad j = 0 \dots d - 1,
         \qquad \hat y_{d,n} = f(t_n, \hat y_n, \lambda_n), \qquad 0 = g(t_n, \hat y_n),
 
-    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps in place of the current one. It
+    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps instead of the current one. It
     equals implicit Euler for constant steps. For constraints on y, which give index d + 1, it converges with order 1 in
     all variables on every grid, whereas implicit Euler leaves errors of O(1) in the multipliers.
 
@@ -101,7 +120,7 @@ def _derivatives(change: np.ndarray, means: np.ndarray, past: np.ndarray) -> np.
 
 
 def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
-    """Newton's method for the change of y and lam; the constraints are weighted like the highest derivative."""
+    """Newton's method for the changes of y and lam; the constraints are weighted like the highest derivative."""
     n, weight = past.shape[1], 1.0 / float(np.prod(means))
 
     def equations(unknowns: np.ndarray) -> np.ndarray:
@@ -139,13 +158,15 @@ def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
 # --- multipliers of index 3 after a change of step size, corrected as by Arevalo and Loetstedt ------------------------
 
 
-def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> np.ndarray:
+def corrected_multipliers(
+    system: MechanicalSystem, t: ArrayLike, q: ArrayLike, v: ArrayLike, order: int = 1
+) -> np.ndarray:
     r"""Multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
-    BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid. But
-    it differentiates twice, by the same formula, once for each of the last steps: after a change of step size or order,
-    the errors of velocities do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k
-    > 1). Arevalo and Loetstedt correct them after such a change. Here the acceleration is computed from positions
+    BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid.
+    However, it differentiates twice by the same formula: after a change of step size or order, the errors of velocities
+    from different steps do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k >
+    1). Arevalo and Loetstedt correct them after such a change. Here the acceleration is computed from positions
     alone, by the polynomial :math:`p_n` through the last k + 2 of them:
 
     .. math::

@@ -12,7 +12,7 @@ from daedal.symbolic.kinds import BOOL, FLOAT64, INT, NUMPY, Number
 from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
 
 _NATIVE = {"add", "subtract", "multiply", "negative", "matmul", "vecdot", "matvec", "vecmat"}
-"""Methods for which NumPy's object loops are correct for both numbers and expressions."""
+"""Methods of NumPy's object loops that are correct for both numbers and expressions."""
 _WHOLE = {"locate", "floor", "ceil", "trunc", "rint"}
 
 
@@ -33,7 +33,7 @@ class Array(np.ndarray):
 
     @property
     def dtype(self):
-        """The dtype that the array has outside the trace."""
+        """The dtype that the array would have outside the trace."""
         if not holds_objects(self) or not asked_by_user():
             return _dtype(self)
         return np.dtype(bool if is_mask(self) else float)
@@ -48,7 +48,7 @@ class Array(np.ndarray):
         return _each_entry(lambda x: x.item() if type(x) is Expression else x, found)
 
     def item(self, *arguments):
-        """One entry as a Python number."""
+        """One entry, converted to a Python number."""
         found = plain(self).item(*arguments)
         return found.item() if type(found) is Expression else found
 
@@ -102,7 +102,7 @@ class Array(np.ndarray):
 
 
 def real_type(dtype) -> bool:
-    """Whether an array of this dtype holds reals, which may be symbols."""
+    """Whether an array of this dtype holds reals, which symbols can represent."""
     if dtype is None or dtype is float:
         return True
     kind = np.dtype(dtype)
@@ -150,7 +150,7 @@ def _as_stored(value: Any, mask: bool) -> Any:
 
 
 def settled(array: np.ndarray) -> np.ndarray:
-    """Entries with NumPy types; Boolean only if all of them are."""
+    """Entries with NumPy types; Boolean only if all of them are Boolean."""
     entries = array.reshape(-1)
     others = [k for k, x in enumerate(entries) if (type(x) is Expression and x.kind != FLOAT64) or type(x) is bool]
     if not others:
@@ -180,7 +180,7 @@ def _unpacked(values):
 
 
 def plain(value: Any) -> Any:
-    """Convert to what NumPy's own functions accept: object arrays of the base class."""
+    """Convert to arguments that NumPy's functions accept: object arrays of the base class."""
     if type(value) is Expression:
         box = np.empty((), dtype=object)
         box[()] = value
@@ -234,7 +234,7 @@ def apply_ufunc(ufunc, method: str, inputs, options) -> Any:
     real_type(options.get("dtype"))
     operands = [plain(value) for value in inputs]
     where, symbolic = options.get("where", True), any(map(is_symbolic, operands))
-    with np.errstate(all="ignore"):  # folding constants must not emit floating-point warnings
+    with np.errstate(all="ignore"):  # constant folding must not emit floating-point warnings
         if not symbolic and not is_symbolic(where):
             result = getattr(ufunc, method)(*(numbers(value) for value in operands), **options)
         elif method == "reduce":
@@ -298,10 +298,36 @@ def _on_symbols(ufunc, method: str, operands: list, options: dict) -> Any:
         return _pair(name, operands)
     if name in ("add", "multiply") and method != "__call__" and any(map(_is_truth, np.asarray(operands[0]).flat)):
         operands = [plain(_as_numbers(np.asarray(operands[0]))), *operands[1:]]
+    if name == "matmul" and method == "__call__":
+        left, right = (np.asarray(operand) for operand in operands)
+        if _is_sparse(left) and all(map(_is_regular, right.flat)):
+            return _sparse_product(numbers(left), right)
+        if _is_sparse(right) and all(map(_is_regular, left.flat)):
+            return _sparse_product(numbers(right).T, left.T).T
     if name in _NATIVE:
         return getattr(ufunc, method)(*operands, **options)
     elementwise = np.frompyfunc(partial(scalar, ufunc), ufunc.nin, 1)
     return getattr(elementwise, method)(*operands, **options)
+
+
+def _is_sparse(matrix: np.ndarray) -> bool:
+    return matrix.ndim == 2 and not is_symbolic(matrix) and bool(4 * np.count_nonzero(matrix) < matrix.size)
+
+
+def _is_regular(value: Any) -> bool:
+    if type(value) is Expression:
+        return value.graph.regular[value.node]
+    return value is not None and bool(np.isfinite(value))
+
+
+def _sparse_product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A @ x without the products with zeros, which are zero for regular x."""
+    product = np.full((len(matrix), *values.shape[1:]), 0.0, dtype=object)
+    for i, row in enumerate(matrix):
+        places = np.flatnonzero(row)
+        if places.size:
+            product[i] = row[places].astype(object) @ values[places]
+    return product
 
 
 def _pair(name: str, operands: list) -> Any:

@@ -26,6 +26,7 @@ _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=
 _LOGICAL = {"logical_and": "&", "logical_or": "|"}
 _CHOICES = {"sign": "SIGN", "maximum": "MAXIMUM", "minimum": "MINIMUM"}
 _WAVES = ("sin", "cos")
+_WORD, _VALUE = re.compile(r"(?<![\w.])[A-Za-z_]\w*"), re.compile(r"const (?:real|int) (\w+) = ")
 
 
 def c_function(
@@ -61,6 +62,7 @@ def c_function(
     >>> x = [graph.argument("x", k) for k in range(2)]
     >>> print(c_function(graph, "f", {"x": x}, {"y": [graph.multiply(x[0], graph.add(x[0], x[1]))]}))
     EMITTED int f(real t, const real* RESTRICT x, real* RESTRICT y) {
+      (void)t;
       const real x0 = x[0] + x[1];
       const real x1 = x[0] * x0;
       y[0] = x1;
@@ -135,7 +137,19 @@ class _Function:
         arrays = [f"const real* RESTRICT {array}" for array in self.arguments]
         arrays += [f"real* RESTRICT {array}" for array in self.results]
         head = f"EMITTED int {self.name}(real t, {', '.join(arrays)}) {{"
+        self._drop_unused(["t", *self.arguments, *self.results])
         return "\n".join([*self._table_lines(), head, *(f"  {line}" for line in self.lines), "}", ""])
+
+    def _drop_unused(self, arguments: Sequence[str]) -> None:
+        """Remove values that no later line uses, and mark arguments that none uses: compilers warn of both."""
+        used, kept = set[str](), list[str]()
+        for line in reversed(self.lines):
+            value = _VALUE.match(line)
+            if value is None or value[1] in used:
+                used.update(_WORD.findall(line))
+                kept.append(line)
+        unused = [f"(void){argument}" for argument in arguments if argument not in used]
+        self.lines = [*([f"{', '.join(unused)};"] if unused else []), *reversed(kept)]
 
     def _table_lines(self) -> list[str]:
         return [
@@ -169,18 +183,18 @@ class _Function:
     # --- sines and cosines --------------------------------------------------------------------------------------------
 
     def _are_both(self, angle: int) -> bool:
-        """Whether both sine and cosine of an angle are computed, for themselves or for sums with it."""
+        """Whether both sine and cosine of an angle are computed, for the angle or for sums that contain it."""
         return len(self.waves[angle]) == 2 or angle in self.pairs or self._summands(angle) is not None
 
     def _summands(self, angle: int) -> tuple[int, int] | None:
-        """The two summands of an angle if their sines or cosines are computed anyway."""
+        """The two summands of an angle, if their sines or cosines are computed in any case."""
         operands = self.graph.operands[angle]
         if self.graph.operations[angle] not in ("add", "subtract") or not all(x in self.waves for x in operands):
             return None
         return operands[0], operands[1]
 
     def _pair(self, angle: int) -> tuple[str, str]:
-        """Names of sine and cosine; those of a sum follow from its summands at a tenth of the cost."""
+        """Names of sine and cosine; those of a sum are computed from its summands at a tenth of the cost."""
         if angle not in self.pairs:
             sine, cosine = self._fresh(), self._fresh()
             parts = self._summands(angle)

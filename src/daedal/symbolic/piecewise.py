@@ -28,7 +28,7 @@ def interpolate(x, points, values, left=None, right=None):
 
 
 def _chain(x, points: np.ndarray, values):
-    """Linear pieces with symbolic values, one choice per piece."""
+    """Linear pieces with symbolic values, with one choice per piece."""
     if len(points) > _LONGEST_CHAIN:
         raise Untraceable(f"np.interp between more than {_LONGEST_CHAIN} values that are not known")
     result = values[-1] + 0.0 * x  # NaN if x is NaN
@@ -45,13 +45,14 @@ def polynomial_pieces(x: Expression, points, begins, coefficients) -> Any:
     graph.note_site(place)
     s = x - Expression(graph, graph.pick(place, begins))
 
-    def horner(table) -> Expression:
-        value = Expression(graph, graph.pick(place, table[:, -1]))
-        for k in range(table.shape[1] - 2, -1, -1):
-            value = value * s + Expression(graph, graph.pick(place, table[:, k]))
+    def summed(table) -> Expression:  # in the order of SciPy's PPoly, with the same bits
+        value, power = Expression(graph, graph.pick(place, table[:, 0])), s
+        for k in range(1, table.shape[1]):
+            value = value + Expression(graph, graph.pick(place, table[:, k])) * power
+            power = power * s
         return value
 
     table = np.asarray(coefficients, dtype=float)
     if table.ndim == 2:
-        return horner(table)
-    return array_of([horner(table[:, :, j]) for j in range(table.shape[2])])
+        return summed(table)
+    return array_of([summed(table[:, :, j]) for j in range(table.shape[2])])

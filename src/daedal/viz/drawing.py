@@ -20,8 +20,9 @@ class Drawing:
     Parameters
     ----------
     points : dict
-        By name, a function ``q -> (x, y)`` or ``(t, q) -> (x, y)`` of the coordinates, or a pair of numbers for a fixed
-        point. For problems that are not mechanical systems, q stands for the variables.
+        By name, a function ``q -> (x, y)``, ``(t, q) -> (x, y)`` or ``(t, q, p) -> (x, y)`` of the coordinates and the
+        parameters, or a pair of numbers for a fixed point. For problems that are not mechanical systems, q denotes the
+        variables.
     rods : sequence of tuples of names
         Rigid rods with joints at their ends; a longer tuple is a chain of rods.
     wheels : sequence of (name, radius, angle)
@@ -38,9 +39,11 @@ class Drawing:
     ground : sequence of sequences of (x, y)
         Fixed lines: the floor, a rail, the curve of a bead.
     traces : sequence of names
-        Points that leave a trace.
+        Points whose paths are drawn.
     text : str or callable
         A caption, or a function like those of `points` that returns one.
+    params : object, optional
+        The parameters p; by default those of the problem.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Drawing:
     ground: Sequence[Sequence[Pair]] = ()
     traces: Sequence[str] = ()
     text: Any = ""
+    params: Any = None
 
     def __post_init__(self):
         if not isinstance(self.points, Mapping) or not self.points:
@@ -121,23 +125,27 @@ def _pair(value: Any, what: str) -> Pair:
     return x, y
 
 
-def _of_state(function: Callable[..., Any]) -> Callable[[float, np.ndarray], Any]:
-    """A function of q, or of t and q, as one of t and q."""
+def required_arguments(function: Callable[..., Any]) -> int:
+    """Number of positional arguments without defaults; 0 for a built-in function without a signature."""
     try:
-        positional = [
-            parameter
-            for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-            and parameter.default is parameter.empty
-        ]
-    except (TypeError, ValueError):  # a built-in function without a signature
-        positional = []
-    return function if len(positional) == 2 else lambda t, q: function(q)
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in kinds and one.default is one.empty for one in parameters)
+
+
+def _of_state(function: Callable[..., Any], params: Any) -> Callable[[float, np.ndarray], Any]:
+    """A function of q, of t and q, or of t, q and the parameters, as one of t and q."""
+    count = required_arguments(function)
+    if count == 3:
+        return lambda t, q: function(t, q, params)
+    return function if count == 2 else lambda t, q: function(q)
 
 
 @dataclass(frozen=True)
 class MovingDrawing:
-    """A drawing along a motion: positions of its points at the times `t`, for states q in columns."""
+    """A drawing during a motion: positions of its points at the times `t`, for states q in columns."""
 
     drawing: Drawing
     t: np.ndarray
@@ -151,7 +159,7 @@ class MovingDrawing:
             if not callable(place):
                 found[name] = np.repeat(np.array(place, dtype=float)[:, None], self.t.size, axis=1)
                 continue
-            function = _of_state(place)
+            function = _of_state(place, self.drawing.params)
             pairs = [_pair(function(t, q), f"points[{name!r}] at t = {t:g}") for t, q in zip(self.t, self.q.T)]
             found[name] = np.array(pairs).T
         return found
@@ -164,7 +172,7 @@ class MovingDrawing:
             if angle is None:
                 found.append(None)
                 continue
-            function = _of_state(angle)
+            function = _of_state(angle, self.drawing.params)
             values = np.array([float(function(t, q)) for t, q in zip(self.t, self.q.T)])
             if not np.all(np.isfinite(values)):
                 t = self.t[np.argmin(np.isfinite(values))]
@@ -178,7 +186,7 @@ class MovingDrawing:
         text = self.drawing.text
         if not callable(text):
             return [str(text)] * self.t.size
-        function = _of_state(text)
+        function = _of_state(text, self.drawing.params)
         return [str(function(t, q)) for t, q in zip(self.t, self.q.T)]
 
     @cached_property
@@ -193,12 +201,12 @@ class MovingDrawing:
 
     @property
     def extent(self) -> float:
-        """The longer side of the bounds; 1 if they are a single point."""
+        """The longer side of the bounds; 1 if these are a single point."""
         left, right, bottom, top = self.bounds
         return max(right - left, top - bottom) or 1.0
 
     def window(self, flattest: float, steepest: float, margin: float = 0.08) -> tuple[float, float, float, float]:
-        """The bounds with a margin, extended until height over width lies between two numbers."""
+        """The bounds with a margin, extended until the ratio of height to width is between two numbers."""
         left, right, bottom, top = self.bounds
         gap = margin * self.extent
         width, height = right - left + 2.0 * gap, top - bottom + 2.0 * gap

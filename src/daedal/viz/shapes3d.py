@@ -12,7 +12,7 @@ from daedal.viz.tessellation import Triangles, Vector, placed, rotation_matrices
 
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-SLIM = 0.012  # relative to the size of the scene: default radius of a rod
+SLIM = 0.012  # default radius of a rod, relative to the size of the scene
 _AROUND = np.array([p for p in np.ndindex(3, 3, 3) if p != (1, 1, 1)]) - 1.0
 _AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions for the extent of a ball
 _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
@@ -20,7 +20,7 @@ _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles placed in the frame of a body by a matrix (3, 4); with a separate colour, or that of the body."""
+    """Triangles placed in the frame of a body by a matrix (3, 4), with a separate colour or that of the body."""
 
     triangles: Triangles
     matrix: np.ndarray
@@ -70,7 +70,14 @@ class Box(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Sphere(SolidShape):
-    """A ball about `offset`."""
+    """A ball about `offset`.
+
+    Examples
+    --------
+    >>> from daedal.viz import Sphere
+    >>> Sphere(0.5).corners.max(axis=0).round(3)
+    array([0.5, 0.5, 0.5])
+    """
 
     radius: float
     offset: Vector = ORIGIN
@@ -89,7 +96,14 @@ class Sphere(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(SolidShape):
-    """An ellipsoid with the semi-axes `radii` about `offset`, rotated by `rotation` (3, 3)."""
+    """An ellipsoid with the semi-axes `radii` about `offset`, rotated by `rotation` (3, 3).
+
+    Examples
+    --------
+    >>> from daedal.viz import Ellipsoid
+    >>> Ellipsoid((0.3, 0.2, 0.1)).corners.max(axis=0).round(3)
+    array([0.3, 0.2, 0.1])
+    """
 
     radii: Vector
     offset: Vector = ORIGIN
@@ -110,7 +124,14 @@ class Ellipsoid(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Cylinder(SolidShape):
-    """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector."""
+    """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector.
+
+    Examples
+    --------
+    >>> from daedal.viz import Cylinder
+    >>> Cylinder(radius=0.1, length=0.5).corners.max(axis=0).round(3)
+    array([0.1 , 0.1 , 0.25])
+    """
 
     radius: float
     length: float
@@ -135,7 +156,14 @@ class Cylinder(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Rod(SolidShape):
-    """A link between two points of a body, with knuckles at its ends. By default its radius follows from the scene."""
+    """A link between two points of a body, with knuckles at its ends. By default its radius follows from the scene.
+
+    Examples
+    --------
+    >>> from daedal.viz import Rod
+    >>> Rod((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), radius=0.05).corners.max(axis=0).round(3)
+    array([1., 0., 0.])
+    """
 
     start: Vector
     end: Vector
@@ -162,7 +190,14 @@ class Rod(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Disc(SolidShape):
-    """A flywheel about `offset`: a rim, a thinner web with bolts that make its rotation visible, and a hub."""
+    """A flywheel about `offset`: a rim, a thinner web with bolts that make its rotation visible, and a hub.
+
+    Examples
+    --------
+    >>> from daedal.viz import Disc
+    >>> Disc(radius=0.5, thickness=0.1).corners.max(axis=0).round(3)
+    array([0.5 , 0.5 , 0.05])
+    """
 
     radius: float
     thickness: float
@@ -190,6 +225,12 @@ class Gear(SolidShape):
 
     The centre of its first tooth is at the angle `phase` from the x axis if the axis is z; for other axes it is rotated
     from there by the smallest angle.
+
+    Examples
+    --------
+    >>> from daedal.viz import Gear
+    >>> Gear(radius=0.5, teeth=20, thickness=0.1).corners.max(axis=0).round(3)
+    array([0.55, 0.55, 0.05])
     """
 
     radius: float
@@ -221,7 +262,13 @@ class Gear(SolidShape):
 class Plane(SolidShape):
     """A square with edges of length `size` about `offset`: a floor or a wall. It does not extend the view.
 
-    In a scene in space the first one that is level and at rest is the floor, drawn as an infinite grid.
+    In a scene in space, the first horizontal square at rest is the floor, which is drawn as an infinite grid.
+
+    Examples
+    --------
+    >>> from daedal.viz import Plane
+    >>> Plane(2.0, normal="y").normal
+    'y'
     """
 
     size: float
@@ -235,7 +282,7 @@ class Plane(SolidShape):
 
     def pieces(self, size: float) -> list[Piece]:
         turned = _along(self, self.normal)
-        thickness = 0.004 * size  # below the square
+        thickness = 0.004 * size  # points below the square
         below = np.asarray(self.offset) - 0.5 * thickness * turned[:, 2]
         return [Piece(tessellation.cube(), placed(below, turned, (self.size, self.size, thickness)))]
 
@@ -298,11 +345,11 @@ class Mesh(SolidShape):
         return np.where(_ABOUT > 0.0, high, low)
 
 
-# --- placing and checking ---------------------------------------------------------------------------------------------
+# --- placement and checks ---------------------------------------------------------------------------------------------
 
 
 def knuckle(place: Vector, radius: float) -> Piece:
-    """The ball at the end of a rod of this radius."""
+    """The ball at the end of a rod with the given radius."""
     return Piece(tessellation.sphere(), placed(place, np.eye(3), 3 * [1.45 * radius]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from daedal.initial.consistent import consistent_initial
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_real
 from daedal.problems.compile import last_argument, with_other_params
-from daedal.problems.problem_sources import is_source
+from daedal.problems.problem_sources import is_source, problem_and_start
 from daedal.problems.symbols import symbol_name
 from daedal.solution.solution import Solution
 from daedal.symbolic import Untraceable
@@ -36,15 +36,41 @@ from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.switching_functions import switching_nodes
 from daedal.symbolic.tracing.tracer import Tracer
 
+if TYPE_CHECKING:
+    from daedal.problems.problem_sources import ProblemSource
+    from daedal.problems.protocol import Problem
 
+
+@overload
+def linearise(
+    problem: Problem | ProblemSource[Problem],
+    at: Solution | HybridSolution,
+    *,
+    t: Sequence[float] | np.ndarray | None = None,
+    equilibrium: bool = False,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: str | Callable[..., Any] | Sequence[Any] | Mapping[str, Any] | None = None,
+    params: Any = None,
+) -> list[LinearModel]: ...
+@overload
+def linearise(
+    problem: Problem | ProblemSource[Problem],
+    at: Any = None,
+    *,
+    t: float | None = None,
+    equilibrium: bool = False,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: str | Callable[..., Any] | Sequence[Any] | Mapping[str, Any] | None = None,
+    params: Any = None,
+) -> LinearModel: ...
 def linearise(
     problem: Any,
     at: Any = None,
     *,
     t: Any = None,
     equilibrium: bool = False,
-    inputs: Any = None,
-    outputs: Any = None,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: str | Callable[..., Any] | Sequence[Any] | Mapping[str, Any] | None = None,
     params: Any = None,
 ) -> Any:
     r"""Linearise a problem of any class and index in independent coordinates.
@@ -118,10 +144,12 @@ def linearise(
     else:
         times = np.asarray(0.0 if t is None else check_finite(t, "t"))
     if is_source(problem):
-        source, problem = problem, problem.as_problem(None if along else at)
-        if not along:
+        if along:
+            problem = problem.as_problem()
+        else:
             times = np.asarray(getattr(at, "t", times) if t is None else times, dtype=float)
-            at = source.as_initial(at, float(times), None)
+            given = inputs if isinstance(inputs, Mapping) else None
+            problem, at = problem_and_start(problem, at, float(times), params, given)
     if at is None:
         raise InvalidProblemError("at is missing: pass the values at which to linearise the problem")
     if params is not None:

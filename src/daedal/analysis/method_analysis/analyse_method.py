@@ -63,8 +63,8 @@ class RungeKuttaAnalysis(MethodAnalysis):
     k_I : int
         The internal stage order: C(k_I) and B(k_I).
     k_a : tuple
-        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. The one of index
-        1 is also defined if the first stage is known and the others have an invertible matrix, as for Lobatto IIIA.
+        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. That of index 1
+        is also defined if the first stage is known and the others have an invertible matrix, as for Lobatto IIIA.
     r : number
         :math:`1 - b^T A^{-1} 1 = R(\infty)`, exact if the coefficients are; infinite for explicit methods.
     strictly_stable : bool
@@ -77,6 +77,13 @@ class RungeKuttaAnalysis(MethodAnalysis):
         Whether A has one real eigenvalue.
     tolerance : float
         Relative difference below which floats count as equal; unused for exact coefficients.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.analysis.analyse_method(daedal.methods.coefficients("radau5"))
+    >>> print(type(found).__name__, found.order, found.a_stable)
+    RungeKuttaAnalysis 5 True
     """
 
     reduced: RungeKuttaTableau
@@ -231,6 +238,13 @@ class MultistepAnalysis(MethodAnalysis):
         Whether the method is stable on transferable DAEs: zero-stable and, as a one-leg method, stable at infinity.
     stability : MultistepStability
         Location of the zeros.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.analysis.analyse_method(daedal.methods.coefficients("bdf3"))
+    >>> print(found.order, found.a_stable, found.zero_stable, round(found.angle, 1))
+    3 False True 86.0
     """
 
     error_constant: Any

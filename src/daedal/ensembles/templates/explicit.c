@@ -38,7 +38,7 @@ FUNCTION int settle(const Setting* s, Member* m, double t, Step* step, int wante
   int status = 0;
 #if PROJECTS
   int moved = 0;
-  real slope[K];
+  real slope[K] = {0};
   if (ANY(wanted)) {
     UNROLL
     for (int i = 0; i < N; i++) step->moved[i] = -step->y[i];
@@ -55,6 +55,7 @@ FUNCTION int settle(const Setting* s, Member* m, double t, Step* step, int wante
   for (int i = 0; i < K; i++) if (moved && status == 0) m->slope[i] = slope[i];
 #else
   const int moved = 0;
+  (void)s, (void)t;
   UNROLL
   for (int i = 0; i < N; i++) step->moved[i] = 0;
 #endif

@@ -124,6 +124,8 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
       open = !done && status == 0;
     }
   }
+#else
+  (void)negligible, (void)together;
 #endif
   const int failed = correct_velocities(t, y, p, change);
   UNROLL
@@ -133,7 +135,10 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
 }
 #else
 #define EXACT 0
-#define project(t, y, p, negligible, wanted, together) 0
+FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted, int together) {
+  (void)t, (void)y, (void)p, (void)negligible, (void)wanted, (void)together;
+  return 0;
+}
 #endif
 
 /* The output between t and t_new, the end of the step or the place of an event. */
@@ -202,11 +207,11 @@ FUNCTION int look_for_events(Member* m, const Step* step, double t, double h, re
 }
 #endif
 
-FUNCTION real derivative(const Member* m, int i) {
+FUNCTION void derivatives(const Member* m, real* result) {
 #if POSITIONS
-  if (i < POSITIONS) return m->y[POSITIONS + i];
+  for (int i = 0; i < POSITIONS; i++) result[i] = m->y[POSITIONS + i];
 #endif
-  return m->slope[i - POSITIONS];
+  for (int i = 0; i < K; i++) result[POSITIONS + i] = m->slope[i];
 }
 
 #if POSITIONS
@@ -233,10 +238,12 @@ FUNCTION double size_of_first_step(const Setting* s, const Member* m) {
   const double length = fabs(s->t1 - s->t0), sign = s->t1 > s->t0 ? 1 : -1;
   if (s->first_step > 0) return sign * s->first_step;
   double size = 0, slope = 0;
+  real rate[N];
+  derivatives(m, rate);
   for (int i = 0; i < N; i++) {
     const double w = weight(s, m->y[i], i);
     size += (m->y[i] / w) * (m->y[i] / w);
-    slope += (derivative(m, i) / w) * (derivative(m, i) / w);
+    slope += (rate[i] / w) * (rate[i] / w);
   }
   size = sqrt(size);
   slope = sqrt(slope);

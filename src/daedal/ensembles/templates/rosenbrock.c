@@ -49,6 +49,7 @@ FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, re
 }
 
 FUNCTION int settle(const Setting* s, Member* m, double t, Step* step, int wanted) {
+  (void)s, (void)m, (void)t, (void)wanted;
   UNROLL
   for (int i = 0; i < N; i++) step->moved[i] = 0;
   return 0;

@@ -25,16 +25,16 @@ typedef void (*fmi3ClockUpdateCallback)(fmi3InstanceEnvironment);
 typedef void (*fmi3LockPreemptionCallback)(void);
 
 #define MODEL ((Instance*)c)
-#define CHECKED(call) ((call) ? fmi3Error : fmi3OK)
+#define CHECKED(call) ((fmi3Status)(call))
 
-static void log_fmi3(void* instance, const char* text) {
+static void log_fmi3(void* instance, int status, const char* text) {
   Instance* c = (Instance*)instance;
   union { void* object; fmi3LogMessageCallback function; } f;
   f.object = c->callbacks;
-  if (f.function) f.function(c->environment, fmi3Error, "logStatusError", text);
+  if (f.function) f.function(c->environment, (fmi3Status)status, "logStatusError", text);
 }
 
-static fmi3Instance make(fmi3String name, fmi3String token, bool logging, void* environment, fmi3LogMessageCallback log) {
+static fmi3Instance make(fmi3String name, fmi3String token, void* environment, fmi3LogMessageCallback log) {
   Instance* c = new_instance(name ? name : "", token);
   union { void* object; fmi3LogMessageCallback function; } f;
   if (!c) {
@@ -46,23 +46,21 @@ static fmi3Instance make(fmi3String name, fmi3String token, bool logging, void* 
   c->callbacks = f.object;
   c->environment = environment;
   c->log = log_fmi3;
-  c->logs = logging;
   return c;
 }
 
 EXPORT const char* fmi3GetVersion(void) { return "3.0"; }
 
 EXPORT fmi3Status fmi3SetDebugLogging(fmi3Instance c, fmi3Boolean on, size_t n, const fmi3String categories[]) {
-  (void)n, (void)categories;
-  MODEL->logs = on;
+  (void)c, (void)on, (void)n, (void)categories; /* errors are always logged, and nothing else */
   return fmi3OK;
 }
 
 EXPORT fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible,
                                                  fmi3Boolean logging, fmi3InstanceEnvironment environment,
                                                  fmi3LogMessageCallback log) {
-  (void)resources, (void)visible;
-  return IS_COSIMULATION ? NULL : make(name, token, logging, environment, log);
+  (void)resources, (void)visible, (void)logging;
+  return IS_COSIMULATION ? NULL : make(name, token, environment, log);
 }
 
 EXPORT fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible,
@@ -70,8 +68,8 @@ EXPORT fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String toke
                                                 const fmi3ValueReference required[], size_t n,
                                                 fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
                                                 fmi3IntermediateUpdateCallback intermediate) {
-  (void)resources, (void)visible, (void)event_mode_used, (void)early_return, (void)required, (void)n, (void)intermediate;
-  return IS_COSIMULATION ? make(name, token, logging, environment, log) : NULL;
+  (void)resources, (void)visible, (void)logging, (void)event_mode_used, (void)early_return, (void)required, (void)n, (void)intermediate;
+  return IS_COSIMULATION ? make(name, token, environment, log) : NULL;
 }
 
 EXPORT fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token, fmi3String resources,
@@ -89,33 +87,30 @@ EXPORT void fmi3FreeInstance(fmi3Instance c) { free_instance(MODEL); }
 EXPORT fmi3Status fmi3EnterInitializationMode(fmi3Instance c, fmi3Boolean tolerance_defined, fmi3Float64 tolerance,
                                               fmi3Float64 start, fmi3Boolean stop_defined, fmi3Float64 stop) {
   (void)stop_defined, (void)stop;
-  if (tolerance_defined && tolerance > 0) for (int i = 0; i < N; i++) MODEL->rtol[i] = tolerance;
-  MODEL->model.start_time = start;
-  MODEL->model.m.t = start;
-  return fmi3OK;
+  return CHECKED(set_experiment(MODEL, tolerance_defined, tolerance, start));
 }
 
 EXPORT fmi3Status fmi3ExitInitializationMode(fmi3Instance c) {
   return CHECKED(begin_run(MODEL, MODEL->model.start_time + 1));
 }
 EXPORT fmi3Status fmi3EnterEventMode(fmi3Instance c) { (void)c; return fmi3OK; }
-EXPORT fmi3Status fmi3Terminate(fmi3Instance c) { (void)c; return fmi3OK; }
+EXPORT fmi3Status fmi3Terminate(fmi3Instance c) { MODEL->model.is_over = 1; return fmi3OK; }
 EXPORT fmi3Status fmi3Reset(fmi3Instance c) { set_defaults(MODEL); return fmi3OK; }
 
 EXPORT fmi3Status fmi3GetFloat64(fmi3Instance c, const fmi3ValueReference r[], size_t n, fmi3Float64 values[], size_t m) {
-  if (m < n) return CHECKED(fail(MODEL, "%u values are asked for, with room for %u", (unsigned)n, (unsigned)m));
-  for (size_t i = 0; i < n; i++) if (get_number(MODEL, r[i], &values[i])) return fmi3Error;
-  return fmi3OK;
+  int status = m == n ? 0 : fail(MODEL, WRONG_SIZE, (unsigned)m, (int)n);
+  for (size_t i = 0; i < n && status == 0; i++) status = get_number(MODEL, r[i], &values[i]);
+  return CHECKED(status);
 }
 
 EXPORT fmi3Status fmi3SetFloat64(fmi3Instance c, const fmi3ValueReference r[], size_t n, const fmi3Float64 values[], size_t m) {
-  if (m < n) return CHECKED(fail(MODEL, "%u values are set, but %u are given", (unsigned)n, (unsigned)m));
-  for (size_t i = 0; i < n; i++) if (set_number(MODEL, r[i], values[i])) return fmi3Error;
-  return fmi3OK;
+  int status = m == n ? 0 : fail(MODEL, WRONG_SIZE, (unsigned)m, (int)n);
+  for (size_t i = 0; i < n && status == 0; i++) status = set_number(MODEL, r[i], values[i]);
+  return CHECKED(status);
 }
 
 EXPORT fmi3Status fmi3GetInt32(fmi3Instance c, const fmi3ValueReference r[], size_t n, int32_t values[], size_t m) {
-  (void)m;
+  if (m != n) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)m, (int)n));
   for (size_t i = 0; i < n; i++) {
     if (N_MODES < 2 || r[i] != MODE_REFERENCE) return CHECKED(fail(MODEL, "value reference %u is no Int32", r[i]));
     values[i] = (int32_t)(MODEL->model.is_started ? MODEL->model.m.p[P] : MODEL->model.p[P]);
@@ -179,14 +174,10 @@ EXPORT fmi3Status fmi3GetVariableDependencies(fmi3Instance c, fmi3ValueReference
 }
 
 EXPORT fmi3Status fmi3GetFMUState(fmi3Instance c, fmi3FMUState* state) {
-  if (!*state) *state = malloc(sizeof(Model));
-  if (!*state) return fmi3Error;
-  memcpy(*state, &MODEL->model, sizeof(Model));
-  return fmi3OK;
+  return CHECKED(save_state(MODEL, &MODEL->model, state));
 }
 EXPORT fmi3Status fmi3SetFMUState(fmi3Instance c, fmi3FMUState state) {
-  memcpy(&MODEL->model, state, sizeof(Model));
-  return fmi3OK;
+  return CHECKED(restore_state(MODEL, state));
 }
 EXPORT fmi3Status fmi3FreeFMUState(fmi3Instance c, fmi3FMUState* state) {
   (void)c;
@@ -195,28 +186,23 @@ EXPORT fmi3Status fmi3FreeFMUState(fmi3Instance c, fmi3FMUState* state) {
 }
 EXPORT fmi3Status fmi3SerializedFMUStateSize(fmi3Instance c, fmi3FMUState state, size_t* size) {
   (void)c, (void)state;
-  *size = sizeof(Model);
+  *size = STATE_SIZE;
   return fmi3OK;
 }
 EXPORT fmi3Status fmi3SerializeFMUState(fmi3Instance c, fmi3FMUState state, fmi3Byte bytes[], size_t size) {
-  if (size < sizeof(Model)) return CHECKED(fail(MODEL, "the serialised state needs %u bytes", (unsigned)sizeof(Model)));
-  memcpy(bytes, state, sizeof(Model));
-  return fmi3OK;
+  return CHECKED(serialise(MODEL, state, (char*)bytes, size));
 }
 EXPORT fmi3Status fmi3DeserializeFMUState(fmi3Instance c, const fmi3Byte bytes[], size_t size, fmi3FMUState* state) {
-  if (size != sizeof(Model)) return CHECKED(fail(MODEL, "a serialised state has %u bytes", (unsigned)sizeof(Model)));
-  if (!*state) *state = malloc(sizeof(Model));
-  if (!*state) return fmi3Error;
-  memcpy(*state, bytes, sizeof(Model));
-  return fmi3OK;
+  return CHECKED(deserialise(MODEL, (const char*)bytes, size, state));
 }
 
 EXPORT fmi3Status fmi3GetDirectionalDerivative(fmi3Instance c, const fmi3ValueReference unknowns[], size_t n,
                                                const fmi3ValueReference knowns[], size_t m, const fmi3Float64 seed[],
                                                size_t n_seed, fmi3Float64 result[], size_t n_result) {
-  (void)n_seed, (void)n_result;
+  if (n_seed != m) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_seed, (int)m));
+  if (n_result != n) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_result, (int)n));
 #if PARTIALS
-  return CHECKED(derivative_along(MODEL, unknowns, n, knowns, m, seed, result));
+  return CHECKED(derivative_along(MODEL, 0, unknowns, n, knowns, m, seed, result));
 #else
   (void)unknowns, (void)n, (void)knowns, (void)m, (void)seed, (void)result;
   return CHECKED(fail(MODEL, "the FMU has no directional derivatives"));
@@ -225,9 +211,10 @@ EXPORT fmi3Status fmi3GetDirectionalDerivative(fmi3Instance c, const fmi3ValueRe
 EXPORT fmi3Status fmi3GetAdjointDerivative(fmi3Instance c, const fmi3ValueReference unknowns[], size_t n,
                                            const fmi3ValueReference knowns[], size_t m, const fmi3Float64 seed[],
                                            size_t n_seed, fmi3Float64 result[], size_t n_result) {
-  (void)n_seed, (void)n_result;
+  if (n_seed != n) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_seed, (int)n));
+  if (n_result != m) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n_result, (int)m));
 #if PARTIALS
-  return CHECKED(derivative_back(MODEL, unknowns, n, knowns, m, seed, result));
+  return CHECKED(derivative_along(MODEL, 1, unknowns, n, knowns, m, seed, result));
 #else
   (void)unknowns, (void)n, (void)knowns, (void)m, (void)seed, (void)result;
   return CHECKED(fail(MODEL, "the FMU has no adjoint derivatives"));
@@ -237,18 +224,19 @@ EXPORT fmi3Status fmi3GetAdjointDerivative(fmi3Instance c, const fmi3ValueRefere
 EXPORT fmi3Status fmi3EnterConfigurationMode(fmi3Instance c) { (void)c; return fmi3OK; }
 EXPORT fmi3Status fmi3ExitConfigurationMode(fmi3Instance c) { (void)c; return fmi3OK; }
 
-#define NO_CLOCKS(NAME, ...)                                                                                          \
+#define NO_CLOCKS(NAME, UNUSED, ...)                                                                                  \
   EXPORT fmi3Status fmi3##NAME(fmi3Instance c, const fmi3ValueReference r[], size_t n, __VA_ARGS__) {                 \
+    UNUSED;                                                                                                           \
     return n == 0 ? fmi3OK : CHECKED(fail(MODEL, "value reference %u is no Clock", r[0]));                            \
   }
-NO_CLOCKS(GetIntervalDecimal, fmi3Float64 a[], fmi3IntervalQualifier b[])
-NO_CLOCKS(GetIntervalFraction, uint64_t a[], uint64_t b[], fmi3IntervalQualifier d[])
-NO_CLOCKS(GetShiftDecimal, fmi3Float64 a[])
-NO_CLOCKS(GetShiftFraction, uint64_t a[], uint64_t b[])
-NO_CLOCKS(SetIntervalDecimal, const fmi3Float64 a[])
-NO_CLOCKS(SetIntervalFraction, const uint64_t a[], const uint64_t b[])
-NO_CLOCKS(SetShiftDecimal, const fmi3Float64 a[])
-NO_CLOCKS(SetShiftFraction, const uint64_t a[], const uint64_t b[])
+NO_CLOCKS(GetIntervalDecimal, ((void)a, (void)b), fmi3Float64 a[], fmi3IntervalQualifier b[])
+NO_CLOCKS(GetIntervalFraction, ((void)a, (void)b, (void)d), uint64_t a[], uint64_t b[], fmi3IntervalQualifier d[])
+NO_CLOCKS(GetShiftDecimal, (void)a, fmi3Float64 a[])
+NO_CLOCKS(GetShiftFraction, ((void)a, (void)b), uint64_t a[], uint64_t b[])
+NO_CLOCKS(SetIntervalDecimal, (void)a, const fmi3Float64 a[])
+NO_CLOCKS(SetIntervalFraction, ((void)a, (void)b), const uint64_t a[], const uint64_t b[])
+NO_CLOCKS(SetShiftDecimal, (void)a, const fmi3Float64 a[])
+NO_CLOCKS(SetShiftFraction, ((void)a, (void)b), const uint64_t a[], const uint64_t b[])
 
 EXPORT fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance c) { (void)c; return fmi3OK; }
 
@@ -259,9 +247,9 @@ EXPORT fmi3Status fmi3UpdateDiscreteStates(fmi3Instance c, fmi3Boolean* needs_up
   *needs_update = *terminate = *nominals_changed = *values_changed = *next_event_defined = false;
   *next_event = 0;
   if (IS_COSIMULATION) return fmi3OK;
-  if (discrete_update(MODEL, &moved)) return fmi3Error;
+  const int status = discrete_update(MODEL, &moved);
   *values_changed = moved != 0;
-  return fmi3OK;
+  return CHECKED(status);
 }
 
 EXPORT fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance c) { (void)c; return fmi3OK; }
@@ -276,33 +264,26 @@ EXPORT fmi3Status fmi3CompletedIntegratorStep(fmi3Instance c, fmi3Boolean no_set
   return CHECKED(failed);
 }
 
-EXPORT fmi3Status fmi3SetTime(fmi3Instance c, fmi3Float64 t) { return CHECKED(set_number(MODEL, 0, t)); }
+EXPORT fmi3Status fmi3SetTime(fmi3Instance c, fmi3Float64 t) { return CHECKED(set_time(MODEL, t)); }
 
 EXPORT fmi3Status fmi3SetContinuousStates(fmi3Instance c, const fmi3Float64 x[], size_t n) {
-  if (n != N_STATES) return CHECKED(fail(MODEL, "the model has %d states", N_STATES));
-  for (size_t i = 0; i < n; i++) set_number(MODEL, FIRST_STATE + STATES[i], x[i]);
-  return fmi3OK;
+  return CHECKED(set_states(MODEL, x, n));
 }
 
 EXPORT fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance c, fmi3Float64 derivatives[], size_t n) {
-  if (update(MODEL)) return fmi3Error;
-  for (size_t i = 0; i < n; i++) derivatives[i] = MODEL->model.rates[i];
-  return fmi3OK;
+  return CHECKED(get_evaluated(MODEL, MODEL->model.rates, derivatives, n, N_STATES));
 }
 
 EXPORT fmi3Status fmi3GetEventIndicators(fmi3Instance c, fmi3Float64 indicators[], size_t n) {
-  if (update(MODEL)) return fmi3Error;
-  for (size_t i = 0; i < n; i++) indicators[i] = MODEL->model.indicators[i];
-  return fmi3OK;
+  return CHECKED(get_evaluated(MODEL, MODEL->model.indicators, indicators, n, E));
 }
 
 EXPORT fmi3Status fmi3GetContinuousStates(fmi3Instance c, fmi3Float64 x[], size_t n) {
-  for (size_t i = 0; i < n; i++) x[i] = (MODEL->model.is_started ? MODEL->model.m.y : MODEL->model.y)[STATES[i]];
-  return fmi3OK;
+  return CHECKED(get_states(MODEL, x, n));
 }
 
 EXPORT fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance c, fmi3Float64 nominals[], size_t n) {
-  (void)c;
+  if (n != N_STATES) return CHECKED(fail(MODEL, WRONG_SIZE, (unsigned)n, N_STATES));
   for (size_t i = 0; i < n; i++) nominals[i] = 1;
   return fmi3OK;
 }
@@ -322,13 +303,9 @@ EXPORT fmi3Status fmi3DoStep(fmi3Instance c, fmi3Float64 t, fmi3Float64 h, fmi3B
                              fmi3Float64* last_time) {
   (void)no_set_state_prior;
   *event_needed = *terminate = *early_return = false;
-  *last_time = time_of(&MODEL->model);
-  if (!(h > 0)) return CHECKED(fail(MODEL, "the step size must be positive, got %g", h));
-  if (fabs(t - time_of(&MODEL->model)) > 1e-9 * fmax(h, fabs(t)))
-    return CHECKED(fail(MODEL, "a step begins at t = %.17g, but the model is at %.17g", t, time_of(&MODEL->model)));
-  const int failed = advance_to(MODEL, t + h);
-  *last_time = time_of(&MODEL->model);
-  return CHECKED(failed);
+  const int status = step_from(MODEL, t, h);
+  *last_time = MODEL->model.m.t;
+  return CHECKED(status);
 }
 
 EXPORT fmi3Status fmi3ActivateModelPartition(fmi3Instance c, fmi3ValueReference clock, fmi3Float64 time) {

@@ -1,6 +1,9 @@
 """Joints that break at a load, which removes their constraints."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,12 @@ _MEASURES = ("reaction", "multiplier")
 
 
 def breaking_joint(
-    system: MechanicalSystem, rows, limit: float, *, load="reaction", name: str = "breaks"
+    system: MechanicalSystem,
+    rows: int | str | Sequence[int | str],
+    limit: float,
+    *,
+    load: str | Callable[..., Any] = "reaction",
+    name: str = "breaks",
 ) -> HybridProblem:
     r"""A mechanism with a joint that breaks when its load reaches a limit.
 
@@ -41,7 +49,7 @@ def breaking_joint(
     Returns
     -------
     HybridProblem
-        Its transition may fire at once, if the load is too large at the start.
+        Its transition may fire immediately, if the load is too large at the start.
 
     Examples
     --------
@@ -129,7 +137,7 @@ def released(system: MechanicalSystem, rows: Sequence[int]) -> MechanicalSystem:
 
 
 def _selected(function, rows: list[int]):
-    """The function with some entries, or rows, of its result."""
+    """The function, reduced to some entries or rows of its result."""
     if function is None or not rows:
         return None
     chosen = np.array(rows)

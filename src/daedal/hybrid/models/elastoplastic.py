@@ -1,7 +1,11 @@
 """Elastoplastic impact: an indentation force with hysteresis."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +15,8 @@ from daedal.hybrid.models.impact import located
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_positive
 
-_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # of the fourth-order central difference quotient,
-_WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # and its weights
+_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # nodes of the fourth-order central difference quotient
+_WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # weights of the same quotient
 _INCREMENT = float(np.finfo(float).eps) ** 0.2
 
 
@@ -27,8 +31,8 @@ class ElastoPlastic:
 
     where :math:`p_{max}` is the deepest indentation so far, and :math:`p_f` the permanent one, at which the unloading
     line through :math:`(p_{max}, F(p_{max}))` reaches zero. Reloading follows the unloading line up to :math:`p_{max}`,
-    then the plastic law. Contact after a separation begins at :math:`p_f`. As long as :math:`p_{max} \le p_1` nothing
-    is permanent.
+    then the plastic law. Contact after a separation begins at :math:`p_f`. As long as :math:`p_{max} \le p_1`, there is
+    no permanent indentation.
 
     Parameters
     ----------
@@ -77,13 +81,17 @@ class ElastoPlastic:
 
 
 def elastoplastic_contact(
-    system: MechanicalSystem, gap: Callable, law: ElastoPlastic, *, gradient: Callable | None = None
+    system: MechanicalSystem,
+    gap: Callable[..., Any],
+    law: ElastoPlastic,
+    *,
+    gradient: Callable[..., Any] | None = None,
 ) -> HybridProblem:
     r"""A mechanism that hits a deformable body, as a hybrid problem.
 
     The indentation is :math:`p = -g_N(t, q)`. The force of the law acts along the gradient of the gap, :math:`F \nabla
-    g_N`. The deepest indentation is an additional coordinate after those of the system, called ``p_max``, with velocity
-    zero: initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
+    g_N`. The deepest indentation is an additional coordinate ``p_max`` after those of the system, with zero velocity:
+    initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
 
     Modes: "free"; "elastic", below p1 as long as there was no plastic flow; "plastic"; "unloading" and "reload", the
     two directions of the steep line. See :class:`ElastoPlastic` for the reloading rule.
@@ -178,7 +186,7 @@ def _pushed(law: ElastoPlastic, mode: str, gap: Callable, slope: Callable) -> Ca
 
 
 def _with_memory(system: MechanicalSystem, push: Callable | None) -> MechanicalSystem:
-    """The system with an additional constant coordinate, and with an additional force."""
+    """The system with an additional constant coordinate and an additional force."""
     n = system.n_q
 
     def shortened(function):
@@ -189,17 +197,17 @@ def _with_memory(system: MechanicalSystem, push: Callable | None) -> MechanicalS
             return None
         if takes_v:
             return lambda t, q, v, *rest: function(t, q[:-1], v[:-1], *rest)
-        return lambda t, q: function(t, q[:-1])
+        return lambda t, q, *rest: function(t, q[:-1], *rest)
 
     def widened(function):
         inner = shortened(function)
         if inner is None:
             return None
-        return lambda t, q: np.pad(np.asarray(inner(t, q), dtype=float), ((0, 0), (0, 1)))
+        return lambda t, q, *rest: np.pad(np.asarray(inner(t, q, *rest), dtype=float), ((0, 0), (0, 1)))
 
-    def mass(t, q):
+    def mass(t, q, *rest):
         full = np.eye(n + 1)
-        full[:n, :n] = system.mass(t, q[:-1]) if callable(system.mass) else system.mass
+        full[:n, :n] = system.mass(t, q[:-1], *rest) if callable(system.mass) else system.mass
         return full
 
     applied = shortened(system.force)
@@ -227,7 +235,8 @@ def _numerical_gradient(gap: Callable) -> Callable:
     def gradient(t, q):
         size = _INCREMENT * max(1.0, float(np.max(np.abs(q))))
         unit = np.eye(q.size)
-        return np.array([_along(lambda s, j=j: gap(t, q + s * unit[j]), size) for j in range(q.size)])
+        slopes = [partial(lambda e, s: gap(t, q + s * e), e) for e in unit]
+        return np.array([_along(slope, size) for slope in slopes])
 
     return gradient
 

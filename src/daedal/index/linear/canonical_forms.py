@@ -44,7 +44,7 @@ class Step:
     left, right : numpy.ndarray
         The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the removed rows and columns first.
     sizes : numpy.ndarray
-        For each removed column, its size in B if nothing cancelled.
+        For each removed column, its size in B without cancellation.
     A, B : numpy.ndarray
         The pencil after that transformation.
     """
@@ -169,6 +169,16 @@ class WeierstrassForm(Shown):
         Condition numbers of P and Q, in units of equations and unknowns in which the entries of A and B are near 1.
     error : float
         The largest error in the four blocks of ``P A Q`` and ``P B Q``, in these units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> A, B = [[1.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]
+    >>> form = linear.Pencil(A, B).weierstrass()
+    >>> print((form.P @ A @ form.Q).round(12) + 0.0)
+    [[1. 0.]
+     [0. 0.]]
     """
 
     P: np.ndarray
@@ -216,7 +226,7 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 
 
 def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
-    """The form obtained from the staircase; its two parts are decoupled by a generalised Sylvester equation."""
+    """The form obtained from the staircase, whose two parts are decoupled by a generalised Sylvester equation."""
     stairs, scaled = pencil.stairs, pencil.scaled
     k = stairs.rows  # the size of the infinite part, which comes first in the staircase
     A, B = stairs.A, stairs.B
@@ -290,6 +300,14 @@ class MatrixChain(Shown):
     projectors : tuple of numpy.ndarray
         Q_0, Q_1, ..., orthogonal projectors.
     decisions : tuple of RankDecision
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> pencil = linear.Pencil([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    >>> chain = pencil.matrix_chain()
+    >>> print(chain.index, len(chain.matrices))
+    3 4
     """
 
     index: int | None
@@ -341,7 +359,7 @@ def matrix_chain(pencil: Pencil) -> MatrixChain:
 
 
 def triangular_order(N: Any) -> np.ndarray | None:
-    """The order of rows and columns in which a structurally nilpotent matrix is strictly upper triangular.
+    """An order of rows and columns in which a structurally nilpotent matrix is strictly upper triangular.
 
     A matrix is structurally nilpotent if it remains nilpotent for any values of its nonzero entries, i.e. if and only
     if a permutation makes it strictly triangular (Brenan, Campbell and Petzold, theorem 2.3.6), or equivalently if its

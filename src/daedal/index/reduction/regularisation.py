@@ -7,7 +7,7 @@ coefficients, J. Differential Equations 46 (1982), pp. 310-323.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,8 +26,9 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
         \text{"pencil":}\quad & F(t,\ y + \varepsilon y',\ y') = 0 \\
         \text{"penalty":}\quad & y' = f(t, y, z), \qquad \pm\varepsilon z = g(t, y, z)
 
-    The first is Cobb's: it turns :math:`A y' + B y = f` into :math:`(A + \varepsilon B) y' + B y = f`, an ordinary
-    differential equation if the pencil is regular, whose solution for constant coefficients tends to that of the DAE of
+    The first form is due to Cobb: it turns :math:`A y' + B y = f` into :math:`(A + \varepsilon B) y' + B y = f`, an
+    ordinary differential equation if the pencil is regular, whose solution for constant coefficients tends to that of
+    the DAE of
     any index, after a layer of width :math:`\varepsilon`. The second turns index 2 into index 1; the constraint is
     violated by :math:`\varepsilon z`.
 
@@ -85,7 +86,7 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
 
 def _shifted(problem: ImplicitDAE, epsilon: float) -> ImplicitDAE:
     """F(t, y + epsilon y', y'), whose Jacobian is a multiple of that of F with another factor c."""
-    residual, jacobian = problem.residual, problem.jacobian
+    residual, jacobian = problem.residual, cast(Any, problem.jacobian)
 
     def shifted(t, y, yp, *params):
         return residual(t, y + epsilon * yp, yp, *params)
@@ -100,7 +101,8 @@ def _shifted(problem: ImplicitDAE, epsilon: float) -> ImplicitDAE:
 
 def _penalised(problem: SemiExplicitDAE, epsilon: float) -> SemiExplicitDAE:
     """The constraint g - epsilon z."""
-    g, jacobian, n_y, sparsity = problem.g, problem.jacobian, problem.n_y, problem.sparsity
+    g, n_y, sparsity = problem.g, problem.n_y, problem.sparsity
+    jacobian = cast(Any, problem.jacobian)
     diagonal = np.r_[np.zeros(n_y), np.full(problem.n_z, -epsilon)]
 
     def penalised(t, y, z, *params):

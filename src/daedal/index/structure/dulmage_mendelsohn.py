@@ -70,7 +70,7 @@ class DulmageMendelsohn:
 
     @property
     def is_square(self) -> bool:
-        """Whether there is a full matching, so that the pattern is not structurally singular."""
+        """Whether a full matching exists, so that the pattern is not structurally singular."""
         return not (self.over.rows or self.under.columns)
 
 
@@ -131,7 +131,7 @@ _MOST_NAMED = 8
 def refuse_singular(
     parts: DulmageMendelsohn, names: Sequence[str], vanished: Sequence[tuple[int, int, int]] = ()
 ) -> None:
-    """Raise :class:`daedal.StructurallySingularError` if the equations are structurally singular.
+    """Raise :class:`daedal.errors.StructurallySingularError` if the equations are structurally singular.
 
     Then some k of them contain fewer than k unknowns and their derivatives, so that they are contradictory or
     redundant, and other unknowns remain undetermined.
@@ -141,7 +141,7 @@ def refuse_singular(
     over, under = parts.over, parts.under
     sentences = ["the equations are structurally singular"]
     if over.rows and not over.columns:
-        sentences.append(f"{equations_named(over.rows)} contain{_s(over.rows)} no unknown at all")
+        sentences.append(f"{equations_named(over.rows)} contain{_s(over.rows)} no unknown")
     elif over.rows:
         only = f"only {unknowns_named(over.columns, names)}"
         sentences.append(

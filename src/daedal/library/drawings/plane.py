@@ -15,28 +15,28 @@ ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
 
 def rods(system) -> Drawing:
     """A chain of rods of half lengths l, by their angles; gravity along +x is drawn downwards."""
-    p = system.params
-    links = [(2, 2.0 * p[0])] if system.n_q == 3 else [(2, 2.0 * p[0]), (5, 2.0 * p[1])]  # angle, length
+    angles = [2] if system.n_q == 3 else [2, 5]
 
     def end(count):
-        def place(q):
-            x = sum(length * math.sin(q[angle]) for angle, length in links[:count])
-            return x, -sum(length * math.cos(q[angle]) for angle, length in links[:count])
+        def place(t, q, p):
+            x = sum(2.0 * p[k] * math.sin(q[angle]) for k, angle in enumerate(angles[:count]))
+            return x, -sum(2.0 * p[k] * math.cos(q[angle]) for k, angle in enumerate(angles[:count]))
 
         return place
 
-    ends = {f"end {k}": end(k) for k in range(1, len(links) + 1)}
-    return Drawing({"pivot": (0.0, 0.0), **ends}, rods=[("pivot", *ends)], traces=[list(ends)[-1]])
+    ends = {f"end {k}": end(k) for k in range(1, len(angles) + 1)}
+    points = {"pivot": (0.0, 0.0), **ends}
+    return Drawing(points, rods=[("pivot", *ends)], traces=[list(ends)[-1]], params=system.params)
 
 
 def crank_slider(system) -> Drawing:
     crank, rod = 2.0 * system.params[0], 2.0 * system.params[1]
 
-    def pin(q):
-        return crank * math.sin(q[2]), -crank * math.cos(q[2])
+    def pin(t, q, p):
+        return 2.0 * p[0] * math.sin(q[2]), -2.0 * p[0] * math.cos(q[2])
 
     def slider(dx, dy):
-        return lambda q: (dx, -crank * math.cos(q[2]) - rod * math.cos(q[5]) + dy)
+        return lambda t, q, p: (dx, -2.0 * p[0] * math.cos(q[2]) - 2.0 * p[1] * math.cos(q[5]) + dy)
 
     a = 0.12 * (crank + rod)
     block = {f"corner {k}": slider(0.7 * a * sx, 0.5 * a * sy) for k, (sx, sy) in enumerate(CORNERS)}
@@ -47,11 +47,12 @@ def crank_slider(system) -> Drawing:
         bodies=[tuple(block)],
         ground=[[(0.7 * a * side, top), (0.7 * a * side, bottom)] for side in (-1.0, 1.0)],
         traces=("middle",),
+        params=system.params,
     )
 
 
 def flexible_crank(system) -> Drawing:
-    """The bending of the rod is magnified."""
+    """A rod whose bending is magnified."""
     l1, l2, magnified, parts = flexible_rod.L1, flexible_rod.L2, 20.0, 12
 
     def pin(q):
@@ -120,9 +121,8 @@ def seven_body(system) -> Drawing:
 
 
 def car_axis(system) -> Drawing:
-    length, _, r, w, _ = system.params
-
-    def road(t, q):
+    def road(t, q, p):
+        length, _, r, w, _ = p
         y = r * math.sin(w * t)
         return math.sqrt(length**2 - y**2), y
 
@@ -132,6 +132,7 @@ def car_axis(system) -> Drawing:
         springs=[("wheel", "left"), ("road", "right")],
         curves=[("wheel", "road")],
         traces=("left", "right"),
+        params=system.params,
     )
 
 
@@ -165,7 +166,7 @@ def wheelset(system) -> Drawing:
 
 
 def truck(system) -> Drawing:
-    """In the frame of the truck, with the hump of the road passing below. Heights are to scale."""
+    """The truck, in its own frame, with the hump of the road passing below. Heights are to scale."""
     hump, speed = system.params[1], system.params[2]
     wheel = 0.5
 
@@ -296,7 +297,7 @@ def turning_line(system) -> Drawing:
         curves=[("from", "to")],
         masses=("p",),
         traces=("p",),
-        text="the line of the constraint turns",
+        text="the line of the constraint rotates",
     )
 
 
@@ -400,7 +401,7 @@ def oscillator(model) -> Drawing:
 
 
 def block(model) -> Drawing:
-    """The inclination of the default data."""
+    """The inclination in the default data."""
     speed, angle, size = model.problem.params["speed"], 0.3, 0.25
     c, s = math.cos(angle), math.sin(angle)
 

@@ -1,4 +1,4 @@
-"""Formulations that keep all coordinates: constraint levels imposed, stabilised, regularised or projected onto."""
+"""Formulations in all coordinates: the constraint levels are imposed, stabilised, regularised or projected onto."""
 
 from dataclasses import dataclass
 from math import comb
@@ -30,12 +30,23 @@ class Index3(Formulation):
     r"""The original constraint: index m + 1, that is 3 for a mechanism.
 
     BDF converges for it at constant step size, but step size control suffers: velocities and multipliers carry errors
-    of size 1/h and 1/h^2 after every change of the step size. Kept for comparison; use GGL instead.
+    of size 1/h and 1/h^2 after every change of the step size. For comparison only; use GGL instead.
 
     Parameters
     ----------
     multipliers : {"value", "derivative"}
         "derivative" writes :math:`\lambda = \psi'` with :math:`\psi` as the unknown, which lowers the index by one.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Index3()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Index3 [-0.986 -0.165]
     """
 
     multipliers: str = "value"
@@ -59,6 +70,17 @@ class Index2(Formulation):
         0 is the plain, unstabilised form.
     multipliers : {"value", "derivative"}
         "derivative" writes :math:`\lambda = \psi'`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Index2()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Index2 [-0.986 -0.165]
     """
 
     gamma: float = 0.0
@@ -92,6 +114,17 @@ class Baumgarte(Formulation):
     -----
     Roots of the polynomial must not have positive real parts. Too small a gamma leaves drift, too large a one makes
     the equation stiff: :math:`\gamma h` should stay below 1 with an explicit method.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Baumgarte(gamma=5.0)
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Baumgarte [-0.986 -0.165]
     """
 
     gamma: float | None = None
@@ -140,6 +173,17 @@ class Index1(Formulation):
     """The constraint on acceleration level: an ordinary differential equation whose positions and velocities drift.
 
     The drift of the position grows linearly for an error in the velocity (Ascher and Petzold section 3.1).
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Index1()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Index1 [-0.986 -0.165]
     """
 
     name = "index1"
@@ -168,6 +212,17 @@ class GGL(Formulation):
         D: the transpose of G, :math:`B = M^{-1} G^T`, unit vectors, or a given :math:`D` or :math:`D(t, q)`.
     multipliers : {"value", "derivative"}
         "derivative" makes both multipliers derivatives of the unknowns: index 1.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.GGL()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    GGL [-0.986 -0.165]
     """
 
     projection: Any = "GT"
@@ -189,7 +244,7 @@ class ProjectedInvariants(Formulation):
     .. math:: z_j' = z_{j+1} + D \mu_j, \qquad z_m' = a(t, z) + D \mu_m, \qquad g^{(j-1)} = 0, \; j = 1 \dots k
 
     with the accelerations a of the augmented system. With :math:`D = G^T` stiff methods remain effective for rapidly
-    turning constraint forces, unlike all forms that re-impose the constraint through :math:`B = M^{-1} G^T`.
+    rotating constraint forces, unlike with all forms that impose the constraint through :math:`B = M^{-1} G^T`.
 
     Parameters
     ----------
@@ -197,6 +252,17 @@ class ProjectedInvariants(Formulation):
         Number of levels imposed, 1 to m; all by default.
     projection : {"CT", "B", "unit"}, matrix or function
         D.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.ProjectedInvariants(projection="CT")
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    ProjectedInvariants [-0.986 -0.165]
     """
 
     k: int | None = None
@@ -234,6 +300,17 @@ class FuehrerLeimkuhler(Formulation):
     ----------
     multipliers : {"value", "derivative"}
         "derivative" makes :math:`\mu` and :math:`\tau` derivatives of the unknowns: index 1.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.FuehrerLeimkuhler()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    FuehrerLeimkuhler [-0.986 -0.165]
     """
 
     multipliers: str = "value"
@@ -264,6 +341,17 @@ class Overdetermined(Formulation):
     ----------
     resolution : {"least_squares", "essential"}
         How a solution is selected.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Overdetermined()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Overdetermined [-0.986 -0.165]
     """
 
     resolution: str = "least_squares"
@@ -294,7 +382,7 @@ def _check_mechanical(system, name: str):
 
 @dataclass(frozen=True)
 class Loetstedt(Formulation):
-    r"""Loetstedt's penalty: stiff springs in place of constraints, :math:`M \ddot q = f - \varepsilon^{-1} G^T g`.
+    r"""Loetstedt's penalty: stiff springs instead of constraints, :math:`M \ddot q = f - \varepsilon^{-1} G^T g`.
 
     The constraint is satisfied to :math:`O(\varepsilon)`, with fast oscillations unless the initial values are chosen
     suitably; velocity constraints become dampers.
@@ -303,6 +391,17 @@ class Loetstedt(Formulation):
     ----------
     epsilon : float
         Compliance of the springs.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Loetstedt()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Loetstedt [-0.986 -0.165]
     """
 
     epsilon: float = 1e-6
@@ -324,6 +423,17 @@ class Knorrenschild(Formulation):
     ----------
     epsilon, mu : float
         The two small time constants.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Knorrenschild()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Knorrenschild [-0.986 -0.165]
     """
 
     epsilon: float = 1e-3
@@ -331,7 +441,7 @@ class Knorrenschild(Formulation):
     name = "knorrenschild"
 
     def shape(self, system) -> Shape:
-        """g = 0 a short time ahead."""
+        """g = 0 evaluated a short time ahead."""
         return _regularised(self, KNORRENSCHILD, system)
 
 
@@ -344,6 +454,17 @@ class Hanke(Formulation):
     ----------
     epsilon, mu : float
         The two small time constants.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Hanke()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Hanke [-0.984 -0.18 ]
     """
 
     epsilon: float = 1e-3
@@ -351,7 +472,7 @@ class Hanke(Formulation):
     name = "hanke"
 
     def shape(self, system) -> Shape:
-        """g = 0 a short time ahead."""
+        """g = 0 evaluated a short time ahead."""
         return _regularised(self, HANKE, system)
 
 
@@ -360,7 +481,7 @@ def _regularised(form, variant: int, system) -> Shape:
     epsilon, mu = _small(form.epsilon, "epsilon"), check_finite(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
-    # For steps much longer than epsilon and mu these forms behave like the index-3 form.
+    # For steps much longer than epsilon and mu, these forms behave like the index-3 form.
     return Shape(level(0, 2), n_top=system.n_c, variant=variant, small_times=(epsilon, mu), classes=(1, 2, 3))
 
 
@@ -385,6 +506,17 @@ class CoordinateProjection(Formulation):
         W: the mass matrix, the identity, or a given matrix.
     levels : int, optional
         1 projects positions only; by default positions and velocities.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.CoordinateProjection()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    CoordinateProjection [-0.986 -0.165]
     """
 
     weight: Any = "M"

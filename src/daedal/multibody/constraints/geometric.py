@@ -31,6 +31,14 @@ class Distance(Constraint):
         Its ends.
     length : float or callable
         Its length; a function of time for an actuated rod, such as a hydraulic cylinder.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Distance, Free, Model, ground
+    >>> bob = Body.particle("bob", mass=1.0)
+    >>> model = Model(Free("free", ground, bob), Distance("string", ground, bob, length=2.0), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    2
     """
 
     name: str
@@ -123,7 +131,7 @@ class PointOnCurve(_Guided):
         object.__setattr__(self, "start", check_finite(self.start, f"the start of constraint '{self.name}'"))
 
     @property
-    def parameters(self):
+    def parameters(self):  # type: ignore[override]
         """Parameter of the curve."""
         return {f"s of {self.name}": self.start}
 
@@ -132,7 +140,7 @@ class PointOnCurve(_Guided):
         return 2 if planar else 3
 
     def residual(self, t, motion):
-        """The point minus that of the curve, in the axes of the carrier."""
+        """The point minus the point of the curve, in the axes of the carrier."""
         place = self.curve(motion.parameter(f"s of {self.name}"))
         if np.shape(place) not in ((2,), (3,)):
             raise InvalidProblemError(
@@ -159,6 +167,15 @@ class PointOnSurface(_Guided):
         ``function(x, y, z)``, zero on the surface, in the axes of `carrier`; its gradient must not vanish there.
     carrier : Body or Frame
         The body that carries the surface; by default the ground.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Model, PointOnSurface, ground
+    >>> bead = Body.particle("bead", mass=1.0)
+    >>> wire = PointOnSurface("wire", bead, lambda x, y, z: y - x**2)
+    >>> model = Model(Free("free", ground, bead), wire, gravity=(0.0, -9.81), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    2
     """
 
     name: str
@@ -197,7 +214,7 @@ class UserConstraint(Constraint):
         Whether they are conditions on positions or nonholonomic conditions on velocities; these must be linear in the
         velocities.
     frames : sequence of Body or Frame
-        Frames used by the function on bodies that no other part of the model names.
+        Frames used by the function on bodies that no other part of the model mentions.
     joints : sequence of Joint or str
         Joints whose coordinates the function uses, so that their angles count turns.
 
@@ -235,11 +252,11 @@ class UserConstraint(Constraint):
         object.__setattr__(self, "joints", tuple(named_coordinate(joint) for joint in self.joints))
 
     def size(self, planar):
-        """All of them, if they are on positions."""
+        """Number of conditions, if they are on positions."""
         return self.n if self.on == "position" else 0
 
     def velocity_size(self, planar):
-        """All of them, if they are on velocities."""
+        """Number of conditions, if they are on velocities."""
         return self.n if self.on == "velocity" else 0
 
     def residual(self, t, motion):

@@ -24,9 +24,10 @@ class Motor(Force):
         A unique name.
     joint : Joint or str
         The joint or its name.
-    torque : float or callable
+    torque : float, str or callable
         On the second body of the joint, in the direction of increasing coordinate, with its reaction on the first: a
-        number or ``torque(t, motion)``; see :class:`~daedal.multibody.motion.Motion` for the available quantities.
+        number, the name of an input of the model, or ``torque(t, motion)``; see
+        :class:`~daedal.multibody.motion.Motion` for the available quantities.
     which : str, optional
         Name of the coordinate, for a joint with several.
 
@@ -47,6 +48,8 @@ class Motor(Force):
     torque: Any = 0.0
     which: str | None = None
 
+    driven = ("torque",)
+
     def __post_init__(self):
         what = title(self)
         set_checked(
@@ -56,7 +59,7 @@ class Motor(Force):
 
     def apply(self, t, motion, loads):
         """Apply the torque."""
-        value = called(self.torque, f"torque of {title(self)}", t, motion)
+        value = called(self.torque, f"torque of {title(self)}", motion, t, motion)
         loads.joint(self.joint, value, self.which)
 
 
@@ -70,8 +73,8 @@ class Actuator(Force):
         A unique name.
     a, b : Body or Frame
         The two ends.
-    force : float or callable
-        Positive if it pushes the ends apart: a number or ``force(t, motion)``.
+    force : float, str or callable
+        Positive if it pushes the ends apart: a number, the name of an input, or ``force(t, motion)``.
 
     Examples
     --------
@@ -87,6 +90,8 @@ class Actuator(Force):
     b: Any
     force: Any = 0.0
 
+    driven = ("force",)
+
     def __post_init__(self):
         what = title(self)
         a, b = two_frames(self, what)
@@ -96,7 +101,7 @@ class Actuator(Force):
     def apply(self, t, motion, loads):
         """Apply the force."""
         _, _, along = line(self.a, self.b, motion, title(self))
-        push = called(self.force, f"force of {title(self)}", t, motion) * along
+        push = called(self.force, f"force of {title(self)}", motion, t, motion) * along
         loads.force(self.a, -push)
         loads.force(self.b, push)
 
@@ -112,11 +117,12 @@ class Controller(Force):
     joint : Joint or str
         The driven joint.
     torque : callable
-        ``torque(t, motion, x)``, the torque on the second body of the joint, or the force along a displacement.
+        ``torque(t, motion, x)``, the torque on the second body of the joint, or the force along a displacement; it may
+        read inputs of the model by ``motion.input(name)``, as `rate` may.
     rate : callable
         ``rate(t, motion, x)``, one number for each state.
     initial : sequence of float
-        Initial states, unless a run is given others: ``daedal.solve(system, t_span, (q, v, r))``.
+        Initial states, unless a run specifies others: ``daedal.solve(system, t_span, (q, v, r))``.
     which : str, optional
         Name of the coordinate, for a joint with several.
 
@@ -191,12 +197,12 @@ class PID(Force):
         A unique name.
     joint : Joint or str
         The driven joint.
-    target : float or callable
-        The set point w of the coordinate: a number or ``target(t)``.
+    target : float, str or callable
+        The set point w of the coordinate: a number, the name of an input, or ``target(t)``.
     proportional, integral, derivative : float
         The three gains.
     target_rate : callable, optional
-        ``target_rate(t)``, the derivative of the target; without it the derivative term uses the coordinate alone,
+        ``target_rate(t)``, the derivative of the target; if omitted, the derivative term uses only the coordinate,
         :math:`\dot e = -\dot\varphi`.
     which : str, optional
         Name of the coordinate, for a joint with several.
@@ -222,6 +228,8 @@ class PID(Force):
     target_rate: Any = None
     which: str | None = None
 
+    driven = ("target",)
+
     def __post_init__(self):
         what = title(self)
         gains = {
@@ -240,7 +248,7 @@ class PID(Force):
         set_checked(self, initial=(0.0,) if self.integral else ())
 
     def _error(self, t, motion):
-        target = called(self.target, f"target of {title(self)}", t)
+        target = called(self.target, f"target of {title(self)}", motion, t)
         return target - motion.coordinate(self.joint, self.which)
 
     def apply(self, t, motion, loads):
@@ -254,7 +262,7 @@ class PID(Force):
         loads.joint(self.joint, moment, self.which)
 
     def state_rate(self, t, motion):
-        """The error."""
+        """The control error."""
         return (self._error(t, motion),) if self.integral else ()
 
 
@@ -282,8 +290,8 @@ class Hydraulics(Force):
         V, of both chambers together.
     bulk_modulus : float
         beta, of the oil.
-    flow : float or callable
-        Q, from the valve: a number or ``flow(t, motion)``.
+    flow : float, str or callable
+        Q, from the valve: a number, the name of an input, or ``flow(t, motion)``.
     leakage : float
         C, flow per load pressure.
     which : str, optional
@@ -308,6 +316,7 @@ class Hydraulics(Force):
     which: str | None = None
 
     initial = (0.0,)
+    driven = ("flow",)
 
     def __post_init__(self):
         what = title(self)
@@ -328,7 +337,7 @@ class Hydraulics(Force):
         loads.joint(self.joint, self.area * motion.state(self)[0], self.which)
 
     def state_rate(self, t, motion):
-        """Continuity of the oil."""
-        flow = called(self.flow, f"flow of {title(self)}", t, motion)
+        """Rate of the load pressure: continuity of the oil."""
+        flow = called(self.flow, f"flow of {title(self)}", motion, t, motion)
         rest = flow - self.area * motion.rate(self.joint, self.which) - self.leakage * motion.state(self)[0]
         return (4.0 * self.bulk_modulus / self.volume * rest,)

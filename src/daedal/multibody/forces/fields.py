@@ -14,7 +14,7 @@ from daedal.multibody.forces.spring import line
 from daedal.multibody.rotation import point, positive
 from daedal.problems.checks import check_finite, set_checked
 
-_SPEED_AT_REST = 1e-200  # added under the root, so that the derivative of the speed exists at rest
+_SPEED_AT_REST = 1e-200  # added to the argument of the root, so that the derivative of the speed exists at rest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,9 +27,9 @@ class GeneralForce(Force):
         A unique name.
     at : Body or Frame
         Point of application: the origin of the frame.
-    force : vector or callable
-        Two or three components, or ``force(t, motion)`` that returns them, in the axes of the ground, or of the frame
-        if `follows`.
+    force : vector, str or callable
+        Two or three components, the name of an input that holds them, or ``force(t, motion)`` that returns them, in the
+        axes of the ground, or of the frame if `follows`.
     follows : bool
         Whether the force rotates with the body, like the thrust of a rocket.
 
@@ -48,6 +48,12 @@ class GeneralForce(Force):
     force: Any
     follows: bool = False
 
+    driven = ("force",)
+
+    def default_input(self, planar):
+        """A vector."""
+        return np.zeros(2 if planar else 3)
+
     def __post_init__(self):
         what = title(self)
         given = vector_or_function(self.force, f"force of {what}")
@@ -56,7 +62,9 @@ class GeneralForce(Force):
 
     def _vector(self, t, motion):
         value = self.force
-        if callable(value):
+        if isinstance(value, str):
+            value = vector(motion.input(value), f"input '{value}' of {title(self)}")
+        elif callable(value):
             value = vector(value(t, motion), f"the function of {title(self)}")
         return motion.rotation(self.at) @ value if self.follows else value
 
@@ -75,9 +83,9 @@ class Torque(Force):
         A unique name.
     at : Body or Frame
         The body, or a frame on it that provides the axes.
-    torque : number, vector or callable
-        Three components, or ``torque(t, motion)`` that returns them, in the axes of the ground, or of the frame if
-        `follows`; a single number is a torque about the z axis.
+    torque : number, vector, str or callable
+        Three components, the name of an input that holds them, or ``torque(t, motion)`` that returns them, in the axes
+        of the ground, or of the frame if `follows`; a single number is a torque about the z axis.
     follows : bool
         Whether the torque rotates with the body.
 
@@ -95,9 +103,16 @@ class Torque(Force):
     torque: Any
     follows: bool = False
 
+    driven = ("torque",)
+
+    def default_input(self, planar):
+        """A number in the plane, otherwise a vector."""
+        return 0.0 if planar else np.zeros(3)
+
     def __post_init__(self):
         what = title(self)
-        torque = self.torque if callable(self.torque) or np.ndim(self.torque) else (0.0, 0.0, self.torque)
+        is_number = not callable(self.torque) and not isinstance(self.torque, str) and np.ndim(self.torque) == 0
+        torque = (0.0, 0.0, self.torque) if is_number else self.torque
         given = vector_or_function(torque, f"torque of {what}")
         set_checked(self, at=frame_of(self.at, f"at of {what}"), torque=given)
         set_checked(self, frames=(self.at,))
@@ -105,9 +120,9 @@ class Torque(Force):
     def apply(self, t, motion, loads):
         """Apply the torque."""
         value = self.torque
-        if callable(value):
-            given = value(t, motion)
-            value = vector(given if np.ndim(given) else (0.0, 0.0, given), f"the function of {title(self)}")
+        if callable(value) or isinstance(value, str):
+            given = motion.input(value) if isinstance(value, str) else value(t, motion)
+            value = vector(given if np.ndim(given) else (0.0, 0.0, given), f"the value of {title(self)}")
         loads.torque(self.at, motion.rotation(self.at) @ value if self.follows else value)
 
 
@@ -152,7 +167,7 @@ class Gravitation(Force):
         mass = positive(self.mass, f"mass of {what}") if self.mass is not None else a.body.mass
         if mass <= 0.0 or b.body.mass <= 0.0:
             which = a if mass <= 0.0 else b
-            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; that of a can be given by mass=")
+            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; pass mass= if it is that of a")
         set_checked(self, a=a, b=b, constant=check_finite(self.constant, f"constant of {what}"), mass=mass)
         set_checked(self, frames=(self.a, self.b))
 

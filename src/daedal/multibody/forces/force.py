@@ -26,7 +26,8 @@ class Force:
     * ``initial`` and ``state_rate(t, motion)``: initial values of additional states and their rates;
       ``motion.state(self)`` are the current states.
 
-    ``apply`` and ``state_rate`` are traced, so they must be plain arithmetic on the values of `motion`.
+    ``apply`` and ``state_rate`` are traced and must therefore be plain arithmetic on the values of `motion`;
+    ``motion.input(name)`` is an input of the model.
 
     Examples
     --------
@@ -52,6 +53,16 @@ class Force:
     joints: tuple[str, ...] = ()
     which: str | None = None  # name of the joint coordinate
     initial: tuple[float, ...] = ()
+    driven: tuple[str, ...] = ()  # attributes that may be the name of an input
+
+    def inputs(self, planar: bool) -> dict[str, Any]:
+        """The inputs that attributes name, with their defaults."""
+        values = {name: getattr(self, name) for name in self.driven}
+        return {value: self.default_input(planar) for value in values.values() if isinstance(value, str)}
+
+    def default_input(self, planar: bool) -> Any:
+        """Value of an input that is not stated: zero, as a number or a vector."""
+        return 0.0
 
     def apply(self, t, motion, loads):
         """Add the contributions of this force to `loads`."""
@@ -73,14 +84,14 @@ class Force:
         return f"{type(self).__name__}({self.name!r})"
 
 
-def title(force: Force) -> str:
+def title(force: Any) -> str:
     """Class and name of a force, for messages."""
     checked_name(force.name, "force")
     return f"{type(force).__name__} '{force.name}'"
 
 
 def frame_of(given: Any, what: str) -> Frame:
-    """A frame from a frame or from a body (its origin)."""
+    """A frame from a frame, or from a body (at its origin)."""
     if isinstance(given, Frame):
         return given
     if isinstance(given, Body):
@@ -102,7 +113,7 @@ def joint_name(given: Any, what: str) -> str:
         return given.name
     if isinstance(given, str) and given:
         return given
-    raise InvalidProblemError(f"the joint of {what} must be a joint or the name of one, got {given!r}")
+    raise InvalidProblemError(f"the joint of {what} must be a joint or the name of a joint, got {given!r}")
 
 
 def three_numbers(values: Any, what: str) -> np.ndarray:
@@ -116,15 +127,26 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 
 def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "motion")) -> Any:
-    """A finite number, or a function with these arguments."""
+    """A finite number, the name of an input, or a function with the given arguments."""
+    if isinstance(value, str):
+        return input_name(value, what)
     if not callable(value):
         return check_finite(value, what)
     check_arguments(what, value, arguments, None)
     return value
 
 
-def called(value: Any, what: str, *arguments):
-    """The number, or the value of the function."""
+def input_name(value: str, what: str) -> str:
+    """Check the name of an input."""
+    if not value.isidentifier():
+        raise InvalidProblemError(f"{what} must be a number, a function, or a name as of an input, got {value!r}")
+    return value
+
+
+def called(value: Any, what: str, motion: Any, *arguments):
+    """The number, the value of the input, or that of the function."""
+    if isinstance(value, str):
+        return motion.input(value)
     return of_shape(value(*arguments), (), what) if callable(value) else value
 
 
@@ -135,7 +157,9 @@ def function(value: Any, what: str) -> Any:
 
 
 def vector_or_function(value: Any, what: str) -> Any:
-    """Two or three finite numbers as a vector of three, or a function."""
+    """Two or three finite numbers as a vector of three, the name of an input, or a function."""
+    if isinstance(value, str):
+        return input_name(value, what)
     if callable(value):
         return value
     numbers = check_real(value, what, "be two or three numbers or a function of (t, motion)")
@@ -145,10 +169,10 @@ def vector_or_function(value: Any, what: str) -> Any:
 
 
 def vector(values: Any, what: str):
-    """Three components of the result of a user function; with two, the third is zero."""
+    """Three components from the result of a user function or an input; if it has two, the third is zero."""
     size = len(values) if hasattr(values, "__len__") else 0
     if size not in (2, 3):
-        raise InvalidProblemError(f"{what} must return two or three numbers, got {values!r}")
+        raise InvalidProblemError(f"{what} must be two or three numbers, got {values!r}")
     result = np.zeros(3)
     for k in range(size):
         result[k] = values[k]

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 import daedal
+from daedal.driver.options import SolverOptions, takes
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.mode_state import StateForm
+from daedal.problems.protocol import Problem
 from daedal.sensitivity.fitting.experiment import measurements
 from daedal.sensitivity.fitting.fit_result import Fit
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared, ShotPieces
 from daedal.sensitivity.fitting.unknowns import Unknowns
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient at convergence
 # standard deviation over median absolute value, normal distribution: P. J. Huber, Robust Statistics, 1981
 _TO_DEVIATION = 1.4826
-_ROUNDS = 3  # of a robust search scaled by the spread of the residuals
+_ROUNDS = 3  # rounds of a robust search scaled by the spread of the residuals
 _MODELS = (
     daedal.ImplicitDAE,
     daedal.SemiExplicitDAE,
@@ -29,25 +34,24 @@ _MODELS = (
 )
 
 
+@takes(SolverOptions)
 def fit(
-    problem: Any,
+    problem: Problem,
     data: Any,
-    parameters: Any,
+    parameters: str | Sequence[str] | Mapping[str, ArrayLike],
     *,
     initial: Any = None,
     t_span: tuple[float, float] | None = None,
-    sigma: Any = None,
-    bounds: Mapping[str, tuple] | None = None,
-    log: Any = None,
-    outputs: Mapping[str, Callable] | None = None,
+    sigma: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
+    log: bool | str | Sequence[str] | None = None,
+    outputs: Mapping[str, Callable[..., Any]] | None = None,
     loss: str = "linear",
     f_scale: float | None = None,
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
-    rtol: float = 1e-6,
-    atol: Any = 1e-9,
-    **options: Any,
+    **options: Unpack[SolverOptions],
 ) -> Fit:
     r"""Estimate parameters from measurements by least squares,
 
@@ -60,7 +64,7 @@ def fit(
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HybridProblem, ...
-        The model, with ``params``. Models with modes, such as :class:`Friction`, are followed through their
+        The model, with ``params``. Models with modes, such as :class:`Friction`, are integrated through their
         transitions.
     data : mapping, pandas.DataFrame, or list of Experiment
         Measured values by name, with the times as ``"t"``; NaN or None for missing values. Several runs, with separate
@@ -76,14 +80,14 @@ def fit(
     bounds : mapping, optional
         ``{name: (low, high)}``, None for no bound.
     log : True or names, optional
-        Parameters that are searched for on a logarithmic scale, on which their confidence intervals are formed, too.
+        Parameters that are searched for on a logarithmic scale, on which their confidence intervals are also computed.
     outputs : mapping, optional
         Measured quantities that are not variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state;
         for a mechanism ``function(t, q, v, p)``, for a semi-explicit problem ``function(t, y, z, p)``. Arguments are
         recognised by name, as for an :class:`Event`.
     loss : str
-        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances
-        ignore it.
+        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances do
+        not account for it.
     f_scale : float
         The weighted residual above which `loss` treats a value as an outlier: 1 if `sigma` is given, otherwise by
         default the spread of the residuals, 1.4826 times their median absolute value.
@@ -94,8 +98,8 @@ def fit(
         Maximum number of evaluations of all runs.
     progress : bool
         Show a progress bar with the sum of squares.
-    rtol, atol, **options
-        For the runs; as for :func:`daedal.solve`.
+    **options
+        For the runs, as for :func:`daedal.prepare`: rtol, atol, method and so on.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def fit(
 
     Notes
     -----
-    Values for which a run fails do not end the search; they are treated as bad. The covariance is
+    Values for which a run fails do not end the search; they receive a large residual. The covariance is
     :math:`s^2 (J^T J)^{-1}`, with :math:`s^2` the mean square of the residuals, or 1 if `sigma` is given; combinations
     of parameters that the data do not determine are reported. Sensitivities: BCP section 7.5; multiple shooting: H. G.
     Bock's boundary value approach, 1987.
@@ -137,7 +141,7 @@ def fit(
         raise InvalidProblemError(
             f"parameters: {len(unknowns.all)} numbers cannot be estimated from {count} measured values"
         )
-    comparison = RunsCompared(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
+    comparison = RunsCompared(problem, runs, unknowns, outputs, dict(options))
     search = _FitSearch(comparison, unknowns, loss, f_scale, max_evaluations)
     with _FitBar(progress) as bar:
         comparison.on_point = bar
@@ -145,7 +149,7 @@ def fit(
         interrupted = False
         try:
             if shooting is not None:
-                pieces = ShotPieces(problem, comparison, shooting, {"rtol": rtol, "atol": atol, **options})
+                pieces = ShotPieces(problem, comparison, shooting, dict(options))
                 x, interrupted = pieces.shoot(x)
             comparison.at(x)
             if not interrupted:
@@ -162,7 +166,7 @@ def fit(
 
 
 class _FitSearch:
-    """SciPy's least-squares search; a robust search without a scale follows a plain one that estimates the scale."""
+    """SciPy's least-squares search. A robust search without a scale follows a plain one that estimates the scale."""
 
     def __init__(self, comparison: RunsCompared, unknowns: Unknowns, loss: str, f_scale: float | None, most: int):
         self._comparison, self._unknowns, self._most = comparison, unknowns, most
@@ -172,14 +176,15 @@ class _FitSearch:
         self.result: Any = None
 
     def run(self, x: np.ndarray) -> None:
-        """Run the search from x."""
+        """Run the search, starting from x."""
         if self._scale is not None:
             self.result = self._least_squares(x, self._loss, self._scale)
             return
         found = self._least_squares(x, "linear", 1.0)
-        for _ in range(_ROUNDS):  # outliers spoil the first estimate of the spread, and the next ones less
+        for _ in range(_ROUNDS):  # outliers affect the first estimate of the spread, and the next estimates less
             spread = _TO_DEVIATION * float(np.median(np.abs(found.fun)))
-            if spread <= _ENOUGH * float(np.abs(found.fun).max()):  # most residuals vanish, so there is no scale
+            # most residuals vanish, so that no scale can be estimated
+            if spread <= _ENOUGH * float(np.abs(found.fun).max()):
                 break
             found = self._least_squares(found.x, self._loss, spread)
         self.result = found
@@ -203,7 +208,7 @@ class _FitSearch:
 
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
-    """Admissible names of measurements."""
+    """Permitted names of measurements."""
     if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]

@@ -1,6 +1,6 @@
 /* What emitted functions rest on, in CUDA C and in plain C. SINGLE asks for single precision, APART for functions that
  * are called: copies of long ones, wherever they are used, would not fit into the instruction cache. ANY asks all threads
- * of a warp. */
+ * of a warp. UNROLL stands before loops that a GPU unrolls. */
 
 #ifdef SINGLE
 typedef float real;
@@ -22,6 +22,8 @@ typedef double real;
 #endif
 #define TABLE static __device__ const
 #define ANY(x) __any_sync(0xffffffffu, x)
+#define UNROLL _Pragma("unroll")
+#define UNROLL_NOTHING _Pragma("unroll 1")
 #define NOT_A_NUMBER NUMBER(__longlong_as_double(0x7ff8000000000000LL))
 #define INFINITE NUMBER(__longlong_as_double(0x7ff0000000000000LL))
 #define SINE_AND_COSINE(x, s, c) sincos(x, &s, &c)
@@ -37,6 +39,8 @@ typedef double real;
 #define EMITTED static
 #define TABLE static const
 #define ANY(x) (x)
+#define UNROLL
+#define UNROLL_NOTHING
 #define NOT_A_NUMBER NUMBER(NAN)
 #define INFINITE NUMBER(INFINITY)
 #define SINE_AND_COSINE(x, s, c) (s = NUMBER(sin(x)), c = NUMBER(cos(x)))

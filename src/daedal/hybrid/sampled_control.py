@@ -94,13 +94,13 @@ class Sampled:
         t0, end = simulation.t, check_finite(t_end, "t_end")
         if not end > t0:
             raise InvalidProblemError(f"t_end = {end:g} is not after {t0:.10g}, the time of the simulation")
-        act, k = self.begin(simulation._held.vector), 0
+        act, k = self.begin(np.array(simulation._held.numbers)), 0
         times, outputs, inputs = [t0], [simulation.outputs], []
         bar = Progress(progress, (t0, end))
         try:
             while simulation.t < end:
                 simulation.inputs = act(simulation.t, outputs[-1].copy())
-                inputs.append(simulation._held.vector.copy())
+                inputs.append(simulation._held.numbers)
                 k += 1
                 after = t0 + k * self.dt
                 after = end if end - after < 1e-9 * self.dt else after
@@ -111,7 +111,7 @@ class Sampled:
                     break
         finally:
             bar.close()
-        inputs.append(simulation._held.vector.copy())
+        inputs.append(simulation._held.numbers)
         return Recording(
             np.array(times), np.array(outputs).T, np.array(inputs).T, simulation.output_names, simulation.input_names
         )
@@ -138,6 +138,15 @@ class Recording:
     u : numpy.ndarray, shape (m, nt)
         The inputs from there on; those of the last interval at the end.
     output_names, input_names : tuple of str
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0])
+    >>> record = sim.run(lambda t, y: 2.0 - y[0], dt=0.5, t_end=2.0)
+    >>> print(record.t, record["level"].round(3), record["flow"].round(3))
+    [0.  0.5 1.  1.5 2. ] [0.    0.885 1.182 1.283 1.316] [2.    1.115 0.818 0.717 0.717]
     """
 
     t: np.ndarray
