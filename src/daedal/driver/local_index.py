@@ -40,6 +40,26 @@ def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
     return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
 
 
+class UnsettledPlan(Wrapped):
+    """Plan for a problem with hidden constraints that could not be satisfied near the start.
+
+    A run that reaches its end has not seen them, and its values are meaningless.
+    """
+
+    as_stated = False
+
+    def __init__(self, plan: TracedPlan, reason: InconsistentInitialError):
+        super().__init__(plan)
+        self._reason = str(reason)  # the exception itself would keep its traceback frames alive
+
+    def solve(self, request: Request):
+        """Solve the problem as given, up to where this is possible."""
+        solution = self.plan.solve(request)
+        if solution.success:
+            raise InconsistentInitialError(self._reason)
+        return solution
+
+
 class LocallyJudgedPlan(Wrapped):
     """A plan for a problem as given, and for its strangeness-free form if the structure is misleading.
 
@@ -117,7 +137,7 @@ class LocallyJudgedPlan(Wrapped):
             from daedal.index.reduction.strangeness_free import UndeterminedError
 
             if isinstance(error, InconsistentInitialError) and self._is_never_clear(request, y):
-                raise
+                return UnsettledPlan(self.plan, error)
             return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
