@@ -354,7 +354,9 @@ def _with_fixed_selection(reduction: ReducedProblem, count: int) -> ImplicitDAE:
     """The reduced problem with its selection as part of the equations: only selected unknowns have derivatives."""
     problem: Any = reduction.problem
     numbers = np.zeros(0) if problem.params is None else np.asarray(problem.params, dtype=float)
-    residual = problem.residual.with_constants(count, numbers[count:])
+    residual = problem.residual  # which takes numbers only if there are several selections
+    if numbers.size > count:
+        residual = residual.with_constants(count, numbers[count:])
     return ImplicitDAE(residual, problem.n, params=numbers[:count] if count else None, names=problem.names)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import daedal
 from daedal.ensembles.gpu import MESSAGES
 from daedal.errors import InvalidProblemError
-from daedal.exchange.web_model import WebModel, check_problem, ranges, web_model
+from daedal.exchange.web_model import WebModel, check_problem, inputs_of, ranges, web_model
 from daedal.problems import ODE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.problem_sources import is_source
 
@@ -89,7 +89,9 @@ def studio(
     Notes
     -----
     Mechanisms :math:`M q'' = f - G^T \lambda,\; g(q) = 0` are integrated as :math:`q'' = a(t, q, v)`, and every step is
-    projected in the norm of M. The page shows the largest :math:`|g|` and :math:`|G v + g_t|`.
+    projected in the norm of M. The page shows the largest :math:`|g|` and :math:`|G v + g_t|`. Inputs of the problem
+    that are numbers can be driven: the model then runs in time, and arrow keys or the pointer set them within the
+    ranges of their sliders.
 
     Examples
     --------
@@ -186,6 +188,7 @@ def _page(
     data = {**_picture(scene, span, seconds), **model.data, "t": list(span), "most_steps": _MOST_STEPS}
     data["messages"] = {str(code): text for code, text in MESSAGES.items()}
     data["sliders"] = ranges(model, sol.y.T, sliders)
+    data["inputs"] = inputs_of(problem, data["sliders"])
     page = render(
         "studio.html",
         "daedal.exchange",

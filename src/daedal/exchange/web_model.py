@@ -16,6 +16,8 @@ from daedal.exchange.fmu_model import ModeInC, function_nodes, mode_in_c, state_
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_tolerances
+from daedal.problems.named_inputs import Inputs
+from daedal.problems.symbols import Driven
 from daedal.symbolic import Graph, Untraceable, trace
 from daedal.symbolic.arrays import array_of
 from daedal.symbolic.cuda import c_function
@@ -24,6 +26,7 @@ from daedal.symbolic.expression import Expression
 from daedal.symbolic.javascript import LIBRARY, javascript
 from daedal.symbolic.kinds import FLOAT
 from daedal.symbolic.tracing.in_c import parameter_nodes
+from daedal.symbolic.tracing.parameters import is_internal
 
 _OF_TOLERANCE = 1e-3  # fraction of the tolerance by which the constraints may be violated within a run
 
@@ -129,7 +132,14 @@ def web_model(
     n_stated = getattr(problem, "n", 0)
     problem, start, own, names = integrable(problem, initial, t0, "studio")
     tableau = tableau_of(method, problem, float(np.min(rtol)), "a live page")
-    mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None, "studio")
+    try:
+        mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None, "studio")
+    except InvalidProblemError as error:
+        if "Remedy" in str(error):
+            raise
+        raise InvalidProblemError(
+            f"{error}. Remedy: solve it with daedal.solve, and show the solution with sol.animate or sol.plot"
+        ) from error
     parameters, values, _ = numbers_of(problem, mode, (), own)
     parameters = [(labels or {}).get(name, name) for name in parameters]
     sizes = check_tolerances(mode.code.n, rtol, atol)
@@ -279,7 +289,8 @@ def _place(mode: ModeInC, function: Callable[..., Any], size: int, what: str) ->
     count = required_arguments(function)
     try:
         if count == 3:
-            made = tracer.trace(function, [q], None)
+            driven = isinstance(problem.params, Driven)  # with inputs, of which a drawing is independent
+            made = tracer.trace((lambda t, q, p: function(t, q, p.given)) if driven else function, [q], None)
         else:
             made = trace(function, [tracer.t, q] if count == 2 else [q], None)
     except Untraceable as reason:
@@ -296,6 +307,8 @@ def ranges(model: WebModel, rows: np.ndarray, chosen: Any) -> list[dict[str, Any
     """The sliders: of parameters about their values, of start values over the range of the motion `rows`."""
     found = list[dict[str, Any]]()
     for k, (name, value) in enumerate(zip(model.parameters, model.values, strict=True)):
+        if is_internal(name):
+            continue
         low, high = sorted((0.2 * value, 3.0 * value)) if value else (-1.0, 1.0)
         found.append({"kind": "params", "k": k, "name": name, "low": low, "high": high})
     for k in model.integrated:
@@ -304,6 +317,13 @@ def ranges(model: WebModel, rows: np.ndarray, chosen: Any) -> list[dict[str, Any
             wide = 0.25 * (high - low) or max(1.0, abs(high))
             found.append({"kind": "start", "k": k, "name": model.states[k], "low": low - wide, "high": high + wide})
     return found if chosen is None else _chosen_ranges(found, chosen)
+
+
+def inputs_of(problem: Any, sliders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the sliders that set inputs."""
+    known = getattr(problem, "inputs", None)
+    names = list(known) if isinstance(known, Inputs) else []
+    return [one for one in sliders if one["kind"] == "params" and one["name"].split("[")[0] in names]
 
 
 def _chosen_ranges(found: list[dict[str, Any]], chosen: Any) -> list[dict[str, Any]]:

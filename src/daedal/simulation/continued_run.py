@@ -428,7 +428,7 @@ class ContinuedRun:
         if jumped and isinstance(self.problem, (ImplicitDAE, SemiExplicitDAE)) and not form.ordinary:
             settings = self.request.settings
             weights = np.asarray(settings.rtol) * np.abs(y) + np.asarray(settings.atol)
-            found = make_consistent(form, self.t, ModeInitial(y, None, True), weights, continuous=True)
+            found = make_consistent(form, self.t, ModeInitial(y, None, True), weights)
             y, yp = found.y, found.yp
         length = self.request.span[1] - self.request.span[0]
         last = abs(float(self._record["h_last"]))
