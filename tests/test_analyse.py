@@ -200,7 +200,7 @@ def test_many_unknowns_are_analysed_by_structure():
 @pytest.mark.parametrize("at", [None, (0.0, ([0.0, 0.0], [0.0, 1.0])), (0.5, {"x2": 1.0})])
 def test_a_regular_pencil_that_is_not_solvable(at):
     found = daedal.analyse(daedal.library.get("unsolvable_pencil").problem, at)
-    assert isinstance(found.singular, daedal.StructurallySingularError)
+    assert isinstance(found.singular, daedal.errors.StructurallySingularError)
     assert "equations 0 and 1 are dependent" in " ".join(str(found).split())
     assert found.index is None and "equation 1" in found._repr_html_()
 

@@ -399,7 +399,7 @@ def test_structurally_singular_problems_name_equations_and_unknowns():
             solver.solve((0.0, 1.0), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]))
         errors.append(caught.value)
     assert len({id(error) for error in errors}) == 3 and len({str(error) for error in errors}) == 1
-    with pytest.raises(daedal.StructurallySingularError, match=r"equations 1 and 2 contain only x"):
+    with pytest.raises(daedal.errors.StructurallySingularError, match=r"equations 1 and 2 contain only x"):
         daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], None), **REDUCED)
 
 

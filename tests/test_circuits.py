@@ -436,7 +436,7 @@ def test_a_bistable_circuit_has_a_state_at_rest():
     """)
     point = circuit.operating_point()
     assert point["v(a)"] == pytest.approx(point["v(b)"], rel=1e-6)
-    biased = circuit.start(given={"v(a)": 5.0})
+    biased = circuit.start(initial={"v(a)": 5.0})
     assert biased[0].shape == (6,)
 
 
@@ -458,19 +458,19 @@ def test_starts_from_given_voltages_and_currents():
     circuit = circuits.parse(netlist.format("", ""))
     for y0 in (
         circuits.parse(netlist.format(" ic=5", " ic=20m")).start()[0],
-        circuit.start(given={"C1": 5.0, "L1": 0.02})[0],
-        circuit.start(given={"v(a)": 5.0, "L1": 0.02})[0],
+        circuit.start(initial={"C1": 5.0, "L1": 0.02})[0],
+        circuit.start(initial={"v(a)": 5.0, "L1": 0.02})[0],
         circuits.parse(netlist.format("", " ic=20m") + "\n.ic v(a)=5").start()[0],
     ):
         np.testing.assert_allclose(y0, [5.0, 0.02], rtol=1e-12)
     np.testing.assert_allclose(circuit.start(empty=True)[0], 0.0, atol=1e-30)
-    sol = circuit.solve((0.0, 1e-4), given={"C1": 5.0, "L1": 0.02}, rtol=1e-9)
+    sol = circuit.solve((0.0, 1e-4), initial={"C1": 5.0, "L1": 0.02}, rtol=1e-9)
     matrix = np.array([[-1.0 / (50.0 * 1e-6), -1e6], [1e3, 0.0]])
     values, vectors = np.linalg.eig(matrix)
     closed = (vectors @ (np.exp(1e-4 * values) * np.linalg.solve(vectors, [5.0, 0.02]))).real
     np.testing.assert_allclose(sol.y[:, -1], closed, rtol=1e-7)
     with pytest.raises(daedal.InvalidProblemError, match="'C7' is not a capacitor, inductor or node"):
-        circuit.start(given={"C7": 1.0})
+        circuit.start(initial={"C7": 1.0})
 
 
 def test_a_current_that_is_given_controls_other_sources():

@@ -112,7 +112,9 @@ def test_a_zero_reference_is_compared_absolutely():
 
 def _two_points(end) -> daedal.Solution:
     y = np.column_stack([np.zeros(2), end])
-    return daedal.Solution(np.array([0.0, 1.0]), y, 0.0 * y, True, "finished", "", daedal.Statistics(), ("a", "b"))
+    return daedal.Solution(
+        np.array([0.0, 1.0]), y, 0.0 * y, True, "finished", "", daedal.solution.Statistics(), ("a", "b")
+    )
 
 
 def test_reference_is_looked_up_inside_the_interval_and_not_outside():

@@ -385,7 +385,7 @@ def test_energy_never_grows_at_an_impact(masses, angle, v, mu, e, law, order):
         ),
     ]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", daedal.EnergyWarning)
+        warnings.simplefilter("ignore", daedal.errors.EnergyWarning)
         result = daedal.hybrid.Impact(system, ends, law=law, order=order).result(0.0, [c, s, angle], v)
     M = np.array([masses[0], masses[0], masses[1]])
     before, after = 0.5 * M @ np.square(v), 0.5 * M @ result.velocities**2
@@ -419,7 +419,7 @@ def test_newtons_law_creates_energy_in_kanes_pendulum_and_is_replaced():
     system, tip, q = kane()
     v = np.array([-0.1, -0.2])  # the tip comes down, and slides back
     contact = tip("newton", 0.5)
-    with pytest.warns(daedal.EnergyWarning, match="'newton' would have created energy"):
+    with pytest.warns(daedal.errors.EnergyWarning, match="'newton' would have created energy"):
         result = daedal.hybrid.Impact(system, contact).result(0.0, q, v)
     assert result.law.startswith("poisson") and result.energy_lost >= 0.0
     M = system.mass
@@ -462,7 +462,7 @@ def test_where_no_force_agrees_with_coulombs_law_the_slip_ends_by_an_impact_with
 
 def test_where_several_forces_agree_with_coulombs_law_the_contact_opens_with_a_warning():
     problem, start = rod(2.0, -1.0, rate=4.0)
-    with pytest.warns(daedal.NonUniqueWarning, match="'tip' can open"):
+    with pytest.warns(daedal.errors.NonUniqueWarning, match="'tip' can open"):
         sol = daedal.solve(problem, (0.0, 0.01), start, **TIGHT)
     assert sol.mode[0] == "free"
 

@@ -436,7 +436,7 @@ def given_matrices(factor):
 
 
 def test_given_matrices_are_used_and_compared_once(recwarn):
-    from daedal.symbolic.tracing import DerivativeWarning
+    from daedal.errors import DerivativeWarning
 
     for problem, initial in given_matrices(1.0):
         sol = daedal.solve(problem, (0.0, 0.5), initial)

@@ -17,6 +17,7 @@ import daedal
 from daedal.common.tabular import FunctionTable
 from daedal.events.event import EventRecord
 from daedal.solution.solution import DenseOutput, History, Solution, Statistics
+from daedal.solution.status import STATUS_NUMBERS, Status
 
 PARTS = ("t", "y", "yp", "z", "q", "v", "a", "lam", "r", "w", "reaction", "x", "xp", "xpp", "mode_index")
 
@@ -122,9 +123,9 @@ def test_a_mechanism_with_sensitivities(tmp_path, options):
 def test_devices_pipes_and_folders_are_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", "/dev/urandom", "/dev/null", tmp_path / "pipe"):
-        with pytest.raises(daedal.InvalidFileError, match="it is a device or a pipe, not a file"):
+        with pytest.raises(daedal.errors.InvalidFileError, match="it is a device or a pipe, not a file"):
             daedal.load(path)
-    with pytest.raises(daedal.InvalidFileError, match="it is a folder"):
+    with pytest.raises(daedal.errors.InvalidFileError, match="it is a folder"):
         daedal.load(tmp_path)
 
 
@@ -134,7 +135,7 @@ def test_solutions_of_other_classes(tmp_path):
         return [yp[0] - u, yp[1] - w, yp[2] + force * x, yp[3] + force * z + 9.81, x * x + z * z - 1.0]
 
     recognised = daedal.solve_dae(pendulum, (0.0, 1.0), [1.0, 0.0, 0.0, 0.0, 0.0])
-    assert isinstance(recognised, daedal.RecognisedSolution)
+    assert isinstance(recognised, daedal.solution.RecognisedSolution)
     times = np.linspace(0.0, 1.0, 41)
     again = there_and_back(recognised, tmp_path)
     assert again(times) == pytest.approx(recognised(times), abs=2e-12)
@@ -192,7 +193,7 @@ def solutions(draw):
         y=draw(rows),
         yp=draw(rows),
         success=draw(st.booleans()),
-        status=draw(texts),
+        status=Status(draw(st.sampled_from(sorted(STATUS_NUMBERS)))),
         message=draw(texts),
         stats=Statistics(steps=draw(st.integers(0, 2**40)), seconds=draw(st.floats(0.0, 1e9))),
         names=tuple(draw(st.lists(texts, min_size=n, max_size=n, unique=True))),
@@ -231,7 +232,7 @@ def saved(tmp_path_factory):
 
 
 def refused(path, why=""):
-    with pytest.raises(daedal.InvalidFileError, match=why) as caught:
+    with pytest.raises(daedal.errors.InvalidFileError, match=why) as caught:
         daedal.load(path)
     assert str(path) in str(caught.value)
 
@@ -277,7 +278,7 @@ def test_a_flipped_bit_is_seen_or_does_not_matter(saved, tmp_path_factory, data)
     path.write_bytes(content)
     try:
         found = daedal.load(path)
-    except daedal.InvalidFileError:
+    except daedal.errors.InvalidFileError:
         return
     assert_same(found, daedal.load(saved))  # a date, say, that nobody reads
 
@@ -311,7 +312,7 @@ def test_any_other_value_in_the_header_is_refused_or_a_solution(saved, tmp_path_
     path = rewritten(saved, tmp_path_factory.mktemp("headers") / "sol.npz", change)
     try:
         found = daedal.load(path)
-    except daedal.InvalidFileError:
+    except daedal.errors.InvalidFileError:
         return
     assert found.y.shape == (len(found.names), found.t.size)
     repr(found), found.to_csv()

@@ -372,8 +372,12 @@ def _untraceable(t, y):
     "error, words, arguments",
     [
         (daedal.InvalidProblemError, "traceable.*Remedy: write", {"problem": daedal.ODE(_untraceable, 1)}),
-        (daedal.UnknownNameError, "outputs: 'levle' is no variable.*did you mean 'level'", {"outputs": ["levle"]}),
-        (daedal.UnknownNameError, "inputs: 'inflw' is no input.*did you mean 'inflow'", {"inputs": ["inflw"]}),
+        (
+            daedal.errors.UnknownNameError,
+            "outputs: 'levle' is no variable.*did you mean 'level'",
+            {"outputs": ["levle"]},
+        ),
+        (daedal.errors.UnknownNameError, "inputs: 'inflw' is no input.*did you mean 'inflow'", {"inputs": ["inflw"]}),
         (daedal.InvalidProblemError, "kind='both' is unknown", {"kind": "both"}),
         (daedal.InvalidProblemError, "version='1.0' is unknown", {"version": "1.0"}),
         (daedal.InvalidProblemError, "initial is missing", {"initial": None}),
@@ -450,10 +454,10 @@ def test_derivatives_of_an_imported_fmu_are_used_and_failures_make_steps_shorter
 
 
 def test_files_that_cannot_be_imported_are_refused(tmp_path, fmpy, compiler):
-    with pytest.raises(daedal.InvalidFileError, match="does not exist"):
+    with pytest.raises(daedal.errors.InvalidFileError, match="does not exist"):
         daedal.import_fmu(tmp_path / "none.fmu")
     (tmp_path / "text.fmu").write_text("no zip")
-    with pytest.raises(daedal.InvalidFileError, match="is no FMU that can be read"):
+    with pytest.raises(daedal.errors.InvalidFileError, match="is no FMU that can be read"):
         daedal.import_fmu(tmp_path / "text.fmu")
     made = daedal.export_fmu(tank()[0], tmp_path / "cs.fmu", initial=[1.0])
     with pytest.raises(daedal.InvalidProblemError, match=r"has no Model Exchange interface.*kind='me'"):

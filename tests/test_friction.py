@@ -221,7 +221,7 @@ def test_branches_at_the_start_of_the_crank_slider():
     state = model.problem.at(0.0, q, v)
     np.testing.assert_allclose(state.branches[-1], model.extra["branches"], rtol=1e-6)
     assert state.branches[1] == ()
-    with pytest.warns(daedal.NonUniqueWarning, match="multipliers -2.31619, 81.6512"):
+    with pytest.warns(daedal.errors.NonUniqueWarning, match="multipliers -2.31619, 81.6512"):
         assert model.problem.entry(model.t_span, (q, v))[0] == "slip- (lam < 0)"
 
 
@@ -284,7 +284,10 @@ def test_paradox_on_the_way_ends_the_run_with_what_was_computed():
     problem = daedal.hybrid.Friction(system, [1.0, 2.0], 1.0, constraint=0)
     state = problem.at(0.0, [0.0, 0.0], [5.0, 0.0])
     np.testing.assert_allclose(state.branches[1], [1.0 / 3.0, -1.0])
-    with pytest.warns(daedal.NonUniqueWarning), pytest.raises(daedal.DaedalError, match="no motion agrees") as caught:
+    with (
+        pytest.warns(daedal.errors.NonUniqueWarning),
+        pytest.raises(daedal.DaedalError, match="no motion agrees") as caught,
+    ):
         run(problem, 3.0, ([0.0, 0.0], [5.0, 0.0]))
     sol = caught.value.solution
     assert sol.t[-1] == pytest.approx(1.0, abs=1e-6)
@@ -379,7 +382,7 @@ def test_a_direction_that_the_constraints_forbid_is_reported():
 
 def test_unique_motions_give_no_warning():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.NonUniqueWarning)
+        warnings.simplefilter("error", daedal.errors.NonUniqueWarning)
         sol = run(floor(0.4), 1.0, ([0.0, 0.0], [3.0, 0.0]))
     assert sol.y[0, -1] == pytest.approx(3.0**2 / (2.0 * 0.4 * 9.81), rel=1e-7)  # where friction has stopped it
 

@@ -54,14 +54,14 @@ def test_an_entry_that_the_structure_leaves_out_is_named(structure, compile):
 
 def test_variables_that_never_exceed_atol_are_named():
     decay = daedal.ODE(lambda t, y: -y, 2, names=["trace", "main"])
-    with pytest.warns(daedal.ToleranceWarning, match=r"^trace \(at most 1e-12, atol 1e-09\) never exceeds"):
+    with pytest.warns(daedal.errors.ToleranceWarning, match=r"^trace \(at most 1e-12, atol 1e-09\) never exceeds"):
         daedal.solve(decay, (0.0, 10.0), [1e-12, 1.0])
-    with pytest.warns(daedal.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
+    with pytest.warns(daedal.errors.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
         daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 10.0), [1e-12])
-    with pytest.warns(daedal.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
+    with pytest.warns(daedal.errors.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
         daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 10.0), [1e-45])
     fast = daedal.ODE(lambda t, y: -2.5 * y, 1)  # errors of the explicit method grow slightly beyond atol
-    with pytest.warns(daedal.ToleranceWarning, match=r"hardly exceeds .* about [12]e-16 for it"):
+    with pytest.warns(daedal.errors.ToleranceWarning, match=r"hardly exceeds .* about [12]e-16 for it"):
         daedal.solve(fast, (0.0, 20.0), [1.2e-12])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -82,7 +82,7 @@ def test_a_tolerance_below_the_resolution_of_time_is_named():
         options = {} if problem is daedal.ODE else {"mass": np.eye(1)}
         fast = problem(lambda t, y: [1e3 * np.cos(1e3 * (t - start))], 1, **options)
         with pytest.warns(
-            daedal.ToleranceWarning, match=r"are 2.4e-07 apart, .* Remedy: count the time from the start"
+            daedal.errors.ToleranceWarning, match=r"are 2.4e-07 apart, .* Remedy: count the time from the start"
         ):
             daedal.solve(fast, (start, start + 2.0), [0.0], rtol=1e-6, atol=1e-6)
     with warnings.catch_warnings():

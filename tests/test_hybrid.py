@@ -596,7 +596,7 @@ def test_the_table_prints_and_exports(tmp_path):
     assert (tmp_path / "events.csv").read_text(encoding="utf-8") == text
     assert len(text.splitlines()) == len(sol.events) + 1
     assert len(sol.events[:3]) == 3 and len(sol.events.rows()) == len(sol.events)
-    assert repr(daedal.EventTable()) == "no events"
+    assert repr(daedal.solution.EventTable()) == "no events"
 
 
 def test_statistics_are_summed_and_the_solution_can_be_stored():

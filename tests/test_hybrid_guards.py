@@ -108,7 +108,7 @@ def test_an_undecidable_guard_is_named_once_in_all_modes():
         warnings.simplefilter("always")
         sol = daedal.solve(modes, (0.0, 7.0), ("a", [0.0]))
     assert sol.events[-1].t == pytest.approx(6.0) and len(caught) == 1
-    assert "'wild'" in str(caught[0].message) and caught[0].category is daedal.SwitchWarning
+    assert "'wild'" in str(caught[0].message) and caught[0].category is daedal.errors.SwitchWarning
 
 
 @pytest.mark.parametrize("untraced", [False, True])

@@ -30,8 +30,8 @@ ON_PUBLIC_NAMES = {
     "formulations": [],
     "linear_solvers": [],
     "viz": [],
-    "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
-    "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
+    "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "driver", "sensitivity"],
+    "sensitivity.fitting": ["problems", "driver", "hybrid", "sensitivity", "viz"],
     "multibody": ["kernels", "symbolic", "index.linear", "problems", "solution", "viz"],
     "circuits": [],
     "exchange": [

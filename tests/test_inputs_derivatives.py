@@ -147,9 +147,9 @@ def test_break_points_do_not_take_sensitivities_away():
 def test_what_is_no_number_is_no_derivative():
     table = {"u": daedal.Table([0.0, 0.5], [1.0, 3.0], kind="previous")}
     for given in (table, {"u": np.sin}):
-        with pytest.raises(daedal.UnknownNameError, match="there is no parameter or initial value 'u'"):
+        with pytest.raises(daedal.errors.UnknownNameError, match="there is no parameter or initial value 'u'"):
             daedal.solve(lag(), (0.0, 1.0), [0.3], inputs=given, sensitivities=["u"])
-        with pytest.raises(daedal.UnknownNameError, match="there is no parameter or initial value 'u'"):
+        with pytest.raises(daedal.errors.UnknownNameError, match="there is no parameter or initial value 'u'"):
             daedal.gradient(lag(), (0.0, 1.0), [0.3], inputs=given, parameters=["u"], final_cost=lambda t, y: y[0])
     with pytest.raises(daedal.InvalidProblemError, match="'k' is the name of a parameter"):
         daedal.ODE(lambda t, y, p, k: [k], 1, params={"k": 1.0}, inputs=["k"])

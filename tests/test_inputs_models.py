@@ -152,7 +152,8 @@ def test_values_of_elements_are_inputs_of_a_simulation():
 
 
 def test_wrong_inputs_of_a_circuit_are_refused():
-    with pytest.raises(daedal.UnknownNameError, match="'R1' is no independent source of the circuit; it has V1 and I1"):
+    message = "'R1' is no independent source of the circuit; it has V1 and I1"
+    with pytest.raises(daedal.errors.UnknownNameError, match=message):
         circuits.parse(FILTER, inputs=["R1"])
     with pytest.raises(daedal.InvalidProblemError, match=r"circuits\.parse\(text, inputs="):
         daedal.solve(circuits.parse(FILTER), (0.0, 1e-3), None, inputs={"V1": 1.0})

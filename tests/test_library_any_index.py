@@ -133,7 +133,7 @@ def test_the_signature_method_finds_the_stated_structural_index(model):
     signature = StructuralSignature.of(equations)
     assert signature.index == stated.structural
     if not model.solvable:
-        with pytest.raises(daedal.StructurallySingularError, match="equations 0 and 1 are dependent"):
+        with pytest.raises(daedal.errors.StructurallySingularError, match="equations 0 and 1 are dependent"):
             StructuralAnalysis.of(equations)
         return
     found = StructuralAnalysis.of(equations)

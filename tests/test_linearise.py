@@ -270,9 +270,9 @@ def test_modes_and_sampled_inputs_along_a_solution():
 
 
 def test_bad_input_is_refused_with_a_remedy():
-    with pytest.raises(daedal.UnknownNameError, match="did you mean 'force'"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="did you mean 'force'"):
         daedal.linearise(PENDULUM, ([0.0, -1.0, 0, 0, G], None), inputs=["froce"])
-    with pytest.raises(daedal.UnknownNameError, match="'z' is not an unknown"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="'z' is not an unknown"):
         daedal.linearise(PENDULUM, ([0.0, -1.0, 0, 0, G], None), outputs=["z"])
     with pytest.raises(daedal.InvalidProblemError, match="at is missing"):
         daedal.linearise(PENDULUM)

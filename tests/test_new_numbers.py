@@ -139,5 +139,5 @@ def test_arguments_that_can_change_are_read_anew():
     assert daedal.solve_dae(implicit, SPAN, [1.0], names=names)["b"][0] == 1.0
     daedal.solve_ivp(decay, SPAN, [1.0], jac=matrix)
     matrix[0, 0] = -1e6
-    with pytest.warns(daedal.DerivativeWarning, match="is 1e\\+06"):
+    with pytest.warns(daedal.errors.DerivativeWarning, match="is 1e\\+06"):
         daedal.solve_ivp(decay, SPAN, [1.0], jac=matrix)

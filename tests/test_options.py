@@ -32,6 +32,30 @@ def test_solve_and_prepare_take_the_same_options_with_the_same_defaults():
     assert set(of_solve) - set(of_prepare) == {*RunOptions.__annotations__} - {*SolverOptions.__annotations__}
 
 
+ELSEWHERE = (
+    *(daedal.solve_dae, daedal.solve_ivp, daedal.Simulation, daedal.Solver.solve, daedal.fit, daedal.gradient),
+    *(daedal.advise, daedal.compare, daedal.consistent_initial, daedal.export_fmu, daedal.linearise),
+)
+OF_THEIR_OWN = {("solve_ivp", "dense_output"), ("compare", "atol"), ("compare", "max_steps")}
+
+
+@pytest.mark.parametrize("function", ELSEWHERE, ids=lambda function: function.__name__)
+def test_an_option_has_one_name_and_one_default(function):
+    known = {name: option.default for name, option in table(RunOptions).items()}
+    own = {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(function).parameters.values()
+        if (function.__name__, parameter.name) not in OF_THEIR_OWN and parameter.default is not parameter.empty
+    }
+    assert {name: own[name] for name in own.keys() & known} == {name: known[name] for name in own.keys() & known}
+    assert not own.keys() & {"initials", "start", "given", "system"}
+
+
+@pytest.mark.parametrize("function", [daedal.Simulation, daedal.fit, daedal.gradient, daedal.solve_many])
+def test_functions_that_solve_take_the_options_of_prepare(function):
+    assert options_of(daedal.prepare).keys() <= options_of(function).keys()
+
+
 def test_every_option_is_described():
     for name in options_of(daedal.solve):
         assert name in daedal.solve.__doc__
@@ -69,7 +93,7 @@ def test_a_prepared_solver_takes_steps():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": daedal.Steps(max_step=0.1), "max_step": 0.2}, "max_step is given twice"),
+        ({"steps": daedal.Steps(max_step=0.1), "max_step": 0.2}, "max_step is given both in steps and as an option"),
         ({"steps": 0.1}, "steps must be a daedal.Steps, got 0.1"),
         ({"steps": daedal.Steps(max_step=-1.0)}, "max_step must be"),
         ({"sensitivities": daedal.Sensitivities("k"), "sensitivity_errors": False}, "fields of daedal.Sensitivities"),

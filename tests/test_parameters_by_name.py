@@ -29,7 +29,7 @@ def test_a_mapping_replaces_attributes(params):
     sol = daedal.solve(decay, (0.0, 1.0), [1.0], params={"k": 2}, rtol=1e-8)
     assert sol.y[0, -1] == pytest.approx(np.exp(-2.0), abs=1e-6)
     assert type(decay.with_params({"k": 2}).params) is type(params) and decay.params.k == 1.0
-    with pytest.raises(daedal.UnknownNameError, match=r"'kk' is not among.*did you mean 'k'"):
+    with pytest.raises(daedal.errors.UnknownNameError, match=r"'kk' is not among.*did you mean 'k'"):
         decay.with_params({"kk": 1.0})
 
 
@@ -49,7 +49,7 @@ def test_contacts_take_the_parameters_of_their_system():
     ):
         assert sol.events.t[0] == pytest.approx(np.sqrt(0.1), abs=1e-6) and sol.params == {"g": 20.0}
     assert problem.params == {"g": 9.81}
-    with pytest.raises(daedal.UnknownNameError, match="did you mean 'g'"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="did you mean 'g'"):
         daedal.solve(problem, (0.0, 0.5), ("free", ([1.0], [0.0])), params={"G": 1.0})
 
 
@@ -65,7 +65,7 @@ def test_modes_take_those_parameters_that_they_have():
     assert problem.params == {"rise": 1.0, "fall": -1.0, "level": 1.0}
     sol = daedal.solve(problem, (0.0, 1.0), ("up", [0.0]), params={"rise": 4.0, "level": 2.0, "fall": -2.0})
     assert sol.events.t == pytest.approx([0.5], abs=1e-6) and sol.y[0, -1] == pytest.approx(1.0, abs=1e-6)
-    with pytest.raises(daedal.UnknownNameError, match="did you mean 'rise'"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="did you mean 'rise'"):
         problem.with_params({"ris": 1.0})
 
 

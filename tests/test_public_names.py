@@ -17,46 +17,31 @@ import daedal
 SURFACE = {
     "": """
         DaedalError
-        DerivativeWarning
-        EnergyWarning
+        DaedalWarning
         Ensemble
         Event
-        EventRecord
-        EventTable
         HessenbergDAE
         HybridSolution
-        IVPResult
         ImplicitDAE
         InconsistentInitialError
         IntegrationError
-        InvalidFileError
         InvalidProblemError
         LinearDAE
         MassMatrixDAE
         MechanicalSolution
         MechanicalSystem
-        NonUniqueWarning
         ODE
         Problem
-        RecognisedSolution
         SecondOrderDAE
         SecondOrderSolution
         SemiExplicitDAE
         Sensitivities
-        SensitivityWarning
         Simulation
         Solution
         Solver
-        StatefulFunctionWarning
-        Statistics
         Steps
-        StructurallySingularError
-        SwitchWarning
         Table
-        ToleranceWarning
-        TraceWarning
         Unevaluable
-        UnknownNameError
         __version__
         advise
         analyse
@@ -66,6 +51,8 @@ SURFACE = {
         compare
         consistent_initial
         ensembles
+        errors
+        exchange
         export_fmu
         fit
         formulations
@@ -85,6 +72,7 @@ SURFACE = {
         reduce_index
         sensitivity
         simulation
+        solution
         solve
         solve_dae
         solve_ivp
@@ -167,6 +155,7 @@ SURFACE = {
     "ensembles": """
         Aggregator
         GPU
+        GPUResults
         Histogram
         Quantiles
         sample
@@ -241,6 +230,38 @@ SURFACE = {
         sine
         triangular_order
     """.split(),
+    "errors": """
+        DerivativeWarning
+        EnergyWarning
+        InvalidFileError
+        MissingPackageError
+        NonUniqueWarning
+        SensitivityWarning
+        StatefulFunctionWarning
+        StructurallySingularError
+        SwitchWarning
+        ToleranceWarning
+        TraceWarning
+        UnknownNameError
+    """.split(),
+    "solution": """
+        DenseSolution
+        EventRecord
+        EventTable
+        HessenbergSolution
+        History
+        IVPResult
+        MechanicalStart
+        MechanicalState
+        RecognisedSolution
+        SecondOrderState
+        Statistics
+        Status
+    """.split(),
+    "exchange": """
+        ExportedFMU
+        ImportedFMU
+    """.split(),
 }
 """Public names by module; "" is the package."""
 NOT_STARRED = {"viz", "control", "gym", "jax", "pytensor", "torch"}
@@ -260,6 +281,22 @@ def test_the_public_names_are_these(name):
 @pytest.mark.parametrize("name", SURFACE)
 def test_modules_show_public_names_only(name):
     assert set(dir(module_of(name))) == {*SURFACE[name], *(NOT_STARRED if not name else [])}
+
+
+def test_the_top_level_is_small():
+    names = [name for name in SURFACE[""] if not isinstance(getattr(daedal, name), ModuleType)]
+    assert len(names) <= 48
+
+
+@pytest.mark.parametrize("name", [*SURFACE, "multibody", "circuits", "viz"])
+def test_every_public_name_has_an_example(name):
+    """They are run with all docstrings, see test_docs.py."""
+    module = module_of(name)
+    values = {word: getattr(module, word) for word in module.__all__ if word not in {"__version__", "ground"}}
+    texts = {
+        word: vars(value)["__doc__"] if isinstance(value, type) else value.__doc__ for word, value in values.items()
+    }
+    assert [word for word, text in texts.items() if ">>>" not in text] == []
 
 
 def test_no_name_is_in_two_places():

@@ -108,7 +108,7 @@ PULSE, BEFORE = driven(pulse), ([0.0, 0.01, 0.0, 0.0, 0.0], None)
 
 
 def test_switches_of_a_reduced_problem_are_told_once():
-    with pytest.warns(daedal.SwitchWarning) as told:
+    with pytest.warns(daedal.errors.SwitchWarning) as told:
         daedal.solve(PULSE, (0.0, 10.0), BEFORE)
     [warning] = told
     assert warning.filename == __file__
@@ -116,14 +116,14 @@ def test_switches_of_a_reduced_problem_are_told_once():
         assert words in str(warning.message)
 
 
-@pytest.mark.filterwarnings("error::daedal.SwitchWarning")
+@pytest.mark.filterwarnings("error::daedal.errors.SwitchWarning")
 @pytest.mark.parametrize("options", [{"breakpoints": [5.03, 5.04]}, {"formulation": "none"}])
 def test_the_remedies_find_the_pulse_and_are_silent(options):
     solution = daedal.solve(PULSE, (0.0, 10.0), BEFORE, **options)
     assert solution.y[4, -1] == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.filterwarnings("error::daedal.SwitchWarning")
+@pytest.mark.filterwarnings("error::daedal.errors.SwitchWarning")
 def test_nothing_is_told_of_switches_that_are_not_met_or_not_wanted():
     assert daedal.solve(PULSE, (0.0, 5.0), BEFORE).status == "finished"
     assert daedal.solve(PULSE, (0.0, 10.0), BEFORE, switches="never").status == "finished"
@@ -133,7 +133,7 @@ def test_nothing_is_told_of_switches_that_are_not_met_or_not_wanted():
 
 @pytest.mark.parametrize("rate", [lambda t: np.floor(t / 2.0), lambda t: np.abs(np.cos(t)), lambda t: max(t, 1.0)])
 def test_whole_numbers_curved_conditions_and_kinks_are_told(rate):
-    with pytest.warns(daedal.SwitchWarning, match="not followed"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="not followed"):
         daedal.solve(driven(rate), (0.0, 3.0), BEFORE)
 
 
@@ -142,5 +142,5 @@ def test_switches_of_the_state_and_of_second_order_problems_are_told():
         return [xpp[0] - x[1], xpp[1] - x[2], x[0] - np.sin(t), xp[3] + np.abs(x[3] - 0.5)]
 
     problem = daedal.SecondOrderDAE(residual, 4)
-    with pytest.warns(daedal.SwitchWarning, match="test_reduced_functions"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="test_reduced_functions"):
         daedal.solve(problem, (0, 1), ([0.0, 0, 0, 1.0], [1.0, -1.0, 1.0, -0.5]), formulation="dummy_derivatives")

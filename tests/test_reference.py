@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from test_public_names import SURFACE
+from test_public_names import NOT_STARRED, SURFACE
 
 FOLDER = Path(__file__).parent.parent / "docs" / "_ext"
 
@@ -26,7 +26,7 @@ def test_every_public_name_stands_in_exactly_one_group(reference):
     in_groups = {module: names for module, names in SURFACE.items() if module != "linear"}  # which has a page
     public = {f"{module}.{name}".lstrip(".") for module, names in in_groups.items() for name in names}
     assert public - set(grouped) == set(), "enter these in docs/_ext/reference_groups.py"
-    assert set(grouped) - public == set()
+    assert {name for name in set(grouped) - public if name.partition(".")[0] not in NOT_STARRED} == set()
 
 
 def test_every_module_has_one_page(reference):

@@ -81,7 +81,7 @@ def test_what_has_no_name_is_numbered():
 @pytest.mark.parametrize(("wrong", "near"), [("lamda_rod", "'lambda_rod'"), ("Y'", '"y\'"'), ("drfit", "'drift'")])
 def test_unknown_names_bring_near_ones(swing, wrong, near):
     for ask in (lambda: swing[wrong], lambda: swing.to_dataframe([wrong])):
-        with pytest.raises(daedal.UnknownNameError) as caught:
+        with pytest.raises(daedal.errors.UnknownNameError) as caught:
             ask()
         assert f"did you mean {near}" in str(caught.value) and isinstance(caught.value, KeyError)
         assert isinstance(caught.value, daedal.InvalidProblemError)
@@ -151,7 +151,7 @@ def test_runs_through_modes_have_tables_too(bounce):
     assert np.array_equal(bounce.to_dataframe(t=[0.1])[name], bounce([0.1]).a[0])
     at = bounce.to_xarray()
     assert at.y.shape == bounce.y.shape and at["mode"].values.tolist() == bounce.mode.tolist()
-    with pytest.raises(daedal.UnknownNameError):
+    with pytest.raises(daedal.errors.UnknownNameError):
         bounce["no such thing"]
 
 

@@ -71,7 +71,7 @@ def test_contacts_are_stored(tmp_path):
         for part in ("t", "state", "gap", "normal", "friction", "slip"):
             assert_array_equal(getattr(stored, part), getattr(found, part))
         assert again.contact_lanes == sol.contact_lanes != {}
-        with pytest.raises(daedal.UnknownNameError, match="no contact 'icy'; did you mean 'ice'"):
+        with pytest.raises(daedal.errors.UnknownNameError, match="no contact 'icy'; did you mean 'ice'"):
             again.contact("icy")
         with pytest.raises(daedal.InvalidProblemError, match="at the output points only"):
             again.contact("ice", t=[0.1])
@@ -105,7 +105,7 @@ def test_plots_take_names_one_after_the_other_and_all_that_have_a_name(slider):
         assert len(lines) == 2
     figure = slider[1].plot("x", "friction_force", modes=False, events=False, pyplot=False)
     assert len(figure.axes) == 2
-    with pytest.raises(daedal.UnknownNameError, match="did you mean 'a'"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="did you mean 'a'"):
         sol.plot("A")
 
 
@@ -125,7 +125,7 @@ def test_unknown_names_are_one_kind_of_error(slider):
         lambda: daedal.solve(ode, (0.0, 1.0), [1.0], params={"aa": 1.0}),
         lambda: slider[1]["xx"],
     ):
-        with pytest.raises(daedal.UnknownNameError) as caught:
+        with pytest.raises(daedal.errors.UnknownNameError) as caught:
             call()
         assert isinstance(caught.value, (KeyError, ValueError))
         assert re.search("(there|available) are", str(caught.value))

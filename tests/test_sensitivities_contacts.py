@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import InvalidProblemError, SensitivityWarning
+from daedal import InvalidProblemError
+from daedal.errors import SensitivityWarning
 from run_differences import derivative, relative_error
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import InvalidProblemError, SensitivityWarning
+from daedal import InvalidProblemError
+from daedal.errors import SensitivityWarning
 from run_differences import derivative, relative_error
 
 

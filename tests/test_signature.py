@@ -77,14 +77,14 @@ def test_too_many_equations_for_an_unknown_are_named():
     problem = daedal.ImplicitDAE(
         lambda t, y, yp: [y[0] - t, y[0] - 2 * t, yp[1] + y[2]], 3, names=["level", "flow", "p"]
     )
-    with pytest.raises(daedal.StructurallySingularError, match="equations 0 and 1 contain only level") as caught:
+    with pytest.raises(daedal.errors.StructurallySingularError, match="equations 0 and 1 contain only level") as caught:
         StructuralSignature.of(SystemEquations(problem))
     assert "flow and p occur only in equation 2" in str(caught.value)
     assert caught.value.equations == (0, 1) and caught.value.unknowns == (1, 2)
 
 
 def test_an_equation_without_unknowns_is_named():
-    with pytest.raises(daedal.StructurallySingularError, match="equation 1 contains no unknown"):
+    with pytest.raises(daedal.errors.StructurallySingularError, match="equation 1 contains no unknown"):
         analysed(lambda t, y, yp: [yp[0] - y[1], t - 1.0], 2)
 
 
@@ -135,5 +135,5 @@ def test_pantelides_finds_the_same_offsets(sigma):
 
 
 def test_pantelides_refuses_singular_structures():
-    with pytest.raises(daedal.StructurallySingularError, match="equations 0 and 1 contain only unknown 0"):
+    with pytest.raises(daedal.errors.StructurallySingularError, match="equations 0 and 1 contain only unknown 0"):
         Pantelides.of_orders([{0: 0}, {0: 1}, {1: 0, 2: 0}])

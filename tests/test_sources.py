@@ -92,5 +92,5 @@ def test_prepared_many_times_and_analysed(make):
 
 
 def test_a_start_that_a_model_does_not_know_is_refused_by_name():
-    with pytest.raises(daedal.UnknownNameError, match="hinge"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="hinge"):
         daedal.solve(pendulum(), SPAN, {"hinge": 0.5})

@@ -110,9 +110,9 @@ def module():
 )
 def test_a_function_that_remembers_is_told(make):
     function, name = make()
-    with pytest.warns(daedal.StatefulFunctionWarning, match=f"(?s)f.*{name}.*Remedy") as caught:
+    with pytest.warns(daedal.errors.StatefulFunctionWarning, match=f"(?s)f.*{name}.*Remedy") as caught:
         daedal.solve(daedal.ODE(function, 1), (0.0, 0.1), [20.0], rtol=1e-2, atol=1e-2)
-    assert len([w for w in caught if w.category is daedal.StatefulFunctionWarning]) == 1
+    assert len([w for w in caught if w.category is daedal.errors.StatefulFunctionWarning]) == 1
 
 
 def counting_in_a_list():
@@ -190,6 +190,6 @@ def counting_in_an_array():
 )
 def test_counting_and_logging_are_not_told(make):
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.StatefulFunctionWarning)
+        warnings.simplefilter("error", daedal.errors.StatefulFunctionWarning)
         sol = daedal.solve(daedal.ODE(make(), 1), (0.0, 1.0), [1.0])
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), abs=1e-5)

@@ -133,7 +133,7 @@ def test_redundant_equations_are_named():
         first, second = yp[0] - y[1] * y[2], y[0] + y[2] - np.sin(t)
         return [first, second, 3 * first - 2 * second]
 
-    with pytest.raises(daedal.StructurallySingularError, match=r"equations 0, 1 and 2 are dependent.*redundant"):
+    with pytest.raises(daedal.errors.StructurallySingularError, match=r"equations 0, 1 and 2 are dependent.*redundant"):
         analysed(residual, 3)
 
 
@@ -153,7 +153,9 @@ def test_contradictory_equations_are_named():
     def residual(t, y, yp):
         return [yp[0] + y[1], y[0] + y[1] + y[2] - 1, 2 * y[0] + 2 * y[1] + 2 * y[2] - 3]
 
-    with pytest.raises(daedal.StructurallySingularError, match="equations 1 and 2 contradict each other") as caught:
+    with pytest.raises(
+        daedal.errors.StructurallySingularError, match="equations 1 and 2 contradict each other"
+    ) as caught:
         analysed(residual, 3)
     assert caught.value.equations == (1, 2)
 
@@ -304,7 +306,7 @@ def test_linear_problems_never_get_a_wrong_answer(pencil):
     degree = exact_degree(A, B)
     try:
         found = analysed(lambda t, y, yp: A @ yp + B @ y - np.exp(t) * (1.0 + np.arange(len(A))), len(A))
-    except daedal.StructurallySingularError:
+    except daedal.errors.StructurallySingularError:
         assert degree is None
         return
     if degree is None:

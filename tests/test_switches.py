@@ -348,7 +348,7 @@ def test_only_the_neighbouring_points_of_a_long_table_are_watched():
 def test_a_table_that_is_finer_than_the_steps_is_left_alone():
     x = np.linspace(0.0, 10.0, 1001)
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - np.interp(t, x, np.sin(x))], 1)
-    with pytest.warns(daedal.SwitchWarning, match="left to the step size control"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="left to the step size control"):
         sol = daedal.solve(problem, (0.0, 10.0), ([0.0], None))
     assert "table(t)" in sol.message
     exact = 0.5 * (np.exp(-sol.t) + np.sin(sol.t) - np.cos(sol.t))
@@ -522,7 +522,7 @@ def test_chattering_is_told():
         warnings.simplefilter("always")
         with contextlib.suppress(daedal.IntegrationError):  # then the switch is left to a method that cannot pass it
             daedal.solve(problem, (0.0, 10.0), ([0.1], [0.0]), max_steps=20000)
-    told = [str(w.message) for w in caught if issubclass(w.category, daedal.SwitchWarning)]
+    told = [str(w.message) for w in caught if issubclass(w.category, daedal.errors.SwitchWarning)]
     assert len(told) == 1
     assert told[0].startswith("From t = ") and "'sign(q[0]) at test_switches.py:" in told[0]
 
@@ -694,7 +694,7 @@ STAIRS[200] = 1.0
 def test_switches_in_time_are_followed_without_warning(name):
     wave, span, expected = WAVES[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.SwitchWarning)
+        warnings.simplefilter("error", daedal.errors.SwitchWarning)
         sol = daedal.solve(daedal.ODE(lambda t, y: [1.0 if wave(t) else 0.0], 1), span, [0.0])
     assert sol.y[0, -1] == pytest.approx(expected, abs=2e-6)
 
@@ -708,7 +708,7 @@ def test_switches_that_change_nothing_are_no_events():
 
 def test_a_staircase_of_the_state_is_followed_to_its_end():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.SwitchWarning)
+        warnings.simplefilter("error", daedal.errors.SwitchWarning)
         sol = daedal.solve(daedal.ODE(lambda t, y: [1.0, math.floor(10.0 * y[0])], 2), (0.0, 10.0), [0.0, 0.0])
     assert sol.y[1, -1] == pytest.approx(0.1 * 99 * 100 / 2, abs=1e-3)
 
@@ -716,10 +716,10 @@ def test_a_staircase_of_the_state_is_followed_to_its_end():
 @pytest.mark.parametrize("key", [lambda t: f"{t:.0f}", lambda t: str(int(t)), lambda t: {5: "5"}.get(round(t, 1))])
 def test_functions_that_jump_and_are_not_traced_are_named(key):
     problem = daedal.ODE(lambda t, y: [100.0 if key(t) == "5" else 0.0], 1)
-    with pytest.warns(daedal.SwitchWarning, match="is not traced: its jumps cannot be located"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="is not traced: its jumps cannot be located"):
         daedal.solve(problem, (0.0, 10.0), [0.0])
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.SwitchWarning)
+        warnings.simplefilter("error", daedal.errors.SwitchWarning)
         daedal.solve(problem, (0.0, 10.0), [0.0], max_step=0.1)
 
 

@@ -154,7 +154,7 @@ def test_charge_pump_follows_the_pulses():
         np.testing.assert_allclose(y, pumped(t), rtol=1e-4, atol=1e-5, err_msg=f"t = {t}")
 
 
-@pytest.mark.filterwarnings("ignore::daedal.SwitchWarning")
+@pytest.mark.filterwarnings("ignore::daedal.errors.SwitchWarning")
 def test_a_run_that_cannot_go_on_behind_a_switch_does_not_claim_the_end():
     """Both ends of the channel begin to conduct at once, where the charges have no derivative."""
     model = library.charge_pump()

@@ -128,11 +128,11 @@ def test_results_are_of_the_classes_that_are_public():
     assert isinstance(daedal.analysis.analyse_along(line, lambda t: [t], (0.0, 1.0)), daedal.analysis.StructureAlong)
     assert isinstance(daedal.analysis.analyse_conditioning(semi, sol), daedal.analysis.Conditioning)
     assert isinstance(daedal.prepare(ode), daedal.Solver)
-    assert isinstance(daedal.solve_ivp(decay, (0.0, 1.0), [1.0]), daedal.IVPResult)
+    assert isinstance(daedal.solve_ivp(decay, (0.0, 1.0), [1.0]), daedal.solution.IVPResult)
     assert isinstance(daedal.solve_many(ode, (0.0, 1.0), [[1.0], [2.0]]), daedal.Ensemble)
     assert isinstance(rubbed.at(0.0, [0.0], [1.0]), daedal.hybrid.ContactState)
     [event] = daedal.solve(ode, (0.0, 1.0), [1.0], events=lambda t, y: y[0] - 0.5).events
-    assert isinstance(event, daedal.EventRecord) and event.t == pytest.approx(np.log(2.0), rel=1e-4)
+    assert isinstance(event, daedal.solution.EventRecord) and event.t == pytest.approx(np.log(2.0), rel=1e-4)
 
 
 def test_a_ball_bounces():

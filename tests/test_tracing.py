@@ -479,7 +479,7 @@ def test_a_function_that_changes_what_another_reads_is_found_after_the_run():
         return [[1.0]]
 
     system = daedal.MechanicalSystem(mass, force, n_q=1)
-    with pytest.warns(daedal.TraceWarning, match="force, component 0, at t = "):
+    with pytest.warns(daedal.errors.TraceWarning, match="force, component 0, at t = "):
         sol = daedal.solve(system, (0.0, 1.0), ([1.0], [0.0]), rtol=1e-8, atol=1e-10)
     assert set(sol.functions.values()) == {"Python"}
     at = (math.cos(0.5), -math.sin(0.5))
@@ -658,7 +658,7 @@ def test_the_same_problem_stated_anew_gives_the_same_bits():
 
 def test_nothing_is_said_where_nothing_is_wrong():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.TraceWarning)
+        warnings.simplefilter("error", daedal.errors.TraceWarning)
         problem = pendulum()
         daedal.solve(problem, (0.0, 1.0), START)
     assert problem.functions["constraint"].startswith("traced")  # and so compared with Python

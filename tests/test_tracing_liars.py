@@ -224,7 +224,7 @@ def test_constraints_that_cancel_to_round_off_are_no_lie(method):
     """Machine code and Python differ by round-off of the terms, which is far more than that of their difference."""
     problem, start = daedal.SemiExplicitDAE(lambda t, y, z: -z, vanishing, 2, 2), ([1.1, 0.7], [1.1, 0.7])
     with warnings.catch_warnings():
-        warnings.simplefilter("error", daedal.TraceWarning)
+        warnings.simplefilter("error", daedal.errors.TraceWarning)
         for rtol in (1e-3, 1e-6, 1e-9):
             sol = daedal.solve(problem, (0.0, 1.0), start, method=method, rtol=rtol, atol=rtol)
             np.testing.assert_allclose(sol.y[:2, -1], np.exp(-1.0) * np.array(start[0]), rtol=100.0 * rtol)

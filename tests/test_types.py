@@ -1,7 +1,9 @@
 """What type checkers see of the package in a user's project: py.typed, overloads, attributes that do not exist."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,8 +68,42 @@ value, slopes, names = daedal.gradient(equations, (0.0, 1.0), ([1.0, 0.0], None)
 print(fit.params, value, slopes, daedal.analyse(equations).index)
 fit.parameters  # type: ignore[attr-defined]
 
-machine = daedal.multibody.Model(gravity=(0.0, 0.0, -9.81))
-print(daedal.solve(machine, (0.0, 1.0), None).q)
+semi = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [y[0] - z[0]], 1, 1)
+stop = daedal.Event(lambda t, y: y[0] - 0.5, terminal=True, direction=-1)
+for event in daedal.solve(semi, (0, 1), ([1.0], None), events=[stop]).events:
+    print(event.t, event.name, event.y)
+oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+print(daedal.solve(oscillator, (0.0, 1.0), ([1.0], [0.0])).xpp)
+quick_start = daedal.consistent_initial(pendulum, 0.0, start)
+print(quick_start.lam, quick_start.initial)
+quick_start.multipliers  # type: ignore[attr-defined]
+y0, yp0 = daedal.consistent_initial(equations, 0.0, ([1.0, 0.0], None))
+result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0], method="RK45", dense_output=True)
+if result.sol is not None:
+    print(result.sol(0.3), result.t_events, result.nfev)
+
+tank = daedal.ODE(lambda t, y, u: [u - y[0]], 1, inputs=["u"])
+print(daedal.solve(tank, (0.0, 1.0), [0.0], inputs={"u": daedal.Table([0.0, 1.0], [0.0, 1.0])}).y)
+sim = daedal.Simulation(tank, [0.0], rtol=1e-5)
+level: NDArray[np.float64] = sim.step(0.1, u=[1.0])
+sim.restore(sim.save_state())
+print(sim.t, sim.state.y, sim["u"], sim.run(lambda t, y: -y[0], dt=0.1, t_end=1.0).u)
+sim.advance(0.1)  # type: ignore[attr-defined]
+daedal.Simulation(tank, [0.0], rtolerance=1e-5)  # type: ignore[call-arg]
+model = daedal.linearise(pendulum, ([0.0, -1.0], [0.0, 0.0]))
+print(model.A, [one.t for one in daedal.linearise(pendulum, motion)])
+model.eigenvalues  # type: ignore[attr-defined]
+comparison = daedal.compare(pendulum, (0.0, 1.0), start, formulations=["ggl"], methods=["dassl"])
+print([row.error_q for row in comparison.rows])
+
+bob = daedal.multibody.Body("bob", mass=1.0, inertia=0.1)
+machine = daedal.multibody.Model(daedal.multibody.Revolute("hinge", daedal.multibody.ground, bob), gravity=(0.0, -9.81))
+swing = daedal.solve(machine, (0.0, 1.0), {"hinge": 0.3})
+print(swing.q, swing.body("bob").position, machine.report().degrees_of_freedom)
+try:
+    daedal.solve(daedal.circuits.parse("V1 1 0 1\\nR1 1 0 1k"), (0.0, 1.0), None)
+except daedal.IntegrationError as error:
+    print(error.solution.t)
 
 
 def end(problem: daedal.Problem, initial: object) -> float:
@@ -90,6 +126,18 @@ def check(folder: Path, *options: str) -> str:
 def test_a_script_passes_strict_checks_and_its_mistakes_are_seen(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     assert check(tmp_path, "--strict").startswith("Success")
+
+
+@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
+def test_pyright_finds_the_same_mistakes(tmp_path):
+    lines = SCRIPT.splitlines()
+    (tmp_path / "script.py").write_text(re.sub(r" # type: ignore.*", "", SCRIPT), encoding="utf-8")
+    settings = {"extraPaths": [str(Path(daedal.__file__).parent.parent)], "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = ["pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = {one["range"]["start"]["line"] for one in json.loads(run.stdout)["generalDiagnostics"]}
+    assert found == {i for i, line in enumerate(lines) if "type: ignore" in line}
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def solution(t, y, names=None, **changes) -> daedal.Solution:
         "success": True,
         "status": "finished",
         "message": "",
-        "stats": daedal.Statistics(),
+        "stats": daedal.solution.Statistics(),
         "names": tuple(names or (f"y[{i}]" for i in range(y.shape[0]))),
     }
     return daedal.Solution(**(values | changes))

@@ -36,6 +36,12 @@ _OLD_NAMES = {
             "daedal.analysis": "Analysis Conditioning StructureAlong analyse_along analyse_method order_conditions",
             "daedal.studies": "GeneralLinearMethod corrected_multipliers general_linear modified_euler",
             "daedal.linear": "linear_system",
+            "daedal.solution": "EventRecord EventTable IVPResult RecognisedSolution Statistics",
+            "daedal.errors": (
+                "DerivativeWarning EnergyWarning InvalidFileError NonUniqueWarning SensitivityWarning "
+                "StatefulFunctionWarning StructurallySingularError SwitchWarning ToleranceWarning TraceWarning "
+                "UnknownNameError"
+            ),
         }.items()
         for name in names.split()
     },

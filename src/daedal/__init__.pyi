@@ -4,6 +4,8 @@
 from daedal import analysis as analysis
 from daedal import circuits as circuits
 from daedal import ensembles as ensembles
+from daedal import errors as errors
+from daedal import exchange as exchange
 from daedal import formulations as formulations
 from daedal import hybrid as hybrid
 from daedal import library as library
@@ -12,6 +14,7 @@ from daedal import methods as methods
 from daedal import multibody as multibody
 from daedal import sensitivity as sensitivity
 from daedal import simulation as simulation
+from daedal import solution as solution
 from daedal import studies as studies
 from daedal import viz as viz
 from daedal.analysis.advice import advise as advise
@@ -19,8 +22,6 @@ from daedal.analysis.comparison import compare as compare
 from daedal.analysis.linear_models.linearise import linearise as linearise
 from daedal.analysis.problem_page.analyse_problem import analyse as analyse
 from daedal.analysis.problem_page.analyse_problem import analyze as analyze
-from daedal.driver.below_atol import ToleranceWarning as ToleranceWarning
-from daedal.driver.ivp import IVPResult as IVPResult
 from daedal.driver.ivp import solve_ivp as solve_ivp
 from daedal.driver.options import Sensitivities as Sensitivities
 from daedal.driver.options import Steps as Steps
@@ -31,16 +32,12 @@ from daedal.driver.solving import solve_dae as solve_dae
 from daedal.ensembles.ensemble import Ensemble as Ensemble
 from daedal.ensembles.solve_many import solve_many as solve_many
 from daedal.errors import DaedalError as DaedalError
+from daedal.errors import DaedalWarning as DaedalWarning
 from daedal.errors import InconsistentInitialError as InconsistentInitialError
 from daedal.errors import IntegrationError as IntegrationError
-from daedal.errors import InvalidFileError as InvalidFileError
 from daedal.errors import InvalidProblemError as InvalidProblemError
-from daedal.errors import StructurallySingularError as StructurallySingularError
 from daedal.errors import Unevaluable as Unevaluable
-from daedal.errors import UnknownNameError as UnknownNameError
 from daedal.events.event import Event as Event
-from daedal.events.event import EventRecord as EventRecord
-from daedal.events.table import EventTable as EventTable
 from daedal.exchange import control as control
 from daedal.exchange import gym as gym
 from daedal.exchange import jax as jax
@@ -50,11 +47,8 @@ from daedal.exchange.fmu_export import export_fmu as export_fmu
 from daedal.exchange.fmu_import import import_fmu as import_fmu
 from daedal.exchange.studio import studio as studio
 from daedal.hybrid.hybrid_solution import HybridSolution as HybridSolution
-from daedal.hybrid.models.friction import NonUniqueWarning as NonUniqueWarning
-from daedal.hybrid.models.impact import EnergyWarning as EnergyWarning
 from daedal.hybrid.models.table_input import Table as Table
 from daedal.index import linear as linear
-from daedal.index.reduction.recognised_solution import RecognisedSolution as RecognisedSolution
 from daedal.index.reduction.reduce import reduce_index as reduce_index
 from daedal.initial.consistent import consistent_initial as consistent_initial
 from daedal.problems import ODE as ODE
@@ -70,17 +64,11 @@ from daedal.problems.protocol import Problem as Problem
 from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
 from daedal.sensitivity.fitting.fit import fit as fit
-from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
 from daedal.simulation.simulation import Simulation as Simulation
 from daedal.solution.file import load as load
 from daedal.solution.mechanical_solution import MechanicalSolution as MechanicalSolution
 from daedal.solution.solution import SecondOrderSolution as SecondOrderSolution
 from daedal.solution.solution import Solution as Solution
-from daedal.solution.solution import Statistics as Statistics
-from daedal.symbolic.tracing import DerivativeWarning as DerivativeWarning
-from daedal.symbolic.tracing import StatefulFunctionWarning as StatefulFunctionWarning
-from daedal.symbolic.tracing import SwitchWarning as SwitchWarning
-from daedal.symbolic.tracing import TraceWarning as TraceWarning
 
 __version__: str
 __all__: list[str]

@@ -1,7 +1,9 @@
 """Recommend a formulation and a method for a constrained system from measurements along a short trial run."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +16,10 @@ from daedal.mechanics.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
 from daedal.problems.description import titled
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 _COARSE = 1e-4  # tolerance of the trial
 _MOST_STEPS = 2000
@@ -50,6 +56,16 @@ class Advice:
         The step size that accuracy alone would allow at each of them.
     verdict : daedal.analysis.decision.Verdict
         The decision with its numbers.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> advice = daedal.advise(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))
+    >>> print(advice.case, advice.formulation, advice.method, advice.forbidden)
+    1 CoordinateProjection(weight='M', levels=None) DOPRI5(norm='rms', stop_when_stiff=False) ()
     """
 
     formulation: Any
@@ -57,7 +73,7 @@ class Advice:
     case: int | str
     reasons: tuple[str, ...]
     forbidden: tuple[str, ...]
-    measures: list = field(repr=False)
+    measures: list[Any] = field(repr=False)
     h: np.ndarray = field(repr=False)
     verdict: Any = field(repr=False)
     about: str = field(default="", repr=False)
@@ -95,7 +111,14 @@ class Advice:
 
 
 @with_old_keywords(system="problem")
-def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
+def advise(
+    problem: MechanicalSystem | HessenbergDAE,
+    t_span: ArrayLike,
+    initial: Any,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+) -> Advice:
     r"""Recommend a formulation and a method for a constrained system, with reasons.
 
     A coarse trial run measures the quantities that decide: the stiffness of the frozen part of the equations
@@ -141,6 +164,7 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
     2.7183
     """
     from daedal.analysis.measures import decision, measure
+    from daedal.driver.request import check_span
     from daedal.mechanics.sparse.sparse_assembly import is_sparse
 
     if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
@@ -149,7 +173,7 @@ def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) 
             f"problem of type {type(problem).__name__} is solved as given"
         )
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
-    if is_sparse(problem, float(t_span[0]), initial):
+    if is_sparse(problem, check_span(t_span)[0], initial):
         raise InvalidProblemError(
             "advise uses dense matrices, and those of this system are sparse; sparse systems are best solved "
             "with formulation='ggl' and method='dassl', the automatic choice"

@@ -1,10 +1,12 @@
 """Comparison of formulations and methods: run every pair on one problem and tabulate error, drift and cost."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +17,10 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.mechanics.formulations import ProjectedInvariants, named_formulation
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 __all__ = ["ComparedRun", "Comparison", "compare"]
 
@@ -41,6 +47,19 @@ class ComparedRun:
         The message of the run.
     t, error : tuple of float
         Times, and the largest relative error of q and v at each of them.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> found = daedal.compare(
+    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
+    ... )
+    >>> row = found.rows[0]
+    >>> print(row.formulation, row.method, row.status, row.error_q < 1e-3)
+    ggl dassl finished True
     """
 
     formulation: str
@@ -77,6 +96,18 @@ class Comparison:
         Name of the reference for the errors.
     title : str
         Title of the comparison.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> found = daedal.compare(
+    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
+    ... )
+    >>> print(len(found.rows), found.rows[0].success)
+    1 True
     """
 
     rows: tuple[ComparedRun, ...]
@@ -140,7 +171,7 @@ class Comparison:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
-    def plot(self, **options: Any):
+    def plot(self, **options: Any) -> Any:
         """Plot errors, costs and drift; see :func:`daedal.viz.plot_comparison`."""
         from daedal.viz import plot_comparison
 
@@ -175,9 +206,9 @@ _REPETITIONS = 2
 
 @with_old_keywords(system="problem")
 def compare(
-    problem,
-    t_span,
-    initial,
+    problem: MechanicalSystem | HessenbergDAE,
+    t_span: ArrayLike,
+    initial: Any,
     *,
     formulations: Sequence[Any] = FORMULATIONS,
     methods: Sequence[Any] = METHODS,
@@ -185,7 +216,7 @@ def compare(
     atol: float | None = None,
     fixed_step: float | None = None,
     reference: Any = None,
-    t_eval=None,
+    t_eval: ArrayLike | None = None,
     max_steps: int = 100_000,
     title: str = "",
 ) -> Comparison:
@@ -242,6 +273,7 @@ def compare(
     >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
     True
     """
+    from daedal.driver.request import check_span
     from daedal.methods.named_methods import named_method
 
     if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
@@ -252,7 +284,7 @@ def compare(
     tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
     forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
     kinds = [(_label(kind), kind if _is_auto(kind) else named_method(kind, {})) for kind in _listed(methods)]
-    span = (float(t_span[0]), float(t_span[1]))
+    span = check_span(t_span)
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")

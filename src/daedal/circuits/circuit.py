@@ -17,6 +17,7 @@ from daedal.circuits.loops_and_cutsets import Topology, independent_states, topo
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
 from daedal.circuits.signals import Constant
+from daedal.common.public_names import with_old_keywords
 from daedal.common.tabular import listing
 from daedal.errors import near_names
 
@@ -171,8 +172,9 @@ class Circuit:
         equations = self.equations(form)
         return OperatingPoint(equations.names, state_at_rest(equations, self.params, float(t), {}))
 
+    @with_old_keywords(given="initial")
     def start(
-        self, t0: float = 0.0, *, form: str = "nodal", given: Mapping[str, float] | None = None, empty: bool = False
+        self, t0: float = 0.0, *, form: str = "nodal", initial: Mapping[str, float] | None = None, empty: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Consistent initial values.
 
@@ -180,8 +182,8 @@ class Circuit:
         ----------
         t0 : float
         form : {"nodal", "charge", "tableau"}
-        given : mapping, optional
-            Initial voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
+        initial : mapping, optional
+            Voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
             0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. Everything else is at
             its operating point.
         empty : bool
@@ -196,11 +198,11 @@ class Circuit:
         --------
         >>> from daedal import circuits
         >>> circuit = circuits.parse("C1 a 0 1u\\nL1 a 0 1m\\nR1 a 0 1k")
-        >>> y0, yp0 = circuit.start(given={"C1": 5.0, "L1": 0.0})
+        >>> y0, yp0 = circuit.start(initial={"C1": 5.0, "L1": 0.0})
         >>> print(y0, yp0)
         [5. 0.] [-5000.  5000.]
         """
-        return self._start(self._as_code(form), float(t0), form, self._levels(given or {}, empty))
+        return self._start(self._as_code(form), float(t0), form, self._levels(initial or {}, empty))
 
     def with_values(self, values: Mapping[str, float]) -> Circuit:
         """The same circuit with other values, by the names of :attr:`params`.
@@ -214,7 +216,9 @@ class Circuit:
         """
         for name in values:
             if name not in self.params:
-                raise daedal.UnknownNameError(f"the circuit has no parameter {name!r}; it has {listing(self.params)}")
+                raise daedal.errors.UnknownNameError(
+                    f"the circuit has no parameter {name!r}; it has {listing(self.params)}"
+                )
         return replace(self, elements=tuple(element.with_values(values) for element in self.elements))
 
     def breakpoints(self, t0: float, t1: float) -> np.ndarray:
@@ -226,12 +230,13 @@ class Circuit:
         """Absolute tolerances for the unknowns: 1e-9 V, 1e-12 A, 1e-17 C, 1e-12 Vs."""
         return np.array([ABSOLUTE[name.partition("(")[0]] for name in self.equations(form).names])
 
+    @with_old_keywords(given="initial")
     def solve(
         self,
         t_span: tuple[float, float] | None = None,
         *,
         form: str = "nodal",
-        given: Mapping[str, float] | None = None,
+        initial: Mapping[str, float] | None = None,
         empty: bool = False,
         **options: Any,
     ) -> Any:
@@ -241,7 +246,7 @@ class Circuit:
         ----------
         t_span : (float, float), optional
             By default that of ``.tran``.
-        form, given, empty
+        form, initial, empty
             As for :meth:`start`.
         **options
             For :func:`daedal.solve`; `params` are other values by name, as for :meth:`with_values`. Kinks of sources
@@ -256,20 +261,22 @@ class Circuit:
             raise daedal.InvalidProblemError("t_span is missing: the netlist has no .tran card")
         t0, t1 = map(float, t_span if t_span is not None else self.t_span or (0.0, 0.0))
         if "params" in options:
-            return self.with_values(options.pop("params")).solve(t_span, form=form, given=given, empty=empty, **options)
+            return self.with_values(options.pop("params")).solve(
+                t_span, form=form, initial=initial, empty=empty, **options
+            )
         options.setdefault("atol", self.tolerances(form))
         corners = self.breakpoints(min(t0, t1), max(t0, t1))
         if corners.size:
             options.setdefault("breakpoints", corners)
-        levels = self._levels(given or {}, empty)
+        levels = self._levels(initial or {}, empty)
         if options.get("inputs") is None:
             problem = self._as_code(form)
             return daedal.solve(problem, (t0, t1), self._start(problem, t0, form, levels), **options)
         problem = self.problem(form).with_inputs(options.pop("inputs"), hold=options.pop("hold", "zero"))
         signals = problem.params.inputs
         sources = self.with_values({name: x(t0) if callable(x) else x for name, x in signals.items()})
-        initial = sources._start(sources._as_code(form), t0, form, levels)
-        return daedal.solve(problem, (t0, t1), initial, **options)
+        start = sources._start(sources._as_code(form), t0, form, levels)
+        return daedal.solve(problem, (t0, t1), start, **options)
 
     @cached_property
     def _stated(self) -> daedal.ImplicitDAE:
@@ -320,7 +327,7 @@ class Circuit:
         for name in given:
             if name not in states and name not in potentials:
                 known = listing([*states, *potentials][:20])
-                raise daedal.InvalidProblemError(f"given: {name!r} is not a capacitor, inductor or node of {known}")
+                raise daedal.InvalidProblemError(f"initial: {name!r} is not a capacitor, inductor or node of {known}")
         levels = {name: initial for name, initial in states.items() if initial is not None}
         levels |= {f"v({node})": level for node, level in self.held.items()}
         levels |= {name: float(level) for name, level in given.items()}
@@ -378,7 +385,7 @@ def _with_inputs(elements: tuple[Element, ...], names: tuple[str, ...]) -> tuple
     for name in names:
         if name not in sources:
             known = listing(sources) if sources else "none"
-            raise daedal.UnknownNameError(
+            raise daedal.errors.UnknownNameError(
                 f"inputs: {name!r} is no independent source of the circuit; {near_names(name, sources)}it has {known}"
             )
         signal: Any = sources[name].signal
@@ -388,7 +395,19 @@ def _with_inputs(elements: tuple[Element, ...], names: tuple[str, ...]) -> tuple
 
 
 def read(path: str | Path, *, inputs: Any = ()) -> Circuit:
-    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`."""
+    """A circuit from a SPICE netlist file, whose first line is always a title; see :func:`parse`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from daedal import circuits
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "divider.cir")
+    ...     _ = file.write_text("divider\\nV1 a 0 12\\nR1 a b 1k\\nR2 b 0 3k\\n")
+    ...     print(circuits.read(file).operating_point().names)
+    ('v(a)', 'v(b)', 'i(V1)')
+    """
     text = Path(path).read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
     return parse(f"* {title}\n{rest}" if title.strip() else text, inputs=inputs)

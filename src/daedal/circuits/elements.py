@@ -109,6 +109,13 @@ class Branch:
     `linear`: whether a charge or a flux is a constant times voltage or currents; `controlled`: whether the law contains
     more than the branch and the other branches of its element; `junction`: name of the thermal voltage parameter if the
     current is an exponential.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 PULSE(0 5 1u 1n 1n 10u)\\nR1 a b 1k\\nC1 b 0 1u")
+    >>> print([(branch.name, branch.positive, branch.negative, branch.kind) for branch in circuit.branches])
+    [('V1', 'a', '0', 'V'), ('R1', 'a', 'b', 'R'), ('C1', 'b', '0', 'C')]
     """
 
     name: str
@@ -148,6 +155,14 @@ class Element:
         ``"npn"`` or ``"pnp"``.
     line : int
         Its line in the netlist.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 PULSE(0 5 1u 1n 1n 10u)\\nR1 a b 1k\\nC1 b 0 1u")
+    >>> source = circuit.elements[0]
+    >>> print(source.name, source.nodes)
+    V1 ('a', '0')
     """
 
     name: str

@@ -177,7 +177,7 @@ def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: 
     `resting` are the branches that remain at rest.
     """
     remedy = (
-        "give initial voltages and currents (given={'C1': 0.0, 'L1': 0.0}, ic=0 in the netlist, or empty=True), or a "
+        "give initial voltages and currents (initial={'C1': 0.0, 'L1': 0.0}, ic=0 in the netlist, or empty=True), or a "
     )
     for part in _parts(resting, nodes, "I")[1:]:
         raise InvalidProblemError(

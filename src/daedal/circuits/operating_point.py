@@ -53,7 +53,9 @@ class OperatingPoint(Mapping[str, float]):
 
     def __getitem__(self, name: str) -> float:
         if name not in self.names:
-            raise daedal.UnknownNameError(f"the circuit has no unknown {name!r}; it has {listing(self.names[:20])}")
+            raise daedal.errors.UnknownNameError(
+                f"the circuit has no unknown {name!r}; it has {listing(self.names[:20])}"
+            )
         return float(self.x[self.names.index(name)])
 
     def __iter__(self) -> Iterator[str]:
@@ -144,7 +146,7 @@ class _PointSearch:
             raise daedal.InconsistentInitialError(
                 f"no operating point was found at t = {self.t:g}, neither from zero nor with decreasing conductances "
                 "parallel to the junctions, nor with increasing sources. Remedy: give initial voltages and currents "
-                "(empty=True, or given={...}), and check for elements with implausible values"
+                "(empty=True, or initial={...}), and check for elements with implausible values"
             )
         return x
 

@@ -19,7 +19,15 @@ MOST_CORNERS = 100_000
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant value."""
+    """A constant value.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 12\\nR1 a 0 1k")
+    >>> print(circuit.elements[0].signal)
+    Constant(level=12.0)
+    """
 
     level: float = 0.0
 
@@ -42,6 +50,13 @@ class Sine:
     """``offset + amplitude exp(-damping s) sin(2 pi frequency s + phase)`` with s = t - delay; phase in degrees.
 
     Until `delay` it has its value at that time.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 SIN(0 1 50)\\nR1 a 0 1k")
+    >>> print(circuit.elements[0].signal)
+    Sine(offset=0.0, amplitude=1.0, frequency=50.0, delay=0.0, damping=0.0, phase=0.0)
     """
 
     offset: float
@@ -77,6 +92,13 @@ class Pulse:
     """From `low` to `high` within `rise`, constant for `width`, back within `fall`; repeated with `period`, if given.
 
     A `rise` or `fall` of 0 is a jump.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 PULSE(0 5 1u 1n 1n 10u)\\nR1 a b 1k\\nC1 b 0 1u")
+    >>> print(circuit.elements[0].signal)
+    Pulse(low=0.0, high=5.0, delay=1e-06, rise=1e-09, fall=1e-09, width=1e-05, period=inf)
     """
 
     low: float
@@ -141,7 +163,15 @@ class Pulse:
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Linear interpolation between points (time, value); constant before the first and after the last."""
+    """Linear interpolation between points (time, value); constant before the first and after the last.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 PWL(0 0 1m 5)\\nR1 a 0 1k")
+    >>> print(circuit.elements[0].signal.corners(0.0, 1.0))
+    [0.001]
+    """
 
     times: tuple[float, ...]
     values: tuple[float, ...]

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from daedal.errors import UnknownNameError, near_names
+from daedal.errors import DaedalWarning, UnknownNameError, near_names
 
 _MOST_NAMED = 20  # names in a message
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -22,7 +22,7 @@ def unknown_name(name: Any, known: Iterable[Any], what: str = "variable", where:
     return UnknownNameError(f"{where}{': ' if where else ''}there is no {what} {str(name)!r}; {there}")
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
+def warn(message: str, category: type[DaedalWarning] = DaedalWarning) -> None:
     """Issue a warning that refers to the user's line: the nearest one outside Daedal."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

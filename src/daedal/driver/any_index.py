@@ -18,11 +18,11 @@ from daedal.errors import (
     InconsistentInitialError,
     IntegrationError,
     StructurallySingularError,
+    SwitchWarning,
 )
 from daedal.index.structure.system_equations import UnfollowedSwitches
 from daedal.initial.consistent import NO_UNIQUE_SOLUTION
 from daedal.solution.status import Status
-from daedal.symbolic.tracing import SwitchWarning
 
 
 class ReducedForm(Form):

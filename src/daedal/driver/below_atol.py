@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.common.messages import warn
 from daedal.common.tabular import listing
+from daedal.errors import ToleranceWarning
 
 _LEAST_STEPS = 4  # number of points in a run needed to judge the size of its variables
 _NOISE = 1e-6  # times atol: smaller values are round-off
@@ -23,10 +24,6 @@ _UNRESOLVED = 3.0  # tolerances between neighbouring times from which a warning 
 _ERRORS = 2.0  # times atol: explicit methods let errors of a variable that started smaller grow this large
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
-
-
-class ToleranceWarning(UserWarning):
-    """A tolerance is too large, or too small, to control the error."""
 
 
 def warn_below_atol(solution: Any, settings: Any) -> None:

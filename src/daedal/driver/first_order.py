@@ -30,7 +30,7 @@ from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import LARGEST_KEPT, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
-from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
+from daedal.errors import DerivativeWarning, IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.array_start import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial
@@ -45,7 +45,6 @@ from daedal.problems import ODE, ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
-from daedal.symbolic.tracing import DerivativeWarning
 
 _RESOLVED = 100.0  # roundings of t in a first step, times rtol
 _ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
@@ -389,8 +388,8 @@ class FirstOrderRunState(RunState):
         def finish(outcome: Outcome) -> Segment:
             outcome.counts += searched
             self.notes += [note for note in self.ready.notes if note not in self.notes]
-            examined = outcome.failure is None and plan.examines_rank and self.workspace is not None
-            doubtful = examined and self.workspace.pivots_vanish()
+            examined = outcome.failure is None and plan.examines_rank
+            doubtful = examined and self.workspace is not None and self.workspace.pivots_vanish()
             return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
 
         task = self.task(switching, progress, **(self.left(earlier, request.span[1]) | self.resolved(request.span[1])))

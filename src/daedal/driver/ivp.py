@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution.solution import DenseOutput, Solution, Statistics
 from daedal.solution.status import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
 """SciPy's method names, each with the closest method here."""
@@ -47,6 +51,13 @@ class IVPResult:
     success : bool
     solution : Solution
         The underlying Daedal solution: derivatives, statistics, history, plots.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0])
+    >>> print(result.success, result.status, result["y"][0, -1].round(4))
+    True 0 0.3679
     """
 
     t: np.ndarray
@@ -62,7 +73,7 @@ class IVPResult:
     success: bool
     solution: Solution
 
-    def __getitem__(self, key: str):
+    def __getitem__(self, key: str) -> Any:
         if key not in self.keys():
             raise KeyError(key)
         return getattr(self, key)
@@ -90,9 +101,17 @@ def _in_words(value: Any) -> str:
 
 
 class DenseSolution:
-    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`."""
+    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`.
 
-    def __init__(self, solution: Solution):
+    Examples
+    --------
+    >>> import daedal
+    >>> result = daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0], dense_output=True)
+    >>> print(result.sol(0.5).round(4), result.sol.t_max)
+    [0.6065] 1.0
+    """
+
+    def __init__(self, solution: Solution) -> None:
         self._solution = solution
         assert solution.dense is not None
         self.t_min, self.t_max = solution.dense.interval
@@ -101,30 +120,30 @@ class DenseSolution:
     def __repr__(self) -> str:
         return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {plural(self.ts.size - 1, 'step')}"
 
-    def __call__(self, t) -> np.ndarray:
+    def __call__(self, t: ArrayLike) -> np.ndarray:
         """Shape (n,) for a number, (n, len(t)) for an array."""
         return self._solution(t)
 
 
 def solve_ivp(
     fun: Callable[..., Any],
-    t_span,
-    y0,
+    t_span: ArrayLike,
+    y0: ArrayLike,
     method: Any = "auto",
-    t_eval=None,
+    t_eval: ArrayLike | None = None,
     dense_output: bool = False,
-    events=None,
+    events: Event | Callable[..., Any] | Sequence[Event | Callable[..., Any]] | None = None,
     vectorized: bool = False,
-    args=None,
+    args: Sequence[Any] | None = None,
     *,
-    mass=None,
-    rtol=1e-3,
-    atol=1e-6,
-    jac=None,
-    jac_sparsity=None,
+    mass: Any = None,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
+    jac: Any = None,
+    jac_sparsity: Any = None,
     lband: int | None = None,
     uband: int | None = None,
-    **options,
+    **options: Any,
 ) -> IVPResult:
     """Solve y' = f(t, y), or M y' = f(t, y), with the arguments and the result of ``scipy.integrate.solve_ivp``.
 
@@ -155,7 +174,7 @@ def solve_ivp(
         M, which may be singular: see :class:`MassMatrixDAE`; a function is called as ``mass(t)`` or
         ``mass(t, y, *args)``.
     rtol, atol : float or array (n,)
-        Tolerances, with SciPy's defaults.
+        Tolerances, by default those of :func:`daedal.solve`, a thousandth of SciPy's.
     jac : callable or matrix, optional
         ``jac(t, y, *args) -> df/dy``, or a constant. Computed if not given, exactly if `fun` can be traced.
     jac_sparsity : scipy.sparse matrix, optional

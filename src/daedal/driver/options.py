@@ -478,6 +478,7 @@ def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Ca
         known = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default)
             for name, option in shown.items()
+            if name not in signature.parameters
         ]
         others = inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD)
         function.__signature__ = signature.replace(parameters=[*own, *known, others])  # type: ignore[attr-defined]

@@ -178,6 +178,7 @@ class ReducedRunState(FirstOrderRunState):
             return False
         if changed:
             self._selections.append((t, self.plan.reduction))
+            assert self.workspace is not None
             self.workspace.adopt(self.plan.implicit)
             self.workspace.bridge.refresh()
             self.ready.adopt(self.plan.equations)

@@ -11,8 +11,8 @@ from daedal.common.messages import warn
 from daedal.common.progress import Progress
 from daedal.driver.blas_threads import blas_threads
 from daedal.driver.request import Request
+from daedal.errors import SwitchWarning
 from daedal.methods.task import Outcome, Task
-from daedal.symbolic.tracing import SwitchWarning
 
 MOST_IDLE = 10  # restarts without a step
 LARGEST_KEPT = 1000

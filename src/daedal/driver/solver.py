@@ -101,6 +101,16 @@ class Solver(Generic[Found]):
 
     Before every run it checks, in microseconds, the global and captured values its functions use, and retraces the
     functions if any has changed; :meth:`refresh` forces it.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0})
+    >>> solver = daedal.prepare(decay, rtol=1e-8)
+    >>> print(f"{solver.solve((0.0, 1.0), [1.0]).y[0, -1]:.4f}")
+    0.3679
+    >>> print(f"{solver.with_params({'k': 2.0}).solve((0.0, 1.0), [1.0]).y[0, -1]:.4f}")
+    0.1353
     """
 
     def __init__(self, problem: Any, settings: Settings):

@@ -17,10 +17,9 @@ from daedal.common.messages import warn
 from daedal.common.tabular import listing
 from daedal.driver.request import Request
 from daedal.driver.switch_times import SwitchTimes
-from daedal.errors import DaedalError
+from daedal.errors import DaedalError, SwitchWarning
 from daedal.events.accumulation import AccumulationWatch
 from daedal.events.event import Enclosed, EventRecord, SwitchingFunctions, no_functions
-from daedal.symbolic.tracing import SwitchWarning
 from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 
@@ -243,6 +242,7 @@ class SwitchTracker:
             return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
 
         def joined(t, y, yp):
+            assert own is not None
             return np.concatenate([np.atleast_1d(own.evaluate(t, y, yp)), hidden(t, y, yp)])
 
         if own is None and state is None and (n, along) in known:

@@ -191,7 +191,7 @@ class SwitchedRunState(FirstOrderRunState):
     def _restart(self):
         """y' and algebraic variables in the current modes; differential variables are fixed."""
         tracker = self.tracker
-        given = self._t, self.y0.tobytes(), self.yp0.tobytes(), tracker.moded.modes.tobytes()
+        given: tuple[Any, ...] = self._t, self.y0.tobytes(), self.yp0.tobytes(), tracker.moded.modes.tobytes()
         given += (*tracker.sliding, *tracker.held), len(tracker.sliding)
         if given not in self._restarted:
             self._complete()

@@ -18,13 +18,19 @@ from daedal.common.tabular import FunctionTable
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_points import bits_of, point_of, points_of, start_of
-from daedal.errors import DaedalError, IntegrationError
+from daedal.errors import (
+    DaedalError,
+    DerivativeWarning,
+    IntegrationError,
+    StatefulFunctionWarning,
+    SwitchWarning,
+    TraceWarning,
+)
 from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.sparse.sparse_assembly import is_sparse
 from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.solution.constrained_solution import ConstrainedSolution
-from daedal.symbolic.tracing import DerivativeWarning, StatefulFunctionWarning, SwitchWarning, TraceWarning
 from daedal.symbolic.tracing.agreement import (
     Disagreement,
     beside,

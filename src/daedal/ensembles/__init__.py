@@ -18,6 +18,10 @@ A backend is a class with
 A member's result must not depend on how members are divided into chunks, or on the backend. Threads (`backends.py`),
 processes (`processes.py`), executors and Dask (`executors.py`) share the code for a chunk (`work.py`); ``on="gpu"``
 loads the class ``GPUBackend`` of ``daedal.ensembles.gpu`` on demand.
+
+>>> import daedal
+>>> sorted(daedal.ensembles.sample({"k": (1.0, 2.0)}, 4))
+['k']
 """
 
 from daedal.common.public_names import public_names

@@ -2,6 +2,7 @@
 
 from daedal.ensembles.gpu import GPU as GPU
 from daedal.ensembles.gpu import solve_on_gpu as solve_on_gpu
+from daedal.ensembles.gpu_model import GPUResults as GPUResults
 from daedal.ensembles.reductions import Aggregator as Aggregator
 from daedal.ensembles.reductions import Histogram as Histogram
 from daedal.ensembles.reductions import Quantiles as Quantiles

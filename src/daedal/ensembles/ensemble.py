@@ -61,6 +61,15 @@ class Ensemble:
     message : str
         The backend, the number of runs, and the time.
     seconds : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0})
+    >>> runs = daedal.solve_many(decay, (0.0, 1.0), ([1.0], None), params={"k": np.array([0.5, 1.0, 2.0])})
+    >>> print(runs.final.y[:, 0].round(4), runs.failed.size)
+    [0.6065 0.3679 0.1353] 0
     """
 
     members: int

@@ -346,6 +346,12 @@ def solve_on_gpu(
         Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape
         (members, times, n); ``statuses``, positive for successful runs (2: finished, 4: ended by an event); ``steps``,
         ``rejections``, ``fired``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ODE(lambda t, y: [-y[0]], 1)
+    >>> runs = daedal.ensembles.solve_on_gpu(decay, (0.0, 1.0), [[1.0], [2.0]])  # doctest: +SKIP
     """
     on = GPU() if on is None else on
     engine = Engine(on) if engine is None else engine

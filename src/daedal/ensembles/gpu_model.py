@@ -393,7 +393,14 @@ class GPUTask:
 
 @dataclass(frozen=True)
 class GPUResults:
-    """Final values of runs, with runs along the first axis of all arrays."""
+    """Final values of runs, with runs along the first axis of all arrays.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ODE(lambda t, y: [-y[0]], 1)
+    >>> daedal.ensembles.solve_on_gpu(decay, (0.0, 1.0), [[1.0], [2.0]]).y  # doctest: +SKIP
+    """
 
     # The state and the time at the end
     y: Any

@@ -211,6 +211,17 @@ class Histogram(Aggregator):
     ----------
     edges : array
         Edges of the bins, increasing; or (first, last, number of bins).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0})
+    >>> rates = {"k": np.linspace(0.1, 2.0, 50)}
+    >>> counts = daedal.ensembles.Histogram(np.linspace(0.0, 1.0, 5))
+    >>> runs = daedal.solve_many(decay, (0.0, 1.0), ([1.0], None), params=rates, reduce=counts)
+    >>> print(runs.reduced["histogram"]["y"]["counts"].ravel())
+    [16 18 11  5]
     """
 
     name = "histogram"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -26,25 +26,33 @@ from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_positive
 from daedal.problems.problem_sources import is_source
 
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import ArrayLike
+
+    from daedal.problems.problem_sources import ProblemSource
+    from daedal.problems.protocol import Problem
+
 
 @with_old_keywords(initials="initial")
 @takes(SolverOptions)
 def solve_many(
-    problem: Any,
-    t_span: Any,
+    problem: Problem | ProblemSource[Problem] | Callable[..., Any],
+    t_span: ArrayLike,
     initial: Any,
     *,
     params: Any = None,
-    inputs: Any = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     hold: str = "zero",
-    t_eval: Any = None,
+    t_eval: ArrayLike | None = None,
     outputs: str | Sequence[str] | Callable[[Any], Any] | None = None,
     reduce: Any = None,
     on: Any = "threads",
     workers: int | None = None,
     chunk_size: int | None = None,
     member_timeout: float | None = None,
-    checkpoint: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
     keep_events: bool | None = None,
     progress: bool = False,
     t_stop: float | None = None,

@@ -80,14 +80,14 @@ class Event:
     """
 
     function: Callable[..., Any]
-    terminal: Any = False
+    terminal: bool | int | Sequence[bool | int] = False
     direction: Any = 0
-    name: Any = None
+    name: str | Sequence[str] | None = None
     inside: Any = "extrema"
     touch: Any = False
     location: Any = "roots"
-    delta: Any = None
-    tol: Any = None
+    delta: float | Sequence[float | None] | None = None
+    tol: float | Sequence[float | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,14 @@ class EventRecord:
     begins or ceases to slide along the surface between two branches. `sensitivity` holds the derivatives of the time
     {parameter: dt/dp} in a run with sensitivities. `located` describes the search for zeros: "enclosed" (none is
     missed); "sampled" (at a few points of every step); "known" in advance.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> half = daedal.Event(lambda t, y: y[0] - 0.5, name="half")
+    >>> event = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], events=half).events[0]
+    >>> print(f"{event.t:.4f} {event.y[0]:.2f}", event.name, event.direction)
+    0.6931 0.50 half -1
     """
 
     t: float

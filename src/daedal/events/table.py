@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from daedal.common.tabular import Tabular
 
+if TYPE_CHECKING:
+    from os import PathLike
+
+
 _MOST_ROWS = 30  # in the printed table
 _COLUMNS = ("t", "name", "kind")  # of a table without events
 
 
-class EventTable(Sequence):
+class EventTable(Sequence[Any]):
     """The events of a run in order: a sequence of records that prints as a table.
 
     Its records are :class:`EventRecord`, or :class:`HybridEvent` of a run through modes.
@@ -47,13 +51,13 @@ class EventTable(Sequence):
     def __getitem__(self, i: int) -> Any: ...
     @overload
     def __getitem__(self, i: slice) -> EventTable: ...
-    def __getitem__(self, i):
+    def __getitem__(self, i: int | slice) -> Any:
         return EventTable(self._records[i], self._names) if isinstance(i, slice) else self._records[i]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._records)
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -79,7 +83,7 @@ class EventTable(Sequence):
             for record in self._records
         ]
 
-    def to_csv(self, path=None) -> str:
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The table as comma-separated values; written to `path` if one is given."""
         import csv
         import io
@@ -93,7 +97,7 @@ class EventTable(Sequence):
                 file.write(text.getvalue())
         return text.getvalue()
 
-    def to_dataframe(self):
+    def to_dataframe(self) -> Any:
         """The table as a :class:`pandas.DataFrame`, with the variables at each event appended."""
         from daedal.solution.quantities import pandas
 

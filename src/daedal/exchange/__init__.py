@@ -3,4 +3,12 @@
 Each module is imported when it is used. ``jax.py``, ``torch.py`` and ``pytensor.py`` are reached as ``daedal.jax``,
 ``daedal.torch`` and ``daedal.pytensor``, and import the package of the same name when their functions are called; what
 they have in common is in ``differentiable.py`` and ``run_arguments.py``.
+
+>>> import daedal
+>>> daedal.exchange.ExportedFMU.__name__
+'ExportedFMU'
 """
+
+from daedal.common.public_names import public_names
+
+__getattr__, __dir__, __all__ = public_names(globals())

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -45,6 +45,13 @@ from daedal.problems import (
 from daedal.problems.checks import check_finite, check_tolerances, check_vector
 from daedal.problems.named_inputs import Inputs
 from daedal.problems.problem_sources import is_source
+from daedal.problems.protocol import Problem
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from daedal.problems.problem_sources import ProblemSource
+
 
 _SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 takes less time
 _LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
@@ -71,6 +78,16 @@ class ExportedFMU:
         The folder of the binary; None where the FMU has sources only.
     message : str
         What was done, in words.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> with TemporaryDirectory() as folder:
+    ...     fmu = daedal.export_fmu(tank, f"{folder}/tank.fmu", initial=[1.0], binary=False)
+    ...     print(fmu.path.name)
+    tank.fmu
     """
 
     path: Path
@@ -89,19 +106,19 @@ class ExportedFMU:
 
 
 def export_fmu(
-    problem: Any,
-    path: Any,
+    problem: Problem | ProblemSource[Problem],
+    path: str | Path,
     *,
     initial: Any = None,
-    inputs: Any = None,
-    outputs: Any = None,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: Sequence[str] | Mapping[str, Any] | None = None,
     kind: str = "cs",
     version: str = "2.0",
     params: Any = None,
     t0: float = 0.0,
     method: Any = "auto",
-    rtol: Any = 1e-6,
-    atol: Any = 1e-9,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
     name: str | None = None,
     compiler: str | None = None,
     binary: bool = True,
@@ -193,7 +210,7 @@ def export_fmu(
             "MechanicalSystem"
         )
     if params is not None:
-        problem = problem.with_params(params)
+        problem = cast(Problem, problem).with_params(params)
     chosen, problem = _with_inputs(problem, inputs)
     stated = stated_outputs(outputs)
     options: dict[str, Any] = {"kind": kind, "version": version, "start_time": t0}

@@ -37,6 +37,12 @@ class ImportedFMU:
         Names of its variables.
     t0 : float
         Start time.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> fmu = daedal.import_fmu("tank.fmu")  # doctest: +SKIP
+    >>> sol = daedal.solve(fmu.problem, (0.0, 1.0), fmu.initial)  # doctest: +SKIP
     """
 
     path: Path
@@ -208,7 +214,7 @@ class _FMUFunction:
         raise Untraceable(f"calls '{self.__name__}' of an FMU, which is compiled code", "")
 
 
-def import_fmu(path: Any, *, t0: float = 0.0) -> ImportedFMU:
+def import_fmu(path: str | Path, *, t0: float = 0.0) -> ImportedFMU:
     """Load a Model Exchange FMU as a problem.
 
     Parameters

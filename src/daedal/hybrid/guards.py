@@ -447,7 +447,7 @@ def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]
 
 def names_of(events: Iterable[UserEvents]) -> list[str]:
     """Distinct names of the events of all modes; the functions of a vector share one."""
-    given = [event.name for mode in events for event in mode.events]
+    given: list[Any] = [event.name for mode in events for event in mode.events]
     return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daedal.common.tabular import FunctionTable, Tabular
 from daedal.errors import InvalidProblemError
@@ -16,6 +16,10 @@ from daedal.problems.description import parameter_rows, problem_rows, titled
 from daedal.problems.named_inputs import Inputs, require_inputs
 from daedal.problems.preparable import Preparable
 from daedal.problems.symbols import Driven, given_params, renewed, symbol_name
+
+if TYPE_CHECKING:
+    from daedal.problems.protocol import Problem
+
 
 ZENO = "zeno"
 _PROBLEMS = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -60,7 +64,7 @@ class GuardOfRun:
 
     make: Callable[[], Callable[..., Any]]
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments: Any) -> Any:
         return self.make()(*arguments)
 
 
@@ -81,7 +85,7 @@ class Decision:
     number: Callable[..., Any]
     modes: tuple[str, ...]
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: Any, q: Any, v: Any) -> str | None:
         return self.name(t, q, v)
 
 
@@ -216,10 +220,15 @@ class HybridProblem(Preparable):
     params: Any = field(default=None, init=False)  # of the modes, by name if they have names
     _source: Any = field(default=None, init=False, repr=False)  # its factory and system
 
-    def __init__(self, modes, transitions=(), start=None):
+    def __init__(
+        self,
+        modes: Mapping[str, Mode | Problem],
+        transitions: Transition | Sequence[Transition] = (),
+        start: str | Callable[..., Any] | None = None,
+    ) -> None:
         object.__setattr__(self, "modes", _checked_modes(modes))
         object.__setattr__(self, "params", common_params([mode.problem for mode in self.modes.values()]))
-        given = [transitions] if isinstance(transitions, Transition) else transitions
+        given: Any = [transitions] if isinstance(transitions, Transition) else transitions
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise InvalidProblemError(f"transitions must be a list of Transition objects, got {type(given).__name__}")
         checked = [_checked_transition(t, i, self.modes) for i, t in enumerate(given)]
@@ -254,11 +263,11 @@ class HybridProblem(Preparable):
         """The transition taken if those out of a mode accumulate."""
         return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
 
-    def tolerance(self, mode: str, value):
+    def tolerance(self, mode: str, value: Any) -> Any:
         """rtol or atol of a mode, from the one given for all; problems whose modes differ in size may extend it."""
         return value
 
-    def entry(self, t_span, initial):
+    def entry(self, t_span: Sequence[float], initial: Any) -> tuple[str, Any]:
         """(mode, initial values) at the start of a run: as given, or in the mode determined by `start`."""
         if self.start is None or (isinstance(initial, (tuple, list)) and len(initial) and isinstance(initial[0], str)):
             return initial
@@ -311,7 +320,7 @@ class HybridProblem(Preparable):
         """The object with the parameters of a model that is recreated for others; None if modes have them."""
         return None if self._source is None else self._source[0]
 
-    def with_params(self, params) -> HybridProblem:
+    def with_params(self, params: Any) -> HybridProblem:
         """The same model with other parameters; a mapping replaces the ones it names, in all modes that have them.
 
         Guards and resets that take parameters get those of their mode; :class:`daedal.hybrid.Impact` those of its
@@ -369,7 +378,7 @@ class HybridProblem(Preparable):
         }
         return HybridProblem(modes, self.transitions, self.start)
 
-    def check(self, t: float, initial):
+    def check(self, t: float, initial: Any) -> Any:
         """Check guards and resets at a state, and which modes can be reached; the report can be printed.
 
         Parameters

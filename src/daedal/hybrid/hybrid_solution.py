@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,11 @@ from daedal.solution.machine_record import PartsOfMachine, RecordedMachine, join
 from daedal.solution.quantities import NamedValues, Quantity, Tabulated, check_within, no_dense_output, row_named
 from daedal.solution.solution import History, Solution, Statistics
 from daedal.solution.status import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
 
 
 class HybridOutput(Tabulated):
@@ -253,7 +258,7 @@ class HybridOutput(Tabulated):
         """The segment at `t`; at a transition the one that begins there."""
         return self.segments[int(self._segment_numbers(np.atleast_1d(self._times_of(t)))[0])]
 
-    def mode_at(self, t):
+    def mode_at(self, t: ArrayLike) -> Any:
         """The mode at `t`, a name or an array of names; at a transition the one that begins there."""
         times = self._times_of(t)
         names = np.array([segment.mode for segment in self.segments], dtype=object)
@@ -270,11 +275,11 @@ class HybridOutput(Tabulated):
         check_within(times, (low, high))
         return times
 
-    def __call__(self, t):
+    def __call__(self, t: ArrayLike) -> Any:
         """Dense output: the solution at `t`, at a transition after it.
 
         For a number, the result of the mode at `t`: a vector, or the
-        :class:`~daedal.solution.mechanical_solution.State` of a mechanical system. For an array, the same for all times
+        :class:`~daedal.solution.MechanicalState` of a mechanical system. For an array, the same for all times
         if the modes are mechanical systems with equally many coordinates, otherwise rows like those of `y`, NaN if a
         mode does not have a variable.
         """
@@ -355,6 +360,15 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         Largest residuals of the constraints over all segments.
     functions : dict
         How functions were evaluated, for each mode visited.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 1.0), ([1.0], [0.0]))
+    >>> print(sol.mode[-1], len(sol.events), f"{sol.events[0].t:.4f} {sol.q[0, -1]:.4f}")
+    free 2 0.4515 0.0613
     """
 
     @property
@@ -372,7 +386,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     # --- contacts ---------------------------------------------------------------------------------------------------
 
-    def contact(self, name: str, t: Any = None):
+    def contact(self, name: str, t: ArrayLike | None = None) -> Any:
         """Gap, forces and state of a contact of :class:`daedal.hybrid.UnilateralProblem`, at the output points or at
         the times `t`.
 
@@ -442,13 +456,13 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     # --- display ------------------------------------------------------------------------------------------------------
 
-    def plot(self, *args: Any, **options: Any):
+    def plot(self, *args: Any, **options: Any) -> Any:
         """Plot the solution with its events and modes; see :func:`daedal.viz.plot_hybrid`."""
         from daedal.viz import plot_hybrid
 
         return plot_hybrid(self, *args, **options)
 
-    def animate(self, path=None, drawing=None, **options: Any):
+    def animate(self, path: str | Path | None = None, drawing: Any = None, **options: Any) -> Any:
         """Animate the motion as a player, which a notebook shows, or write it to a page (.html) or a picture (.gif).
 
         See :func:`daedal.viz.animate`.

@@ -339,7 +339,7 @@ def make_consistent(
     measured: dict[str, Any] = {"reach": np.inf if begin.correct and not continuous else _EXPLAINED}
     measured |= {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
     try:
-        found = corrected_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
+        found: Any = corrected_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
     except InconsistentInitialError:
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():

@@ -138,6 +138,15 @@ class Recording:
     u : numpy.ndarray, shape (m, nt)
         The inputs from there on; those of the last interval at the end.
     output_names, input_names : tuple of str
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0])
+    >>> record = sim.run(lambda t, y: 2.0 - y[0], dt=0.5, t_end=2.0)
+    >>> print(record.t, record["level"].round(3), record["flow"].round(3))
+    [0.  0.5 1.  1.5 2. ] [0.    0.885 1.182 1.283 1.316] [2.    1.115 0.818 0.717 0.717]
     """
 
     t: np.ndarray

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.solution.mechanical_solution import PARTS, State
+from daedal.solution.mechanical_solution import PARTS, MechanicalState
 from daedal.solution.quantities import Quantity
 from daedal.solution.solution import Solution
 
@@ -41,6 +41,15 @@ class HybridEvent:
     located : str
         How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"``, at a few places of every
         step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    >>> event = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 0.6), ([1.0], [0.0])).events[0]
+    >>> print(f"{event.t:.4f}", event.name, event.source, event.target, event.y[1].round(3), event.y_after[1].round(3))
+    0.4515 floor closes free free -4.429 2.215
     """
 
     t: float
@@ -88,7 +97,7 @@ def stacked(state: Any) -> np.ndarray:
     """The variables of a state in one array."""
     if isinstance(state, np.ndarray):
         return np.asarray(state)
-    return state.y if isinstance(state, State) else np.concatenate([state.x, state.xp])
+    return state.y if isinstance(state, MechanicalState) else np.concatenate([state.x, state.xp])
 
 
 def add_drift(found: dict[str, float], solution: Solution):
@@ -114,7 +123,7 @@ def first_column(state: Any, t: float):
     return type(state)(t=t, **{k: v[:, 0].copy() if isinstance(v, np.ndarray) else v for k, v in parts.items()})
 
 
-def joined_states(times: np.ndarray, parts) -> State:
+def joined_states(times: np.ndarray, parts) -> MechanicalState:
     """States of several segments combined; multipliers and variables that a mode does not have are NaN."""
     columns = []
     for name in PARTS:
@@ -125,7 +134,7 @@ def joined_states(times: np.ndarray, parts) -> State:
             joined[: rows.shape[0], here] = rows
         columns.append(joined)
     longest = max((values for _, _, values in parts), key=lambda values: values.lam.shape[0])
-    return State(times, *columns, names=longest.names)
+    return MechanicalState(times, *columns, names=longest.names)
 
 
 def padded(parts: list[np.ndarray]) -> np.ndarray:

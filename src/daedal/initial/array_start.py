@@ -236,7 +236,7 @@ def _best_array(problem, times: int, t: float, jet: np.ndarray, stretches: np.nd
 
 
 def all_slopes(
-    problem: Any, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, sign: int, method: Any
+    problem: Any, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, sign: float, method: Any
 ) -> np.ndarray:
     """The y' that satisfies F = 0 and dF/dt = 0 with y fixed.
 

@@ -1,8 +1,11 @@
 """Check, complete and correct initial values."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -35,13 +38,62 @@ from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinea
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
 from daedal.problems.symbols import check_values
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from daedal.initial.mechanical_start import MechanicalStart
+    from daedal.problems.protocol import Problem
+
+
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
 _ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is built before determining ranks
 _LARGEST_SVD = 60  # unknowns up to which singular values are computed
 _TOLERATED = 0.33  # weighted size of a correction below the tolerance of Newton's method
 
 
-def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, atol=1e-9, weight="mass"):
+@overload
+def consistent_initial(
+    problem: MechanicalSystem,
+    t0: float,
+    initial: Any,
+    *,
+    fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
+    weight: ArrayLike = "mass",
+) -> MechanicalStart: ...
+@overload
+def consistent_initial(
+    problem: SecondOrderDAE,
+    t0: float,
+    initial: Any,
+    *,
+    fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
+    weight: ArrayLike = "mass",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+@overload
+def consistent_initial(
+    problem: Problem,
+    t0: float,
+    initial: Any,
+    *,
+    fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
+    weight: ArrayLike = "mass",
+) -> tuple[np.ndarray, np.ndarray]: ...
+def consistent_initial(
+    problem: Any,
+    t0: float,
+    initial: Any,
+    *,
+    fixed: Any = None,
+    rtol: ArrayLike = 1e-6,
+    atol: ArrayLike = 1e-9,
+    weight: ArrayLike = "mass",
+) -> Any:
     r"""Consistent initial values near the given ones.
 
     Parameters
@@ -67,7 +119,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     Returns
     -------
     (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (x0, xp0, xpp0) for a second-order
-    one, or for a mechanical system a :class:`~daedal.initial.mechanical_start.MechanicalStart` with q, v, a, lam; its
+    one, or for a mechanical system a :class:`~daedal.solution.MechanicalStart` with q, v, a, lam; its
     ``initial`` can be passed to :func:`daedal.solve`.
 
     Raises

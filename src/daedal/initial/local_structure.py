@@ -257,6 +257,16 @@ class StructureAlong:
         Intervals of constant structure.
     singular_points : tuple of SingularPoint
         Times of changes or momentary rank losses, with the equations and unknowns concerned.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def residual(t, y, yp):
+    ...     return [yp[0] + y[0], (t - 0.5) * y[1] - y[0]]
+    >>> problem = daedal.ImplicitDAE(residual, 2)
+    >>> found = daedal.analysis.analyse_along(problem, lambda t: ([1.0, 1.0], [-1.0, 0.0]), (0.0, 1.0))
+    >>> print(len(found.stretches), [round(point.t, 3) for point in found.singular_points])
+    3 [0.5, 0.5]
     """
 
     stretches: tuple[StructureInterval, ...]

@@ -46,6 +46,18 @@ class MechanicalStart:
         Descriptions of changes.
     multipliers_matter : bool
         Whether forces depend on the multipliers, so that a run needs them.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> start = daedal.consistent_initial(pendulum, 0.0, ([1.0, 0.1], [0.0, 0.0]))
+    >>> print(start.q.round(4), start.lam.round(4))
+    [0.995  0.0995] [-0.4881]
+    >>> print(daedal.solve(pendulum, (0.0, 1.0), start.initial).success)
+    True
     """
 
     t: float

@@ -6,6 +6,7 @@ Large systems of unknown structure use a damped implicit Euler step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -150,11 +151,12 @@ def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, invers
     smallest = _SMALLEST / max(size, 1e-300)
     while step >= min(smallest, 0.5):
         limit = (1.0 - 2.0 * _SUFFICIENT * step) * size**2
-        moved = _attempt(workspace, t, y, yp, step * delta, derivative_unknown, cj, inverse)
+        moved: Any = _attempt(workspace, t, y, yp, step * delta, derivative_unknown, cj, inverse)
         if moved is not None and moved[3] ** 2 <= limit:
             return moved
         if moved is not None and step == 1.0:
-            again = _attempt(workspace, t, *moved[:3], derivative_unknown, cj, inverse)
+            y1, yp1, following = moved[:3]
+            again: Any = _attempt(workspace, t, y1, yp1, following, derivative_unknown, cj, inverse)
             if again is not None and again[3] ** 2 <= limit:
                 return again
         step *= 0.5

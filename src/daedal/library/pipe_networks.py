@@ -195,7 +195,7 @@ def gas_network_residual(t, y, yp, p):
         at += 5
     factor = FACTORS[0]
     for k in range(4):
-        factor = factor + (FACTORS[k + 1] - FACTORS[k]) * np.where(t >= HOURS[k], 1.0, 0.0)
+        factor = factor + (FACTORS[k + 1] - FACTORS[k]) * np.where(t >= HOURS[k], 1.0, 0.0)  # type: ignore[assignment]
     total = 0.0
     for _ in range(n_demands):
         r[int(p[at])] += factor * p[at + 1]

@@ -55,6 +55,13 @@ class Method(ABC):
         Whether constant steps of order above 1 start from `starting_values` at t0, t0 + h, ...
     takes_copies : bool
         Whether Newton's method can use one matrix for a solution and its sensitivities.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> method = daedal.methods.DASSL(max_order=2)
+    >>> isinstance(method, daedal.methods.Method), method.name, "max_order" in method.options()
+    (True, 'dassl', True)
     """
 
     name: ClassVar[str]

@@ -32,6 +32,20 @@ class GMRES:
         Restarts before the linear solve counts as failed (NRMAX; DASPK uses 5, which costs more than it saves).
     tolerance : float
         Linear tolerance as a fraction of the Newton tolerance 0.33 (EPLI).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> def heat(t, u, up):
+    ...     return up - 1e3 * (np.append(u[1:], 0.0) - 2.0 * u + np.append(0.0, u[:-1]))
+    >>> rod = daedal.ImplicitDAE(heat, 30)
+    >>> solver = daedal.linear_solvers.GMRES(basis_size=10)
+    >>> diagonal = daedal.linear_solvers.Preconditioner(lambda data, r: r / 3e3)
+    >>> x = np.linspace(0.0, np.pi, 32)[1:-1]
+    >>> method = daedal.methods.DASSL(linear_solver=solver, preconditioner=diagonal)
+    >>> print(daedal.solve(rod, (0.0, 0.1), (np.sin(x), None), method=method).success)
+    True
     """
 
     basis_size: int = 5
@@ -62,6 +76,19 @@ class Preconditioner:
         ``solve(data, r) -> P^{-1} r``.
     setup : callable, optional
         ``setup(t, y, yp, cj) -> data``, called to update P; `data` may be anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> def heat(t, u, up):
+    ...     return up - 1e3 * (np.append(u[1:], 0.0) - 2.0 * u + np.append(0.0, u[:-1]))
+    >>> rod = daedal.ImplicitDAE(heat, 30, bandwidth=(1, 1))
+    >>> x = np.linspace(0.0, np.pi, 32)[1:-1]
+    >>> cheap = daedal.linear_solvers.Preconditioner(lambda data, r: r / 3e3)
+    >>> sol = daedal.solve(rod, (0.0, 0.1), np.sin(x), method="dassl", linear_solver="gmres", preconditioner=cheap)
+    >>> print(sol.success, sol.stats.linear_iterations > 0)
+    True True
     """
 
     solve: Callable[[Any, np.ndarray], np.ndarray]
@@ -78,6 +105,19 @@ class BandedPreconditioner:
 
     ``residual`` may be a cheaper or simpler residual with the same signature, used for the differences instead of the
     problem's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> def heat(t, u, up):
+    ...     return up - 1e3 * (np.append(u[1:], 0.0) - 2.0 * u + np.append(0.0, u[:-1]))
+    >>> rod = daedal.ImplicitDAE(heat, 30, bandwidth=(1, 1))
+    >>> x = np.linspace(0.0, np.pi, 32)[1:-1]
+    >>> cheap = daedal.linear_solvers.BandedPreconditioner(1, 1)
+    >>> sol = daedal.solve(rod, (0.0, 0.1), np.sin(x), method="dassl", linear_solver="gmres", preconditioner=cheap)
+    >>> print(sol.success, sol.stats.linear_iterations > 0)
+    True True
     """
 
     ml: int
@@ -92,7 +132,22 @@ class BandedPreconditioner:
 
 @dataclass(frozen=True)
 class ILUPreconditioner:
-    """P is an incomplete LU factorisation of G, by coloured differences on the problem's `sparsity`."""
+    """P is an incomplete LU factorisation of G, by coloured differences on the problem's `sparsity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> import daedal
+    >>> def heat(t, u, up):
+    ...     return up - 1e3 * (np.append(u[1:], 0.0) - 2.0 * u + np.append(0.0, u[:-1]))
+    >>> pattern = scipy.sparse.diags([1.0, 1.0, 1.0], [-1, 0, 1], shape=(30, 30))
+    >>> rod = daedal.ImplicitDAE(heat, 30, sparsity=pattern)
+    >>> x = np.linspace(0.0, np.pi, 32)[1:-1]
+    >>> method = daedal.methods.DASSL(linear_solver="gmres", preconditioner=daedal.linear_solvers.ILUPreconditioner())
+    >>> print(daedal.solve(rod, (0.0, 0.1), (np.sin(x), None), method=method).success)
+    True
+    """
 
     drop_tolerance: float = 1e-3
     fill_factor: float = 10.0
@@ -111,6 +166,19 @@ class BlockDiagonalPreconditioner:
 
     For reaction-diffusion systems use the reaction part (without diffusion) as `residual`: its blocks are the intended
     ones, and take one residual per unknown of a block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> def heat(t, u, up):
+    ...     return up - 1e3 * (np.append(u[1:], 0.0) - 2.0 * u + np.append(0.0, u[:-1]))
+    >>> rod = daedal.ImplicitDAE(heat, 30, bandwidth=(1, 1))
+    >>> x = np.linspace(0.0, np.pi, 32)[1:-1]
+    >>> cheap = daedal.linear_solvers.BlockDiagonalPreconditioner(3)
+    >>> sol = daedal.solve(rod, (0.0, 0.1), np.sin(x), method="dassl", linear_solver="gmres", preconditioner=cheap)
+    >>> print(sol.success, sol.stats.linear_iterations > 0)
+    True True
     """
 
     block_size: int
@@ -160,7 +228,8 @@ def build_linear(
     if name == "banded":
         if bandwidth is None:
             raise InvalidProblemError("linear_solver='banded' needs bandwidth=(ml, mu) in the problem")
-        return builders.direct(builders.banded_matrix(bridge, n // copies, *bandwidth, jacobian, params, copies=copies))
+        ml, mu = bandwidth
+        return builders.direct(builders.banded_matrix(bridge, n // copies, ml, mu, jacobian, params, copies=copies))
     if name == "sparse":
         if sparsity is None:
             raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
@@ -232,7 +301,8 @@ def _user_preconditioner(bridge, n: int, preconditioner: Preconditioner):
     vectors = np.zeros(2 * n + 1)
     store = store_vector("the preconditioner's solve", n)
 
-    def setup(t):
+    def setup(t: float) -> None:
+        assert preconditioner.setup is not None
         data[0] = preconditioner.setup(t, point[:n].copy(), point[n : 2 * n].copy(), float(point[2 * n]))
 
     def solve(t):

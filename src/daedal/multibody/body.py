@@ -38,6 +38,13 @@ class Frame:
         Position in the frame of the body.
     rotation : numpy.ndarray
         Matrix from the axes of this frame to those of the body.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> print(rod.end.body.name, rod.end.position, rod.at(0.5, 0.0).position)
+    rod [1. 0. 0.] [0.5 0.  0. ]
     """
 
     body: Body

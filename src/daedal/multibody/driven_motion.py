@@ -51,6 +51,25 @@ class DeadPointError(InvalidProblemError):
         The time.
     joints : tuple of str
         The joints that move although the driven ones are at rest, in order of decreasing motion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.multibody import Body, DeadPointError, Model, Prismatic, Revolute, ground
+    >>> crank, rod = Body.rod("crank", length=1.0, mass=1.0), Body.rod("rod", length=3.0, mass=1.0)
+    >>> slider = Body.box("slider", size=(0.2, 0.2, 0.2), mass=1.0)
+    >>> machine = Model(
+    ...     Revolute("A", ground, crank.start),
+    ...     Revolute("B", crank.end, rod.start),
+    ...     Revolute("C", rod.end, slider),
+    ...     Prismatic("D", ground, slider, axis="x"),
+    ...     planar=True,
+    ... )
+    >>> try:
+    ...     machine.kinematics(np.linspace(0.0, 1.0, 11), {"D": lambda t: 3.5 + t})
+    ... except DeadPointError as error:
+    ...     print(type(error).__name__)
+    DeadPointError
     """
 
     def __init__(self, message: str, t: float, joints: tuple[str, ...]):
@@ -279,6 +298,16 @@ class KinematicSolution(PartsOfMotion):
         are passed along the smooth branch; at an output time v and a are NaN.
     model, layout : Model, Layout
         The machine and its coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> motion = model.kinematics(np.linspace(0.0, 1.0, 3), {"pivot": lambda t: 2.0 * t})
+    >>> print(motion.q[0], motion.v[0])
+    [0. 1. 2.] [2. 2. 2.]
     """
 
     t: np.ndarray

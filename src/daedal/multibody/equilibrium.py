@@ -31,7 +31,18 @@ _NEUTRAL = 1e-9
 
 
 class NoEquilibriumError(DaedalError):
-    """No equilibrium was found; the message names the joint along which a force remains."""
+    """No equilibrium was found; the message names the joint along which a force remains.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Model, NoEquilibriumError, ground
+    >>> model = Model(Free("free", ground, Body.particle("stone", mass=1.0)), gravity=(0.0, -9.81), planar=True)
+    >>> try:
+    ...     model.equilibrium()
+    ... except NoEquilibriumError:
+    ...     print("a free body has none")
+    a free body has none
+    """
 
 
 class Equilibrium(Start):
@@ -49,6 +60,15 @@ class Equilibrium(Start):
     holding : dict
         Forces that hold the joints whose values were given; for a joint with spatial rotation the torque in the axes of
         its second frame.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> rest = model.equilibrium(guess={"pivot": -1.0})
+    >>> print(f"{rest.joint('pivot'):.4f}", rest.stability)
+    -1.5708 stable
     """
 
     stability: str

@@ -39,6 +39,13 @@ class Segmented:
         Springs at the joints.
     ends : numpy.ndarray
         End of each segment, as a length from the start.
+
+    Examples
+    --------
+    >>> from daedal.multibody import beam
+    >>> mast = beam("mast", 1.0, 4, bending_stiffness=10.0, mass_per_length=0.5)
+    >>> print(len(mast.bodies), mast.at(0.5).body.name)
+    5 mast 3
     """
 
     name: str

@@ -50,6 +50,15 @@ class InverseDynamics:
         The multipliers of the constraints.
     redundant : bool
         Whether more joints are actuated than the motion needs, so that the forces of smallest norm were chosen.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> needed = model.inverse_dynamics(model.assemble(pivot=0.0), accelerations={"pivot": 0.0})
+    >>> print(needed["pivot"])
+    [9.81]
     """
 
     t: np.ndarray

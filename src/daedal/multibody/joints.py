@@ -35,6 +35,13 @@ class Joint:
     axis : direction
         The axis of the joint: "x", "y", "z" or a vector. In the axes of the ground if `at` is given, otherwise in the
         axes of both bodies.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Joint, Revolute, ground
+    >>> hinge = Revolute("hinge", ground, Body.rod("rod", length=1.0, mass=1.0).start, axis="y")
+    >>> print(isinstance(hinge, Joint), hinge.name)
+    True hinge
     """
 
     name: str
@@ -126,13 +133,31 @@ class Joint:
 
 
 class Fixed(Joint):
-    """Two bodies joined rigidly."""
+    """Two bodies joined rigidly.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Fixed, Model, Revolute, ground
+    >>> rod, tip = Body.rod("rod", length=1.0, mass=1.0), Body.particle("tip", mass=0.5)
+    >>> model = Model(Revolute("pivot", ground, rod.start), Fixed("weld", rod.end, tip), planar=True)
+    >>> print(model.system().names)
+    ('pivot',)
+    """
 
     closure = (*_TOGETHER, (ACROSS, X, Y), *_PARALLEL)
 
 
 class Revolute(Joint):
-    """A hinge: rotation about the axis."""
+    """A hinge: rotation about the axis.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Revolute("joint", ground, block))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint',) 1
+    """
 
     turn = ABOUT_Z
     coordinates = ("angle",)
@@ -140,7 +165,16 @@ class Revolute(Joint):
 
 
 class Prismatic(Joint):
-    """A slider: translation along the axis, no rotation."""
+    """A slider: translation along the axis, no rotation.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Prismatic, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Prismatic("joint", ground, block, axis="x"))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint',) 1
+    """
 
     shifts = (Z,)
     coordinates = ("displacement",)
@@ -148,7 +182,16 @@ class Prismatic(Joint):
 
 
 class Cartesian(Joint):
-    """Translation in all directions, no rotation: the motion of particles."""
+    """Translation in all directions, no rotation: the motion of particles.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Cartesian, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Cartesian("joint", ground, block))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint.x', 'joint.y', 'joint.z') 3
+    """
 
     shifts = (X, Y, Z)
     coordinates = ("x", "y", "z")
@@ -164,7 +207,16 @@ class Shifted(Joint):
 
 
 class Cylindrical(Joint):
-    """Translation along the axis and rotation about it."""
+    """Translation along the axis and rotation about it.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Cylindrical, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Cylindrical("joint", ground, block, axis="x"))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint.displacement', 'joint.angle') 2
+    """
 
     shifts = (Z,)
     turn = ABOUT_Z
@@ -174,7 +226,16 @@ class Cylindrical(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Screw(Joint):
-    """A nut on a thread: rotation about the axis with a translation of `pitch` per turn."""
+    """A nut on a thread: rotation about the axis with a translation of `pitch` per turn.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Screw, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Screw("joint", ground, block, pitch=0.01))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint',) 1
+    """
 
     pitch: float = 0.0
 
@@ -198,7 +259,16 @@ class Screw(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Universal(Joint):
-    """Cardan's joint: rotation about `axis`, fixed in the first body, then about `second_axis`, fixed in the second."""
+    """Cardan's joint: rotation about `axis`, fixed in the first body, then about `second_axis`, fixed in the second.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Universal, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Universal("joint", ground, block))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint.angle', 'joint.second_angle') 2
+    """
 
     second_axis: Any = "x"
 
@@ -225,7 +295,16 @@ class Universal(Joint):
 
 
 class Spherical(Joint):
-    """A ball joint: all rotations."""
+    """A ball joint: all rotations.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Spherical, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Spherical("joint", ground, block))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint.p0', 'joint.p1', 'joint.p2', 'joint.p3') 3
+    """
 
     turn = ANY_ROTATION
     coordinates = ("x", "y", "z")
@@ -233,7 +312,16 @@ class Spherical(Joint):
 
 
 class Planar(Joint):
-    """Motion in a plane: two translations, and rotation about the axis, which is the normal of the plane."""
+    """Motion in a plane: two translations, and rotation about the axis, which is the normal of the plane.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Planar, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Planar("joint", ground, block))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint.x', 'joint.y', 'joint.angle') 3
+    """
 
     shifts = (X, Y)
     turn = ABOUT_Z
@@ -242,7 +330,16 @@ class Planar(Joint):
 
 
 class Free(Joint):
-    """No constraint: six free motions."""
+    """No constraint: six free motions.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Free, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> model = Model(Free("joint", ground, block))
+    >>> print(model.system().names, model.report().degrees_of_freedom)
+    ('joint.x', 'joint.y', 'joint.z', 'joint.p0', 'joint.p1', 'joint.p2', 'joint.p3') 6
+    """
 
     shifts = (X, Y, Z)
     turn = ANY_ROTATION

@@ -77,6 +77,15 @@ class Linearised:
         about stability.
     exact : bool
         Whether derivatives are exact instead of differences.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> small = model.linearise(model.equilibrium(guess={"pivot": -1.5}))
+    >>> print(small.frequencies.round(4), small.is_equilibrium)
+    [0.4317] True
     """
 
     start: Start
@@ -339,6 +348,15 @@ class Mode:
         The perturbation of the coordinates; its largest entry is real and positive.
     start : Start
         The state of the linearisation.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> mode = model.linearise(model.equilibrium(guess={"pivot": -1.5})).modes[0]
+    >>> print(f"{abs(mode.eigenvalue):.4f}")
+    2.7125
     """
 
     eigenvalue: complex

@@ -67,6 +67,15 @@ class Report:
         values that decides it.
     open_joint : str
         The joint that stays open, if loops cannot be closed.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> report = model.report()
+    >>> print(report.degrees_of_freedom, report.gruebler, report.redundant)
+    1 1 ()
     """
 
     model: Any

@@ -37,6 +37,17 @@ class Energy:
     ----------
     kinetic, potential : numpy.ndarray, shape (nt,)
         Sums over all bodies; the potential energy is that of gravity, zero at the origin, and of conservative forces.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> energy = sol.energy
+    >>> print((energy.kinetic + energy.potential).round(6).std() < 1e-4)
+    True
     """
 
     kinetic: np.ndarray

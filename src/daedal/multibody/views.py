@@ -24,7 +24,19 @@ from daedal.solution.machine_record import NamedCoordinates
 
 
 class FrameView:
-    """The motion of a frame on a body; vectors have shape (3, nt) and the axes of the ground."""
+    """The motion of a frame on a body; vectors have shape (3, nt) and the axes of the ground.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> end = sol.body("rod", t=0.0).at(rod.end)
+    >>> print(end.position[:2].round(3))
+    [1.911 0.591]
+    """
 
     def __init__(self, course: MotionHistory, frame: Frame):
         self._course, self._frame = course, frame
@@ -66,7 +78,19 @@ class FrameView:
 
 
 class BodyView(FrameView):
-    """The motion of a body, by default of its frame."""
+    """The motion of a body, by default of its frame.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> view = sol.body("rod", t=0.0)
+    >>> print(view.position[:2].round(3), view.angular_acceleration[2].round(3))
+    [0.955 0.296] -7.029
+    """
 
     def __init__(self, course: MotionHistory, body: Body):
         super().__init__(course, body.at())
@@ -98,7 +122,19 @@ class BodyView(FrameView):
 
 
 class ForceAndTorque:
-    """A force and a torque over time, (3, nt) each; the torque about a moving point."""
+    """A force and a torque over time, (3, nt) each; the torque about a moving point.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> reaction = sol.joint("pivot", t=0.0).reaction
+    >>> print(reaction.force.round(4), reaction.in_axes_of("rod").force.round(4))
+    [2.0772 3.095  0.    ] [2.8991 2.343  0.    ]
+    """
 
     def __init__(self, course: MotionHistory, wrench: Wrench, model: Any):
         self._course, self._wrench, self._model = course, wrench, model
@@ -123,7 +159,19 @@ class ForceAndTorque:
 
 
 class ForceView:
-    """Effects of a force of the model over time."""
+    """Effects of a force of the model over time.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Prismatic, Spring, ground
+    >>> block = Body.box("block", size=(0.1, 0.1, 0.1), mass=1.0)
+    >>> spring = Spring("spring", ground, block, stiffness=10.0, length=1.0)
+    >>> model = Model(Prismatic("slide", ground, block, axis="x"), spring)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"slide": 1.5})
+    >>> print(sol.force("spring", t=0.0).on("block").force.round(6))
+    [-5.  0.  0.]
+    """
 
     def __init__(self, course: MotionHistory, force: Force):
         self._course, self.element = course, force
@@ -164,7 +212,19 @@ class ForceView:
 
 
 class JointView(NamedCoordinates):
-    """Relative motion of the two bodies of a joint, and its reaction."""
+    """Relative motion of the two bodies of a joint, and its reaction.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> model = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model, (0.0, 1.0), {"pivot": 0.3})
+    >>> pivot = sol.joint("pivot", t=0.0)
+    >>> print(f"{pivot.angle:.4f}", pivot.reaction.force[:2].round(4))
+    0.3000 [2.0772 3.095 ]
+    """
 
     def __init__(
         self,

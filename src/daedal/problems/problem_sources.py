@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from daedal.problems.named_inputs import starting_values
 
@@ -26,7 +26,7 @@ class ProblemSource(Protocol[Stated]):
         """Times at which the equations have kinks or jumps; None if there are none."""
 
 
-def is_source(given: Any) -> bool:
+def is_source(given: Any) -> TypeGuard[ProblemSource[Any]]:
     """Whether an object defines a problem."""
     return hasattr(given, "as_problem")
 

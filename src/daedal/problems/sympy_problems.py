@@ -16,7 +16,7 @@ from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.sympy_expressions import Symbols
 
 
-def from_sympy(system, unknowns: Sequence[Any] | None = None, *, params: Mapping[Any, float] | None = None):
+def from_sympy(system: Any, unknowns: Sequence[Any] | None = None, *, params: Mapping[Any, float] | None = None) -> Any:
     """A problem from SymPy.
 
     Parameters

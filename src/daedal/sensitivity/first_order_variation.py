@@ -232,9 +232,9 @@ class FirstOrderVariation(Variation):
         if self.given.primal.as_stated:
             plan = self.given.primal.inner
             run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
-            y0, yp0 = run_state.y0, run_state.yp0
+            start = np.array(run_state.y0), np.array(run_state.yp0)
             run_state.give_back()
-            return np.array(y0), np.array(yp0)
+            return start
         y0, yp0 = split_initial(self.problem, request.initial)
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
 

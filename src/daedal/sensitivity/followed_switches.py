@@ -14,7 +14,8 @@ import numpy as np
 from daedal.common.messages import warn
 from daedal.driver.finish import joined_dense_output
 from daedal.driver.request import Request
-from daedal.sensitivity.jumps import Point, SensitivityWarning, event_time
+from daedal.errors import SensitivityWarning
+from daedal.sensitivity.jumps import Point, event_time
 from daedal.sensitivity.result import FirstOrderSensitivities
 from daedal.solution.solution import Solution
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from daedal.common.messages import warn
 from daedal.driver.request import Request
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, SensitivityWarning
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.mode_state import StateForm
 from daedal.sensitivity.differentiation import Differentiation, ParameterNumbers
@@ -38,10 +38,6 @@ CENTRAL_4 = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.
 GRAZING = 1e-4
 """Rate of a guard, as a fraction of its size over the arc, below which it counts as touched only."""
 _SAMPLES = 9  # number of points of an arc at which the size of a guard is evaluated
-
-
-class SensitivityWarning(UserWarning):
-    """From some time on, a sensitivity does not exist or is unknown."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,15 @@ class SimulationState:
         The variables of the problem and their derivatives: (q, v, r) of a mechanism, (y, z), or y.
     solution : Solution
         The point as a solution of one output time, with all quantities by name.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0])
+    >>> _ = sim.step(1.0, u=[1.0])
+    >>> print(sim.state.t, sim.state.y.round(4), round(sim.state["level"], 4))
+    1.0 [0.7869] 0.7869
     """
 
     t: float

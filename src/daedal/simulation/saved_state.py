@@ -32,6 +32,17 @@ class SavedState:
         The time.
     image : object
         Copies of memory.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])
+    >>> sim = daedal.Simulation(tank, [0.0])
+    >>> saved = sim.save_state()
+    >>> first = sim.step(1.0, u=[1.0])
+    >>> sim.restore(saved)
+    >>> print(saved.t, sim.t, bool(sim.step(1.0, u=[1.0]) == first))
+    0.0 0.0 True
     """
 
     owner: int

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from daedal.analysis.linear_models.linear_model import LinearModel
 from daedal.analysis.linear_models.linearise import linearise
 from daedal.common.messages import unknown_name
+from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import checked_request, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
@@ -21,13 +23,20 @@ from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.sampled_control import Recording, Sampled
 from daedal.problems.checks import check_finite, check_flag
 from daedal.problems.compile import with_other_params
-from daedal.problems.problem_sources import is_source
+from daedal.problems.problem_sources import ProblemSource, is_source
+from daedal.problems.protocol import Problem
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
 from daedal.simulation.outputs import SimulationState, chosen_outputs
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
 from daedal.solution.solution import Solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Output = str | Callable[..., Any]
+    Outputs = Output | Sequence[Output] | Mapping[str, Output] | None
 
 _NUMBERS = (float, int, np.integer, np.floating)
 _HORIZON = 1000.0  # first steps, an interval for scales
@@ -95,28 +104,30 @@ class Simulation:
     (True, '0.37172', 0.0)
     """
 
+    @takes(SolverOptions)
     def __init__(
         self,
-        problem,
-        initial=None,
+        problem: Problem | ProblemSource[Problem],
+        initial: Any = None,
         *,
-        t0=0.0,
-        inputs=None,
-        outputs=None,
-        hold="zero",
-        params=None,
-        exact=None,
-        max_steps=None,
-        horizon=None,
-        **options: Any,
-    ):
-        self._most_steps = checked_settings(max_steps=max_steps).max_steps or 0
+        t0: float = 0.0,
+        inputs: Mapping[str, Any] | Sequence[str] | None = None,
+        outputs: Outputs = None,
+        hold: str = "zero",
+        params: Any = None,
+        exact: bool | None = None,
+        horizon: float | None = None,
+        **options: Unpack[SolverOptions],
+    ) -> None:
+        given: dict[str, Any] = dict(options)
         for name in ("dense_output", "sensitivities", "t_eval", "t_stop", "breakpoints", "sampled"):
-            if options.get(name) is not None and options[name] is not False:
+            if given.get(name) is not None and given[name] is not False:
                 raise InvalidProblemError(
                     f"{name}: a simulation goes where its steps lead and keeps no past; use solve"
                 )
-        self._settings = checked_settings(**options | {"dense_output": False})
+        settings = checked_settings(**options)
+        self._most_steps = settings.max_steps or 0
+        self._settings = replace(settings, dense_output=False, max_steps=None)
         if exact is not None:
             check_flag(exact, "exact")
         self._source = problem if is_source(problem) else None
@@ -161,7 +172,7 @@ class Simulation:
         self._t = self._t0
         self._solution: Any = None
 
-    def reset(self, initial=None, *, t0=None):
+    def reset(self, initial: Any = None, *, t0: float | None = None) -> None:
         """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
         with self._alone():
             before = dict(vars(self))
@@ -176,7 +187,7 @@ class Simulation:
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def step(self, dt, u=None) -> np.ndarray:
+    def step(self, dt: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance by dt with constant inputs, and return the outputs.
 
         Parameters
@@ -198,7 +209,7 @@ class Simulation:
             raise InvalidProblemError(f"dt = {dt:g} is below the resolution of the time at t = {t:.10g}")
         return self.step_to(t, u)
 
-    def step_to(self, t, u=None) -> np.ndarray:
+    def step_to(self, t: float, u: ArrayLike | Mapping[str, Any] | None = None) -> np.ndarray:
         """Advance to the time t with constant inputs, and return the outputs; see :meth:`step`."""
         try:
             forwards = self._t < t < inf
@@ -331,7 +342,7 @@ class Simulation:
         return {name: self._held[name] for name in self._held.names}
 
     @inputs.setter
-    def inputs(self, u: Any):
+    def inputs(self, u: ArrayLike | Mapping[str, Any]) -> None:
         with self._alone():
             self._set_inputs(u)
 
@@ -435,7 +446,14 @@ class Simulation:
 
     # --- controllers --------------------------------------------------------------------------------------------------
 
-    def run(self, controller, dt=None, t_end=None, *, progress=False) -> Recording:
+    def run(
+        self,
+        controller: Callable[[float, np.ndarray], Any] | Sampled,
+        dt: float | None = None,
+        t_end: float | None = None,
+        *,
+        progress: bool = False,
+    ) -> Recording:
         """Let a controller set the inputs at regular instants, up to `t_end`.
 
         Parameters
@@ -465,10 +483,10 @@ class Simulation:
         >>> print(record.t.size, abs(record["x"][-1]) < 0.02)
         51 True
         """
-        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, dt)
+        sampled = controller if isinstance(controller, Sampled) else Sampled(controller, cast(float, dt))
         return sampled.run(self, t_end, progress=progress)
 
-    def linearise(self, *, inputs=None, outputs=None) -> LinearModel:
+    def linearise(self, *, inputs: Sequence[str] | None = None, outputs: Outputs = None) -> LinearModel:
         """The linear model at the present point, with the present inputs; see :func:`daedal.linearise`.
 
         Examples

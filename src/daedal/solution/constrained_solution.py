@@ -191,7 +191,20 @@ def constraint_labels(system: Any) -> tuple[str, ...]:
 
 
 class HessenbergSolution(ConstrainedSolution):
-    """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation."""
+    """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def matrix(value):
+    ...     return lambda t: [[value]]
+    >>> problem = daedal.HessenbergDAE(
+    ...     matrix(-1.0), matrix(1.0), matrix(1.0), lambda t: [0.0], lambda t: [1.0], n_x=1, n_y=1
+    ... )
+    >>> sol = daedal.solve(problem, (0.0, 1.0), ([-1.0], None))
+    >>> type(sol).__name__, sol.y.shape[0]
+    ('HessenbergSolution', 1)
+    """
 
     @cached_property
     def _augmented(self) -> tuple[np.ndarray, np.ndarray]:

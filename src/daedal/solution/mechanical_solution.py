@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,12 @@ from daedal.problems.compile import last_argument
 from daedal.solution.constrained_solution import ConstrainedSolution
 from daedal.solution.machine_record import PartsOfMachine, RecordedMachine
 from daedal.solution.quantities import Quantity, no_dense_output, row_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
 
 PARTS = ("q", "v", "a", "lam", "r", "w", "reaction")
 """The components of a state."""
@@ -56,10 +62,20 @@ class StateNames:
 
 
 @dataclass(frozen=True)
-class State:
+class MechanicalState:
     """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times.
 
     ``state["name"]`` returns one of them.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> state = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))(0.5)
+    >>> print(state.q.round(4), state.v.round(4), state["q[0]"].round(4))
+    [ 0.391  -0.9204] [-3.911  -1.6617] 0.391
     """
 
     t: Any
@@ -112,6 +128,18 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         The formulation used.
     raw : RawOutput or None
         The unknowns of the formulation as computed by the method, for studies of formulations.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))
+    >>> print(sol.q.shape[0], f"{sol.lam[0, -1]:.3f}", sol.drift["position"] < 1e-12)
+    2 2.428 True
+    >>> print(sol(0.5).q.round(4))
+    [ 0.391  -0.9204]
     """
 
     @property
@@ -171,8 +199,12 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         """Derivatives of (q, v, r)."""
         return np.vstack([self.v, self.a, self._augmented[2]])
 
-    def __call__(self, t, derivative: bool = False):
-        """The :class:`State` at `t`, from the dense output, projected onto the constraints; or y' = (v, a, r') there.
+    @overload  # type: ignore[override]
+    def __call__(self, t: ArrayLike, derivative: Literal[False] = False) -> MechanicalState: ...
+    @overload
+    def __call__(self, t: ArrayLike, derivative: bool) -> Any: ...
+    def __call__(self, t: ArrayLike, derivative: bool = False) -> Any:
+        """The :class:`MechanicalState` at `t`, projected onto the constraints; or the derivative y' = (v, a, r').
 
         A pickled or saved solution no longer has the functions of the system: it uses polynomials for all of these,
         which were fitted when it was stored and agree with them to about eleven digits.
@@ -187,8 +219,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
             return slope[:, 0] if times.ndim == 0 else slope
         parts = (y[:n], y[n : 2 * n], a, lam, y[2 * n :], w, reaction)
         if times.ndim == 0:
-            return State(float(times), *(part[:, 0].copy() for part in parts), names=self._state_names)
-        return State(flat, *parts, names=self._state_names)
+            return MechanicalState(float(times), *(part[:, 0].copy() for part in parts), names=self._state_names)
+        return MechanicalState(flat, *parts, names=self._state_names)
 
     def _blocks(self, times: np.ndarray) -> list[np.ndarray]:
         """(q, v, r), a, lam, r', w and reaction at given times."""
@@ -235,7 +267,7 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         """Bodies, joints and forces of a multibody model."""
         return self._results
 
-    def animate(self, path=None, drawing=None, **options: Any):
+    def animate(self, path: str | Path | None = None, drawing: Any = None, **options: Any) -> Any:
         """Animate the motion: a player in a notebook, or a page (.html) or picture (.gif).
 
         See :func:`daedal.viz.animate`. The motion of a :class:`daedal.multibody.Model` is shown in 3-D: see

@@ -14,7 +14,7 @@ import numpy as np
 
 from daedal.common.messages import unknown_name
 from daedal.common.tabular import Tabular, derivative_name, duration, plural
-from daedal.errors import DaedalError, InvalidProblemError
+from daedal.errors import InvalidProblemError, MissingPackageError
 from daedal.solution.status import Status
 
 
@@ -316,10 +316,6 @@ class Tabulated:
 
 
 TIME = "t"
-
-
-class MissingPackageError(DaedalError, ImportError):
-    """An optional package is not installed."""
 
 
 def pandas() -> Any:

@@ -98,7 +98,7 @@ class StatusText(Text):
 
     def decode(self, data, path, arrays, sizes):
         """The status."""
-        expect(data in STATUS_NUMBERS, path, f"is not one of {', '.join(STATUS_NUMBERS)}")
+        expect(isinstance(data, str) and data in STATUS_NUMBERS, path, f"is not one of {', '.join(STATUS_NUMBERS)}")
         return Status(data)
 
 

@@ -1,7 +1,9 @@
 """The result of an integration."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +22,11 @@ from daedal.solution.quantities import (
 )
 from daedal.solution.status import Status
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -28,6 +35,13 @@ class Statistics:
     ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
     included. ``first_use`` is the part of ``seconds`` spent once per process: imports, tracing, generating or loading
     machine code; later runs do not spend it.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> stats = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0]).stats
+    >>> stats.steps == stats["steps"], stats.nfev == stats.residual_evaluations
+    (True, True)
     """
 
     steps: int = 0
@@ -61,19 +75,28 @@ class Statistics:
         """`factorisations`, under SciPy's name."""
         return self.factorisations
 
-    def __getitem__(self, key: str):
+    def __getitem__(self, key: str) -> Any:
         if key not in {f.name for f in fields(self)}:
             raise KeyError(key)
         return getattr(self, key)
 
-    def keys(self):
+    def keys(self) -> list[str]:
         """Names of the counters."""
         return [f.name for f in fields(self)]
 
 
 @dataclass(frozen=True)
 class History:
-    """End point, step size and order of every accepted step."""
+    """End point, step size and order of every accepted step.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], method="dassl")
+    >>> history = sol.history
+    >>> print(history.t[-1], history.h.size == sol.stats.steps, history.order.max() <= 5)
+    1.0 True True
+    """
 
     t: np.ndarray
     h: np.ndarray
@@ -159,6 +182,13 @@ class Solution(Tabulated):
         How each function of the problem was evaluated.
     sensitivities : FirstOrderSensitivities or None
         Derivatives with respect to parameters, if requested; see :meth:`sensitivity`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], names=["x"])
+    >>> print(f"{sol['x'][-1]:.4f} {sol(0.5)[0]:.4f}", sol.status, sol.nfev > 0)
+    0.3679 0.6065 finished True
     """
 
     t: np.ndarray
@@ -178,7 +208,7 @@ class Solution(Tabulated):
     functions: FunctionTable = field(default_factory=FunctionTable)
     sensitivities: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.events, EventTable):
             self.events = EventTable(self.events, {None: self.names})
 
@@ -189,7 +219,7 @@ class Solution(Tabulated):
             raise AttributeError("only the solution of a SemiExplicitDAE has z")
         return self.y[self.n_differential :]
 
-    def __call__(self, t, derivative: bool = False) -> np.ndarray:
+    def __call__(self, t: ArrayLike, derivative: bool = False) -> Any:
         """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number, (n, len(t)) for an array.
 
         Its rows have names: ``sol(t)["x"]``, ``sol(t)["x'"]``.
@@ -197,7 +227,7 @@ class Solution(Tabulated):
         values = self.values(t, derivative)
         return values if derivative else NamedValues.of(values, lambda name: row_named(self._named_at(t, values), name))
 
-    def values(self, t, derivative: bool = False) -> np.ndarray:
+    def values(self, t: ArrayLike, derivative: bool = False) -> np.ndarray:
         """The same as a plain array."""
         if self.dense is None:
             raise no_dense_output()
@@ -210,7 +240,7 @@ class Solution(Tabulated):
         result = (slopes if derivative else values).T
         return result[:, 0].copy() if times.ndim == 0 else np.ascontiguousarray(result)
 
-    def check_times(self, times: np.ndarray):
+    def check_times(self, times: np.ndarray) -> None:
         """Check that times lie in the interval of the solution."""
         assert self.dense is not None
         check_within(times, self.dense.interval)
@@ -225,13 +255,13 @@ class Solution(Tabulated):
     def _named_at(self, t: Any, values: np.ndarray) -> list[Quantity]:
         return values_and_slopes(self.names, lambda: values, lambda: self.values(t, derivative=True))
 
-    def plot(self, *args: Any, **options: Any):
+    def plot(self, *args: Any, **options: Any) -> Any:
         """Plot the solution; see :func:`daedal.viz.plot_solution`."""
         from daedal.viz import plot_solution
 
         return plot_solution(self, *args, **options)
 
-    def animate(self, path=None, drawing=None, **options: Any):
+    def animate(self, path: str | Path | None = None, drawing: Any = None, **options: Any) -> Any:
         """Animate the motion: a player in a notebook, or a page (.html) or picture (.gif).
 
         See :func:`daedal.viz.animate`.
@@ -293,7 +323,16 @@ class Solution(Tabulated):
 
 @dataclass(frozen=True)
 class SecondOrderState:
-    """x and its derivatives at given times; derivatives that do not occur in the equations are zero."""
+    """x and its derivatives at given times; derivatives that do not occur in the equations are zero.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+    >>> state = daedal.solve(oscillator, (0.0, 1.0), ([1.0], [0.0])).at(0.5)
+    >>> print(state.x.round(4), state.xp.round(4), state.xpp.round(4))
+    [0.8776] [-0.4794] [-0.8776]
+    """
 
     t: Any
     x: np.ndarray
@@ -314,9 +353,17 @@ class SecondOrderSolution(Solution):
         The order of the highest derivative of each variable that occurs in the equations.
     source : numpy.ndarray
         Row j of `y` is variable i with i = source[j] < n, or the derivative of variable source[j] - n.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> oscillator = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+    >>> sol = daedal.solve(oscillator, (0.0, 1.0), ([1.0], [0.0]))
+    >>> print(f"{sol.x[0, -1]:.4f} {sol.xp[0, -1]:.4f} {sol.xpp[0, -1]:.4f}")
+    0.5403 -0.8415 -0.5403
     """
 
-    def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields):
+    def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields: Any) -> None:
         self.order, self.source = order, source
         super().__init__(**fields)
 
@@ -351,6 +398,6 @@ class SecondOrderSolution(Solution):
     def _n_stated(self) -> int:
         return self.order.size
 
-    def at(self, t) -> SecondOrderState:
+    def at(self, t: ArrayLike) -> SecondOrderState:
         """Dense output in terms of x, x' and x''."""
         return SecondOrderState(t, *self._split(self(t), self(t, derivative=True)))

@@ -1,4 +1,9 @@
-"""Reproduction of the sources: printed tables (`reproduce`), and methods on given grids."""
+"""Reproduction of the sources: printed tables (`reproduce`), and methods on given grids.
+
+>>> import daedal
+>>> daedal.studies.GeneralLinearMethod.collocation([0.5, 1.0]).name
+'1-step collocation'
+"""
 
 from daedal.common.public_names import public_names
 

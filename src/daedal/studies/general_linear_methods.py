@@ -221,7 +221,17 @@ def _bounded_powers(matrix: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class GeneralLinearResult:
-    """Result of :func:`general_linear`: times and y of shape (n, steps + 1)."""
+    """Result of :func:`general_linear`: times and y of shape (n, steps + 1).
+
+    Examples
+    --------
+    >>> import daedal
+    >>> problem = daedal.ODE(lambda t, y: [-y[0]], 1)
+    >>> method = daedal.studies.GeneralLinearMethod.from_runge_kutta(daedal.methods.coefficients("radau5"))
+    >>> run = daedal.studies.general_linear(problem, method, (0.0, 1.0), 10, lambda t: [1.0])
+    >>> print(run.t[-1], run.y[0, -1].round(6))
+    1.0 0.367879
+    """
 
     t: np.ndarray
     y: np.ndarray

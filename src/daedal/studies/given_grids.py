@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,20 +12,37 @@ from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.problems.checks import check_callable, check_real, check_size
 from daedal.problems.mechanical import MechanicalSystem
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
 _ITERATIONS = 20
 _STEP = 2.0**-26
 
 
 @dataclass(frozen=True)
 class ModifiedEulerResult:
-    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt)."""
+    """Result of :func:`modified_euler`: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> run = daedal.studies.modified_euler(
+    ...     lambda t, y, lam: [-9.81 - lam[0]], lambda t, y: [y[0, 0]], np.linspace(0.0, 1.0, 11), [[0.0], [0.0]], 1
+    ... )
+    >>> print(run.t.size, run.lam[0, -1].round(6))
+    11 -9.81
+    """
 
     t: np.ndarray
     y: np.ndarray
     lam: np.ndarray
 
 
-def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
+def modified_euler(
+    f: Callable[..., Any], g: Callable[..., Any], times: ArrayLike, initial: Any, n_lambda: int
+) -> ModifiedEulerResult:
     r"""Modified implicit Euler method of Sand for :math:`y^{(d)} = f(t, y, \dots, y^{(d-1)}, \lambda)`, :math:`0 = g`.
 
     .. math::
@@ -139,7 +158,9 @@ def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
 # --- multipliers of index 3 after a change of step size, corrected as by Arevalo and Loetstedt ------------------------
 
 
-def corrected_multipliers(system: MechanicalSystem, t, q, v, order: int = 1) -> np.ndarray:
+def corrected_multipliers(
+    system: MechanicalSystem, t: ArrayLike, q: ArrayLike, v: ArrayLike, order: int = 1
+) -> np.ndarray:
     r"""Multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
     BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid. But

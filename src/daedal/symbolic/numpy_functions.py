@@ -283,7 +283,7 @@ def _norm(x, ord=None, axis=None, keepdims=False):
 def _cross(a, b, *arguments, **options):
     a, b = (value if isinstance(value, np.ndarray) else _array(value) for value in (a, b))
     if a.shape != (3,) or b.shape != (3,):
-        return wrapped(np.cross._implementation(plain(a), plain(b), *arguments, **options))
+        return wrapped(np.cross._implementation(plain(a), plain(b), *arguments, **options))  # type: ignore[attr-defined]
     return array_of([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 

@@ -201,6 +201,8 @@ class MathModule(ModuleType):
 
 
 class _FloatKind(type):
+    stands_for: type
+
     def __instancecheck__(cls, value):
         return isinstance(value, float) or type(value) is Expression
 

@@ -48,6 +48,19 @@ def plot_comparison(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> found = daedal.compare(
+    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=[1e-4, 1e-6]
+    ... )
+    >>> figure = daedal.viz.plot_comparison(found, pyplot=False)
+    >>> len(figure.axes) > 0
+    True
     """
     check_choice("kind", kind, ("auto", "runs", "work", "time"))
     rows = [row for row in comparison.rows if row.status != "impossible"]

@@ -53,6 +53,16 @@ def plot_ensemble(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0})
+    >>> runs = daedal.solve_many(decay, (0.0, 1.0), ([1.0], None), params={"k": np.linspace(0.5, 2.0, 20)})
+    >>> figure = daedal.viz.plot_ensemble(runs, pyplot=False)
+    >>> len(figure.axes) > 0
+    True
     """
     check_choice("kind", kind, _KINDS)
     over_time = _series(ensemble)
@@ -196,6 +206,16 @@ def plot_fit(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
+    >>> data = {"t": [0.0, 0.5, 1.0, 1.5], "x": [1.0, 0.71, 0.49, 0.36]}
+    >>> found = daedal.fit(decay, data, ["k"], initial=([1.0], None))
+    >>> figure = daedal.viz.plot_fit(found, pyplot=False)
+    >>> len(figure.axes)
+    1
     """
     columns = list(dict.fromkeys(column for run in fit.experiments for column in run.columns))
     with new_figure((WIDTH, _PANEL * len(columns) + 0.4), pyplot, save, title) as figure:
@@ -262,6 +282,16 @@ def plot_fit_residuals(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
+    >>> data = {"t": [0.0, 0.5, 1.0, 1.5], "x": [1.0, 0.71, 0.49, 0.36]}
+    >>> found = daedal.fit(decay, data, ["k"], initial=([1.0], None))
+    >>> figure = daedal.viz.plot_fit_residuals(found, pyplot=False)
+    >>> len(figure.axes) > 0
+    True
     """
     columns = list(dict.fromkeys(column for run in fit.experiments for column in run.columns))
     with new_figure((WIDTH, _PANEL * len(columns) + 0.4), pyplot, save, title) as figure:
@@ -309,6 +339,16 @@ def plot_uncertainty(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
+    >>> data = {"t": [0.0, 0.5, 1.0, 1.5], "x": [1.0, 0.71, 0.49, 0.36]}
+    >>> found = daedal.fit(decay, data, ["k"], initial=([1.0], None))
+    >>> figure = daedal.viz.plot_uncertainty(found.uncertainty(), pyplot=False)
+    >>> len(figure.axes)
+    1
     """
     from scipy.stats import norm
 

@@ -163,6 +163,13 @@ def solution_html(sol: daedal.Solution | daedal.HybridSolution) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0])
+    >>> "<table" in daedal.viz.solution_html(sol)
+    True
     """
     transitions: Any = sol.events[:_MOST_EVENTS] if isinstance(sol, daedal.HybridSolution) and len(sol.events) else None
     picture = io.BytesIO()

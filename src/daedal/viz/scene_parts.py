@@ -130,7 +130,18 @@ class Part(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RodLine(Member):
-    """A rod between two moving points, `start` and `end` (3, nt) or (3,), that is not itself a body."""
+    """A rod between two moving points, `start` and `end` (3, nt) or (3,), that is not itself a body.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import RodLine, Scene
+    >>> t = np.linspace(0.0, 1.0, 5)
+    >>> end = np.array([np.cos(t), np.sin(t), 0.0 * t])
+    >>> scene = Scene(t, [RodLine("rod", (0.0, 0.0, 0.0), end)])
+    >>> scene.t.size
+    5
+    """
 
     kind: ClassVar[str] = "rod"
     follow: ClassVar[tuple[str, ...]] = ("start", "end")
@@ -208,7 +219,18 @@ class Line(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace(Member):
-    """The path of a point (3, nt), drawn up to the current time."""
+    """The path of a point (3, nt), drawn up to the current time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import Part, Scene, Sphere, Trace
+    >>> t = np.linspace(0.0, 1.0, 5)
+    >>> path = np.array([np.cos(t), np.sin(t), 0.0 * t])
+    >>> scene = Scene(t, [Part("ball", Sphere(0.1), path)], traces=[Trace("path", path)])
+    >>> scene.t.size
+    5
+    """
 
     kind: ClassVar[str] = "trace"
     follow: ClassVar[tuple[str, ...]] = ("points",)

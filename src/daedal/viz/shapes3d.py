@@ -70,7 +70,14 @@ class Box(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Sphere(SolidShape):
-    """A ball about `offset`."""
+    """A ball about `offset`.
+
+    Examples
+    --------
+    >>> from daedal.viz import Sphere
+    >>> Sphere(0.5).corners.max(axis=0).round(3)
+    array([0.5, 0.5, 0.5])
+    """
 
     radius: float
     offset: Vector = ORIGIN
@@ -89,7 +96,14 @@ class Sphere(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(SolidShape):
-    """An ellipsoid with the semi-axes `radii` about `offset`, rotated by `rotation` (3, 3)."""
+    """An ellipsoid with the semi-axes `radii` about `offset`, rotated by `rotation` (3, 3).
+
+    Examples
+    --------
+    >>> from daedal.viz import Ellipsoid
+    >>> Ellipsoid((0.3, 0.2, 0.1)).corners.max(axis=0).round(3)
+    array([0.3, 0.2, 0.1])
+    """
 
     radii: Vector
     offset: Vector = ORIGIN
@@ -110,7 +124,14 @@ class Ellipsoid(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Cylinder(SolidShape):
-    """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector."""
+    """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector.
+
+    Examples
+    --------
+    >>> from daedal.viz import Cylinder
+    >>> Cylinder(radius=0.1, length=0.5).corners.max(axis=0).round(3)
+    array([0.1 , 0.1 , 0.25])
+    """
 
     radius: float
     length: float
@@ -135,7 +156,14 @@ class Cylinder(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Rod(SolidShape):
-    """A link between two points of a body, with knuckles at its ends. By default its radius follows from the scene."""
+    """A link between two points of a body, with knuckles at its ends. By default its radius follows from the scene.
+
+    Examples
+    --------
+    >>> from daedal.viz import Rod
+    >>> Rod((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), radius=0.05).corners.max(axis=0).round(3)
+    array([1., 0., 0.])
+    """
 
     start: Vector
     end: Vector
@@ -162,7 +190,14 @@ class Rod(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Disc(SolidShape):
-    """A flywheel about `offset`: a rim, a thinner web with bolts that make its rotation visible, and a hub."""
+    """A flywheel about `offset`: a rim, a thinner web with bolts that make its rotation visible, and a hub.
+
+    Examples
+    --------
+    >>> from daedal.viz import Disc
+    >>> Disc(radius=0.5, thickness=0.1).corners.max(axis=0).round(3)
+    array([0.5 , 0.5 , 0.05])
+    """
 
     radius: float
     thickness: float
@@ -190,6 +225,12 @@ class Gear(SolidShape):
 
     The centre of its first tooth is at the angle `phase` from the x axis if the axis is z; for other axes it is rotated
     from there by the smallest angle.
+
+    Examples
+    --------
+    >>> from daedal.viz import Gear
+    >>> Gear(radius=0.5, teeth=20, thickness=0.1).corners.max(axis=0).round(3)
+    array([0.55, 0.55, 0.05])
     """
 
     radius: float
@@ -222,6 +263,12 @@ class Plane(SolidShape):
     """A square with edges of length `size` about `offset`: a floor or a wall. It does not extend the view.
 
     In a scene in space the first one that is level and at rest is the floor, drawn as an infinite grid.
+
+    Examples
+    --------
+    >>> from daedal.viz import Plane
+    >>> Plane(2.0, normal="y").normal
+    'y'
     """
 
     size: float

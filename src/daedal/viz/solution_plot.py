@@ -281,6 +281,16 @@ def plot_hybrid(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5)
+    >>> sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 1.0), ([1.0], [0.0]))
+    >>> figure = daedal.viz.plot_hybrid(sol, pyplot=False)
+    >>> len(figure.axes) > 0
+    True
     """
     check_choice("panels", panels, ("auto", "one", "each"))
     if sol.t.size == 0:
@@ -333,6 +343,16 @@ def plot_modes(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5)
+    >>> sol = daedal.solve(daedal.hybrid.UnilateralProblem(ball, floor), (0.0, 1.0), ([1.0], [0.0]))
+    >>> figure = daedal.viz.plot_modes(sol, pyplot=False)
+    >>> len(figure.axes) > 0
+    True
     """
     with new_figure((WIDTH, 0.7 + _strip_height(sol)), pyplot) as figure:
         axes = figure.add_subplot()

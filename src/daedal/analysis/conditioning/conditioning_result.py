@@ -236,6 +236,17 @@ class Conditioning:
         Times near which the coefficients change too fast for the grid: constants are uncertain from there onward.
     is_linear, has_stabilised_reduction : bool
         Whether the problem is linear, and whether :class:`daedal.formulations.StabilisedReduction` applies.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def residual(t, y, yp):
+    ...     return [yp[0] + y[0], y[1] - y[0]]
+    >>> problem = daedal.ImplicitDAE(residual, 2, names=["x", "z"])
+    >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 1.0], None))
+    >>> found = daedal.analysis.analyse_conditioning(problem, sol)
+    >>> print(found.index, found.names)
+    1 ('x', 'z')
     """
 
     names: tuple[str, ...]

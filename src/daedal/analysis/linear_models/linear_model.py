@@ -91,6 +91,16 @@ class LinearModel:
         E, A, B in all unknowns.
     exact : bool
         Whether derivatives come from traced functions rather than finite differences.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> spring = daedal.ODE(lambda t, y, u: [y[1], u - 4.0 * y[0]], 2, names="x v", inputs=["u"])
+    >>> model = daedal.linearise(spring, [0.0, 0.0], inputs=["u"], outputs=["x"])
+    >>> print(model.A.tolist(), model.B.tolist())
+    [[0.0, 1.0], [-4.0, 0.0]] [[0.0], [1.0]]
+    >>> print(abs(model.frequency_response(1.0)).round(4).ravel())
+    [0.3333]
     """
 
     A: np.ndarray
@@ -202,7 +212,7 @@ class LinearModel:
             raise UnknownNameError(f"{name!r} is not an output; {hint}known: {', '.join(self.outputs)}")
         return self.outputs.index(name)
 
-    def plot(self, **options: Any):
+    def plot(self, **options: Any) -> Any:
         """Plot the poles in the complex plane; see :func:`daedal.viz.plot_eigenvalues`."""
         from daedal.viz import plot_eigenvalues
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -36,15 +36,41 @@ from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.switching_functions import switching_nodes
 from daedal.symbolic.tracing.tracer import Tracer
 
+if TYPE_CHECKING:
+    from daedal.problems.problem_sources import ProblemSource
+    from daedal.problems.protocol import Problem
 
+
+@overload
+def linearise(
+    problem: Problem | ProblemSource[Problem],
+    at: Solution | HybridSolution,
+    *,
+    t: Sequence[float] | np.ndarray | None = None,
+    equilibrium: bool = False,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: str | Callable[..., Any] | Sequence[Any] | Mapping[str, Any] | None = None,
+    params: Any = None,
+) -> list[LinearModel]: ...
+@overload
+def linearise(
+    problem: Problem | ProblemSource[Problem],
+    at: Any = None,
+    *,
+    t: float | None = None,
+    equilibrium: bool = False,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: str | Callable[..., Any] | Sequence[Any] | Mapping[str, Any] | None = None,
+    params: Any = None,
+) -> LinearModel: ...
 def linearise(
     problem: Any,
     at: Any = None,
     *,
     t: Any = None,
     equilibrium: bool = False,
-    inputs: Any = None,
-    outputs: Any = None,
+    inputs: Sequence[str] | Mapping[str, Any] | None = None,
+    outputs: str | Callable[..., Any] | Sequence[Any] | Mapping[str, Any] | None = None,
     params: Any = None,
 ) -> Any:
     r"""Linearise a problem of any class and index in independent coordinates.

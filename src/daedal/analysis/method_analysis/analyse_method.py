@@ -77,6 +77,13 @@ class RungeKuttaAnalysis(MethodAnalysis):
         Whether A has one real eigenvalue.
     tolerance : float
         Relative difference below which floats count as equal; unused for exact coefficients.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.analysis.analyse_method(daedal.methods.coefficients("radau5"))
+    >>> print(type(found).__name__, found.order, found.a_stable)
+    RungeKuttaAnalysis 5 True
     """
 
     reduced: RungeKuttaTableau
@@ -231,6 +238,13 @@ class MultistepAnalysis(MethodAnalysis):
         Whether the method is stable on transferable DAEs: zero-stable and, as a one-leg method, stable at infinity.
     stability : MultistepStability
         Location of the zeros.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.analysis.analyse_method(daedal.methods.coefficients("bdf3"))
+    >>> print(found.order, found.a_stable, found.zero_stable, round(found.angle, 1))
+    3 False True 86.0
     """
 
     error_constant: Any

@@ -48,6 +48,18 @@ class Prediction:
         An upper bound for generic problems of the class; None if no bound is known.
     theorem : str
         The theorem, with its source.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.analysis.analyse_method(daedal.methods.coefficients("radau5"))
+    >>> for prediction in found.predicted(2):
+    ...     print(prediction.variables, prediction.order)
+    y 3
+    x 4
+    y 3
+    y 5
+    z 3
     """
 
     problem: str
@@ -263,6 +275,13 @@ class MethodAnalysis(ABC):
         The angle of the largest stable sector in degrees.
     predictions : tuple of Prediction
         Orders on DAEs of index 0 to 3, for each class of variables.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.analysis.analyse_method(daedal.methods.coefficients("radau5"))
+    >>> print(type(found).__name__, found.order, found.a_stable)
+    RungeKuttaAnalysis 5 True
     """
 
     method: RungeKuttaTableau | MultistepFormula

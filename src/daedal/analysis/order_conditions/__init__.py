@@ -8,6 +8,12 @@ References
 ----------
 V. Brasey, E. Hairer: Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. Numer.
 Anal. 30 (1993) 538-552, section 3. A. Murua, Computing 59 (1997) 43-61, for partitioned methods.
+
+Examples
+--------
+>>> from daedal.analysis import order_conditions
+>>> order_conditions.verify("hem4", order=4).order
+4
 """
 
 from daedal.analysis.order_conditions.formulas import Condition, conditions, table

@@ -222,6 +222,16 @@ class Analysis:
         None without a point.
     conditioning : LocalConditioning or None
         The effective index and norms that measure error growth, for small first-order problems.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> page = daedal.analyse(pendulum)
+    >>> print(page.index, page.degrees_of_freedom)
+    3 2
     """
 
     problem: Any

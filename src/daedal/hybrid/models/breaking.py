@@ -1,6 +1,9 @@
 """Joints that break at a load, which removes their constraints."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,12 @@ _MEASURES = ("reaction", "multiplier")
 
 
 def breaking_joint(
-    system: MechanicalSystem, rows, limit: float, *, load="reaction", name: str = "breaks"
+    system: MechanicalSystem,
+    rows: int | str | Sequence[int | str],
+    limit: float,
+    *,
+    load: str | Callable[..., Any] = "reaction",
+    name: str = "breaks",
 ) -> HybridProblem:
     r"""A mechanism with a joint that breaks when its load reaches a limit.
 

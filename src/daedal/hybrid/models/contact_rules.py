@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.errors import DaedalError, InvalidProblemError
+from daedal.errors import DaedalError, InvalidProblemError, NonUniqueWarning
 from daedal.hybrid.models.complementarity import FrictionProblem, least_impulses
 from daedal.hybrid.models.contact_equations import Contact, closed, sticking, tangents_of
 from daedal.hybrid.models.contact_modes import CLOSED, OPEN, SIDES, SLIP, SLIP_MINUS, SLIP_PLUS, STICK, States
-from daedal.hybrid.models.friction import NonUniqueWarning
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem
 

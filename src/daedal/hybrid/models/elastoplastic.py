@@ -1,7 +1,11 @@
 """Elastoplastic impact: an indentation force with hysteresis."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +81,11 @@ class ElastoPlastic:
 
 
 def elastoplastic_contact(
-    system: MechanicalSystem, gap: Callable, law: ElastoPlastic, *, gradient: Callable | None = None
+    system: MechanicalSystem,
+    gap: Callable[..., Any],
+    law: ElastoPlastic,
+    *,
+    gradient: Callable[..., Any] | None = None,
 ) -> HybridProblem:
     r"""A mechanism that hits a deformable body, as a hybrid problem.
 
@@ -227,7 +235,8 @@ def _numerical_gradient(gap: Callable) -> Callable:
     def gradient(t, q):
         size = _INCREMENT * max(1.0, float(np.max(np.abs(q))))
         unit = np.eye(q.size)
-        return np.array([_along(lambda s, j=j: gap(t, q + s * unit[j]), size) for j in range(q.size)])
+        slopes = [partial(lambda e, s: gap(t, q + s * e), e) for e in unit]
+        return np.array([_along(slope, size) for slope in slopes])
 
     return gradient
 

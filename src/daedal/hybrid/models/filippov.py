@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from daedal.problems import SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_names, check_size, check_vector
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.symbols import renewed
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 _TINY = 1e-100  # imaginary increment of complex steps
 _STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # relative increment of central differences
@@ -186,20 +190,20 @@ class Filippov(HybridProblem):
 
     def __init__(
         self,
-        f_plus,
-        f_minus,
-        surface,
-        n,
+        f_plus: Callable[..., Any],
+        f_minus: Callable[..., Any],
+        surface: Callable[..., Any],
+        n: int,
         *,
-        constraint=None,
-        n_y=0,
-        gradient=None,
-        params=None,
-        names=None,
-        sliding="index2",
-        method=None,
-        sliding_method=None,
-    ):
+        constraint: Callable[..., Any] | None = None,
+        n_y: int = 0,
+        gradient: Callable[..., Any] | None = None,
+        params: Any = None,
+        names: Sequence[str] | None = None,
+        sliding: str = "index2",
+        method: Any = None,
+        sliding_method: Any = None,
+    ) -> None:
         self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
         for function, name in ((f_plus, "f_plus"), (f_minus, "f_minus"), (surface, "surface")):
             check_callable(function, name)
@@ -248,7 +252,7 @@ class Filippov(HybridProblem):
         """The model itself."""
         return self
 
-    def with_params(self, params) -> Filippov:
+    def with_params(self, params: Any) -> Filippov:
         """The same model with other parameters; a mapping replaces the ones it names."""
         if self.params is None:
             raise InvalidProblemError("params: the problem has no parameters")
@@ -267,7 +271,7 @@ class Filippov(HybridProblem):
     def _slopes(self, t: float, x, z) -> list[np.ndarray]:
         return [np.asarray(f(t, x, z, *last_argument(f, self.params)), dtype=float) for f in (self._f1, self._f2)]
 
-    def rates(self, t: float, x, y=()) -> tuple[float, float]:
+    def rates(self, t: float, x: ArrayLike, y: ArrayLike = ()) -> tuple[float, float]:
         """The rates a_1 and a_2 of the switching function on either side."""
         z = np.append(np.asarray(y, dtype=float), 0.0)
         return self._rates(t, np.asarray(x, dtype=float), z)
@@ -337,7 +341,7 @@ class Filippov(HybridProblem):
 
     # --- start of a run -----------------------------------------------------------------------------------------------
 
-    def entry(self, t_span, initial) -> tuple[str, Any]:
+    def entry(self, t_span: Sequence[float], initial: Any) -> tuple[str, Any]:
         """The initial mode of a run, and its initial values in the form of :func:`daedal.solve`.
 
         Parameters

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
+from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError, NonUniqueWarning
 from daedal.hybrid.hybrid_problem import Decision, GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.models.friction_modes import FrictionFormulas, FrictionLaw, slip_system, stick_system, with_impulse
@@ -18,6 +18,10 @@ from daedal.hybrid.segments import Derived
 from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function, with_known_params, with_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 _SHORT = 1e-5  # step of the difference quotient for a rate
 _DEPENDENT = 1e-12  # relative mobility below which the constraints alone determine the relative velocity
@@ -42,6 +46,15 @@ class ContactState:
         For each direction of slip (1 and -1) the normal forces consistent with their own sign, the smallest first.
     opens : bool
         Whether a unilateral contact opens: without friction it would have to pull.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> block = daedal.MechanicalSystem(1.0, lambda t, q, v: [1.0], n_q=1)
+    >>> friction = daedal.hybrid.Friction(block, [1.0], 0.5, normal=9.81)
+    >>> state = friction.at(0.0, [0.0], [0.0])
+    >>> print(state.speed, state.holding, state.capacity)
+    0.0 1.0 4.905
     """
 
     t: float
@@ -145,10 +158,6 @@ _ROUND_OFF = 1e-9  # relative velocity that vanishes together with the normal fo
 _RESTING = 1e-14  # relative velocity, as a fraction of its terms, below which a contact starts at rest
 
 
-class NonUniqueWarning(UserWarning):
-    """The equations allow several motions; the message names the one taken."""
-
-
 class Friction(HybridProblem):
     r"""A mechanism with Coulomb friction in one contact: a :class:`HybridProblem` with the modes slip and stick.
 
@@ -201,8 +210,8 @@ class Friction(HybridProblem):
     .. math:: \lambda_\pm = \lambda_0 / (1 \pm \sigma \mu d),
 
     which has the wrong sign, or is consistent for both signs, if :math:`\mu |d| > 1`. Of two solutions the one with the
-    smaller normal force is taken, with a :class:`NonUniqueWarning`; if there is none the run ends with a corresponding
-    error. :meth:`at` shows all branches, :meth:`notes` those of a solution.
+    smaller normal force is taken, with a :class:`daedal.errors.NonUniqueWarning`; if there is none the run ends with a
+    corresponding error. :meth:`at` shows all branches, :meth:`notes` those of a solution.
 
     ``sol["friction_force"]`` is the force along e in all modes: :math:`-\mu |N| \mathrm{sgn}(s)` or :math:`-\lambda_s`.
 
@@ -229,19 +238,19 @@ class Friction(HybridProblem):
 
     def __init__(
         self,
-        system,
-        direction,
-        mu,
+        system: MechanicalSystem,
+        direction: Callable[..., Any] | ArrayLike,
+        mu: float | Callable[..., Any],
         *,
-        normal=None,
-        constraint=None,
-        mu_static=None,
-        stribeck=None,
-        speed=0.0,
-        unilateral=False,
-        slip_method=None,
-        stick_method=None,
-    ):
+        normal: float | Callable[..., Any] | None = None,
+        constraint: int | str | None = None,
+        mu_static: float | Callable[..., Any] | None = None,
+        stribeck: float | None = None,
+        speed: float | Callable[..., Any] = 0.0,
+        unilateral: bool = False,
+        slip_method: Any = None,
+        stick_method: Any = None,
+    ) -> None:
         self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
         law = FrictionLaw.checked(system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral)
         stick = stick_system(system, law)
@@ -273,7 +282,7 @@ class Friction(HybridProblem):
         """The system."""
         return self.system
 
-    def with_params(self, params) -> Friction:
+    def with_params(self, params: Any) -> Friction:
         """The same model with other parameters of its system; a mapping replaces the ones it names.
 
         Functions receive the parameters as an argument, so they are kept.
@@ -374,7 +383,7 @@ class Friction(HybridProblem):
 
         return GuardOfRun(make)
 
-    def tolerance(self, mode: str, value):
+    def tolerance(self, mode: str, value: Any) -> Any:
         """A tolerance vector for (q, v) applies to all modes: the additional variable of "stick" is a velocity."""
         n, given = self.system.n_q, np.asarray(value)
         return np.append(given, given[n:].min()) if mode == "stick" and given.shape == (2 * n,) else value
@@ -390,7 +399,7 @@ class Friction(HybridProblem):
 
     # --- at a point ---------------------------------------------------------------------------------------------------
 
-    def at(self, t: float, q, v) -> ContactState:
+    def at(self, t: float, q: ArrayLike, v: ArrayLike) -> ContactState:
         """Possible states at a point: stick, or slip with which normal forces."""
         return contact_state(self.system, self._stick, self.law, t, q, v)
 
@@ -455,7 +464,7 @@ class Friction(HybridProblem):
 
     # --- start of a run, and notes ------------------------------------------------------------------------------------
 
-    def entry(self, t_span, initial) -> tuple[str, Any]:
+    def entry(self, t_span: Sequence[float], initial: Any) -> tuple[str, Any]:
         """The initial mode of a run, and its initial values in the form of :func:`daedal.solve`.
 
         Parameters
@@ -501,7 +510,7 @@ class Friction(HybridProblem):
             raise InconsistentInitialError(f"initial: {impossible(state, self.law)}")
         return mode
 
-    def notes(self, solution) -> list[str]:
+    def notes(self, solution: Any) -> list[str]:
         """Notes on a solution: arcs that began where another motion was possible, too."""
         found = []
         for segment in solution.segments:

@@ -237,7 +237,8 @@ class FrictionFormulas:
 
 def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int) -> MechanicalSystem:
     """M q'' = f - sigma mu |N| e - G^T lambda, where |N| = rho lambda_k if it is a multiplier."""
-    force, direction, mu, normal, speed, k = system.force, law.direction, law.mu, law.normal, law.speed, law.multiplier
+    force, direction, mu, speed, k = system.force, law.direction, law.mu, law.speed, law.multiplier
+    normal: Any = law.normal
     through = compiler(force, direction, mu, speed, normal)
 
     @through

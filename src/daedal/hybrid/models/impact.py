@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.errors import InvalidProblemError
+from daedal.errors import EnergyWarning, InvalidProblemError
 from daedal.hybrid.hybrid_problem import with_its_params
 from daedal.hybrid.models.complementarity import FrictionProblem, complementary
 from daedal.hybrid.models.contact_equations import Contact, checked_contacts
 from daedal.hybrid.models.contact_rules import ContactSystem, Terms, whole_system
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 LAWS = ("newton", "poisson")
 ORDERS = ("together", "in turn")
@@ -25,10 +29,6 @@ _CREATED = 1e-11  # energy relative to that of the impact attributed to round-of
 _HALVINGS = 40  # of the interval of the largest restitution that creates no energy
 _ROUNDS = 200  # number of sequential impacts, after which all approaching contacts are stopped together
 _APPROACHES = 1e-12  # rate relative to the first one below which a gap counts as not closing
-
-
-class EnergyWarning(UserWarning):
-    """A law of impact would have created energy; the message names the replacement."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,14 @@ class ImpactResult:
         The law used: the requested one, or another one if that would have created energy.
     energy_lost : float
         The work of the impulses against the contacts, not negative.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(2.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> found = daedal.hybrid.Impact(ball, lambda t, q: q[0], restitution=0.5).result(0.0, [0.0], [-4.0])
+    >>> print(found.velocities, found.normal, found.energy_lost)
+    [2.] [12.] 12.0
     """
 
     velocities: np.ndarray
@@ -92,7 +100,7 @@ class Impact:
 
     With friction both laws may create energy (Kane's double pendulum). If Newton's law would, Poisson's is used, and if
     that would, the largest common factor of the coefficients of restitution with which it does not, with an
-    :class:`EnergyWarning`. Without restitution an impact never creates energy.
+    :class:`daedal.errors.EnergyWarning`. Without restitution an impact never creates energy.
 
     References
     ----------
@@ -138,20 +146,20 @@ class Impact:
     def _whole(self) -> MechanicalSystem:
         return whole_system(self.system, self.contacts)
 
-    def with_params(self, params) -> Impact:
+    def with_params(self, params: Any) -> Impact:
         """The same impact for the system with other parameters, as far as it has them."""
         system = with_its_params(self.system, params)
         return Impact(system, self.contacts, law=self.rules.law, order=self.rules.order)
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Any:
         q, v = self._checked(q, v)
         return q, self._result(t, q, v).velocities
 
-    def impulses(self, t, q, v) -> np.ndarray:
+    def impulses(self, t: float, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """The impulses P of the contacts."""
         return self.result(t, q, v).normal
 
-    def result(self, t, q, v) -> ImpactResult:
+    def result(self, t: float, q: ArrayLike, v: ArrayLike) -> ImpactResult:
         """Velocities, impulses, the law used and the energy lost."""
         return self._result(t, *self._checked(q, v))
 

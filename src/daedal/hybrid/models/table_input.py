@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.problems.compile import numba_module
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 KINDS = ("previous", "linear", "cubic")
 
@@ -39,7 +44,7 @@ class Table:
     (1.0, 2.0, 2.0)
     """
 
-    def __init__(self, times, values, kind: str = "linear"):
+    def __init__(self, times: ArrayLike, values: ArrayLike, kind: str = "linear") -> None:
         t = check_real(times, "times", "be a vector of increasing numbers")
         if t.ndim != 1 or t.size < 2 or not np.isfinite(t).all():
             raise InvalidProblemError(f"times must be a vector of at least 2 finite numbers, got {times!r}")
@@ -61,7 +66,7 @@ class Table:
         self._coefficients = _coefficients(t, x, kind)
         self._search, self._rows = t.tolist(), self._coefficients.tolist() if x.ndim == 1 else None
 
-    def __call__(self, t: float):
+    def __call__(self, t: float) -> Any:
         """The value at `t`: a number, or a vector."""
         i = bisect_right(self._search, t)
         s = t - self._begins[i]
@@ -79,14 +84,14 @@ class Table:
         """The times, and for each piece between, before and after them its beginning and coefficients."""
         return self.times, self._begins, self._coefficients
 
-    def compiled(self):
+    def compiled(self) -> Any:
         """The table as a function for compiled functions."""
         numba = numba_module()
         times, begins, coefficients = self.times, self._begins, self._coefficients
         degree = coefficients.shape[1] - 1
 
         @numba.njit
-        def table(t):
+        def table(t: float) -> Any:
             i = np.searchsorted(times, t, side="right")
             s = t - begins[i]
             value = coefficients[i, degree]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from daedal.kernels.functions import is_compiled
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
+
+if TYPE_CHECKING:
+    pass
+
 
 _UNSEEN = 1e-12  # heights of bounces relative to the size of the coordinates that cannot be resolved
 _BELOW = 1e-13  # gaps relative to the size of the coordinates, slightly above round-off
@@ -441,7 +445,7 @@ class UnilateralProblem(HybridProblem):
 
     Painleve's paradox: a contact that slides with large friction may have no consistent force, or several. If there is
     none, the slip ends by an impact without collision, "<contact> jams" in the table of events; if there are several,
-    the contact opens, with a :class:`NonUniqueWarning`.
+    the contact opens, with a :class:`daedal.errors.NonUniqueWarning`.
 
     References
     ----------
@@ -526,7 +530,7 @@ class UnilateralProblem(HybridProblem):
         """The system."""
         return self.system
 
-    def with_params(self, params) -> UnilateralProblem:
+    def with_params(self, params: Any) -> UnilateralProblem:
         """The same contacts for the system with other parameters."""
         other = self._on(self.system.with_params(params), self.contacts)
         if "whole" in self.__dict__ and not self._holds_parameters:  # its machine code serves all parameters
@@ -612,7 +616,7 @@ class UnilateralProblem(HybridProblem):
         system = self.system.compiled("numba")
         return self._on(system, contacts)
 
-    def entry(self, t_span, initial) -> tuple[str, Any]:
+    def entry(self, t_span: Sequence[float], initial: Any) -> tuple[str, Any]:
         """(mode, initial values) at the start of a run.
 
         Parameters

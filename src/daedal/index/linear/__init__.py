@@ -8,6 +8,10 @@ References
 ----------
 K. E. Brenan, S. L. Campbell, L. R. Petzold: Numerical Solution of Initial-Value Problems in Differential-Algebraic
 Equations, SIAM 1996, sections 2.3 and 2.4. P. Kunkel, V. Mehrmann: Differential-Algebraic Equations, EMS 2006.
+
+>>> import daedal
+>>> daedal.linear.Pencil([[1, 0], [0, 0]], [[0, 1], [1, 0]]).index
+2
 """
 
 from daedal.common.public_names import public_names

@@ -169,6 +169,16 @@ class WeierstrassForm(Shown):
         Condition numbers of P and Q, in units of equations and unknowns in which the entries of A and B are near 1.
     error : float
         The largest error in the four blocks of ``P A Q`` and ``P B Q``, in these units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> A, B = [[1.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]
+    >>> form = linear.Pencil(A, B).weierstrass()
+    >>> print((form.P @ A @ form.Q).round(12) + 0.0)
+    [[1. 0.]
+     [0. 0.]]
     """
 
     P: np.ndarray
@@ -290,6 +300,14 @@ class MatrixChain(Shown):
     projectors : tuple of numpy.ndarray
         Q_0, Q_1, ..., orthogonal projectors.
     decisions : tuple of RankDecision
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> pencil = linear.Pencil([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    >>> chain = pencil.matrix_chain()
+    >>> print(chain.index, len(chain.matrices))
+    3 4
     """
 
     index: int | None

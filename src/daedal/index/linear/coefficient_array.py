@@ -49,6 +49,17 @@ class DerivativeArray(Shown):
         The matrix of x.
     f : numpy.ndarray, shape (j m,)
         The right-hand sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> array = system.array(0.5, 2)
+    >>> print(array.j, array.A.shape)
+    2 (4, 4)
     """
 
     t: float
@@ -188,6 +199,17 @@ class Solvability(Shown):
         The index over all times.
     decisions : tuple of RankDecision
         The ambiguous decisions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> found = system.solvability([0.0, 0.5, 1.0])
+    >>> print(found.solvable, found.regular)
+    True False
     """
 
     times: np.ndarray
@@ -274,6 +296,17 @@ class InitialValues(Shown):
         Undetermined entries, such as ``x[0]`` or ``x[1]'``.
     decision : RankDecision
         The rank of the equations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> start = system.initial_values(0.5)
+    >>> print(start.x.round(4), start.free)
+    [ 1.6215 -2.1624] ()
     """
 
     t: float
@@ -367,6 +400,17 @@ class Completion(Shown):
         Order of the derivative array.
     additional : numpy.ndarray, shape (a, a)
         The additional dynamics: a violation e of the constraints obeys e' = `additional` e.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> completion = system.completion(0.5)
+    >>> print(completion.G.shape, completion.j)
+    (2, 2) 3
     """
 
     t: float

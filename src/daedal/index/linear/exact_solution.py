@@ -139,6 +139,14 @@ class Consistency(Shown):
     x : numpy.ndarray
         Consistent values: the given ones, projected.
     names : tuple of str
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> pencil = linear.Pencil([[1, 0], [0, 0]], [[0, 1], [1, 1]])
+    >>> found = pencil.consistent([1.0, 0.0])
+    >>> print(found.consistent, found.x)
+    False [ 1. -1.]
     """
 
     t: float
@@ -231,6 +239,15 @@ class LinearSolution(Shown):
     t0 : float
     x0 : numpy.ndarray
         The value at t0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> pencil = linear.Pencil([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    >>> x = pencil.solution(linear.sine([0, 0, 1]))
+    >>> print(x(0.5).round(4), x.derivative(0.5).round(4))
+    [-0.8776  0.4794 -0.4794] [ 0.4794  0.8776 -0.8776]
     """
 
     def __init__(self, pencil: Pencil, f: QuasiPolynomial | Coefficient, t0: float, y1: np.ndarray):

@@ -332,6 +332,13 @@ class QuasiPolynomial:
     Attributes
     ----------
     terms : tuple of (vector, power, rate)
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> f = linear.polynomial([1.0], [2.0]) + linear.exponential([3.0], -1.0)
+    >>> print(type(f).__name__, f(0.0))
+    QuasiPolynomial [4.]
     """
 
     terms: tuple[tuple[np.ndarray, int, complex], ...]

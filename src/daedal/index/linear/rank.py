@@ -28,6 +28,16 @@ class UnclearRankError(DaedalError, ValueError):
     ----------
     decisions : tuple of RankDecision
         The ambiguous decisions.
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> doubtful = linear.Pencil([[1, 1], [1, 1 + 4e-10]], [[0, 1], [1, 1]])
+    >>> try:
+    ...     doubtful.weierstrass()
+    ... except linear.UnclearRankError:
+    ...     print("unclear")
+    unclear
     """
 
     def __init__(self, message: str, decisions: Iterable[RankDecision] = ()):
@@ -51,6 +61,13 @@ class RankDecision:
         The threshold used.
     lowest, highest : int
         The possible ranks if ambiguous; equal otherwise.
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> decision = linear.rank_decision([[1.0, 2.0], [2.0, 4.0]])
+    >>> print(decision.rank, decision.clear)
+    1 True
     """
 
     what: str

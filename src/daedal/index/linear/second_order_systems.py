@@ -187,6 +187,14 @@ class SecondOrderStrangeness(Shown):
         The number of passes until nothing is strange.
     values : tuple of SecondOrderValues
     decisions : tuple of RankDecision
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> system = linear.SecondOrder([[1, 0], [0, 0]], [[1, 0], [0, 0]], [[0, 1], [1, 0]], names=["x1", "x2"])
+    >>> found = system.strangeness()
+    >>> print(found.index)
+    2
     """
 
     index: int
@@ -226,6 +234,14 @@ class FirstOrderForms(Shown):
     trimmed, companion : Pencil
         With velocities for the unknowns with a second derivative, and for all.
     trimmed_strangeness, companion_strangeness : int
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> system = linear.SecondOrder([[1, 0], [0, 0]], [[1, 0], [0, 0]], [[0, 1], [1, 0]], names=["x1", "x2"])
+    >>> forms = system.forms()
+    >>> print(forms.trimmed.index, forms.companion.index)
+    3 4
     """
 
     second_order: SecondOrderStrangeness

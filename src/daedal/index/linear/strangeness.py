@@ -29,7 +29,18 @@ _NEAR = 0.25  # search radius for a change of rank, in units of time of the syst
 
 
 class RankChangeError(DaedalError, ValueError):
-    """The rank of a matrix is not constant near the given time, as the theory requires."""
+    """The rank of a matrix is not constant near the given time, as the theory requires.
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(lambda t: [[t]], lambda t: [[1.0]], lambda t: [0.0], n=1)
+    >>> try:
+    ...     system.strangeness(0.0)
+    ... except linear.RankChangeError:
+    ...     print("the rank of A changes at t = 0")
+    the rank of A changes at t = 0
+    """
 
 
 def product(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -117,6 +128,17 @@ class CharacteristicValues(NamedTuple):
 
     r: rank of A. a: algebraic equations. s: strange ones. d = r - s: differential ones. u = n - r - a: undetermined
     unknowns. v = m - r - a - s: equations 0 = f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> values = system.strangeness(0.5).values[0]
+    >>> print(values.r, values.a, values.s)
+    1 0 1
     """
 
     r: int
@@ -139,6 +161,17 @@ class Strangeness(Shown):
     values : tuple of CharacteristicValues
         Of the given system and after each pass; after the last one nothing is strange.
     decisions : tuple of RankDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> found = system.strangeness(0.5)
+    >>> print(found.index, len(found.values))
+    1 2
     """
 
     t: float
@@ -237,6 +270,17 @@ class StrangenessFree(Shown):
     v : int
         The number of equations without unknowns.
     decisions : tuple of RankDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> found = system.strangeness_free(0.5)
+    >>> print(found.A1.shape, found.B2.shape)
+    (0, 2) (2, 2)
     """
 
     t: float
@@ -326,6 +370,17 @@ class StandardCanonicalForm(Shown):
     index : int
         The number of diagonal blocks of N, which is the index of the system.
     decisions : tuple of RankDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal import linear
+    >>> system = linear.TimeVarying(
+    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
+    ... )
+    >>> form = system.canonical_form(0.5)
+    >>> print(form.t, form.N.shape)
+    0.5 (4, 2, 2)
     """
 
     t: float

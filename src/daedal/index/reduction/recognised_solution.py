@@ -34,6 +34,16 @@ class RecognisedSolution(Solution):
     ----------
     mechanical : MechanicalSolution
         The solution of the mechanism, with constraint forces and the drift before projection.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def pendulum(t, y, yp):
+    ...     x, z, u, w, lam = y
+    ...     return [yp[0] - u, yp[1] - w, yp[2] + lam * x, yp[3] + lam * z + 9.81, x**2 + z**2 - 1.0]
+    >>> sol = daedal.solve_dae(pendulum, (0.0, 1.0), [1.0, 0.0, 0.0, 0.0, 0.0])
+    >>> print(type(sol).__name__, sol.mechanical.q[:, -1].round(4))
+    RecognisedSolution [-0.9863 -0.165 ]
     """
 
     formulation: str

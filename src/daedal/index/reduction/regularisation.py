@@ -7,7 +7,7 @@ coefficients, J. Differential Equations 46 (1982), pp. 310-323.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
 
 def _shifted(problem: ImplicitDAE, epsilon: float) -> ImplicitDAE:
     """F(t, y + epsilon y', y'), whose Jacobian is a multiple of that of F with another factor c."""
-    residual, jacobian = problem.residual, problem.jacobian
+    residual, jacobian = problem.residual, cast(Any, problem.jacobian)
 
     def shifted(t, y, yp, *params):
         return residual(t, y + epsilon * yp, yp, *params)
@@ -100,7 +100,8 @@ def _shifted(problem: ImplicitDAE, epsilon: float) -> ImplicitDAE:
 
 def _penalised(problem: SemiExplicitDAE, epsilon: float) -> SemiExplicitDAE:
     """The constraint g - epsilon z."""
-    g, jacobian, n_y, sparsity = problem.g, problem.jacobian, problem.n_y, problem.sparsity
+    g, n_y, sparsity = problem.g, problem.n_y, problem.sparsity
+    jacobian = cast(Any, problem.jacobian)
     diagonal = np.r_[np.zeros(n_y), np.full(problem.n_z, -epsilon)]
 
     def penalised(t, y, z, *params):

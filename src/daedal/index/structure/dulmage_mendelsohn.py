@@ -131,7 +131,7 @@ _MOST_NAMED = 8
 def refuse_singular(
     parts: DulmageMendelsohn, names: Sequence[str], vanished: Sequence[tuple[int, int, int]] = ()
 ) -> None:
-    """Raise :class:`daedal.StructurallySingularError` if the equations are structurally singular.
+    """Raise :class:`daedal.errors.StructurallySingularError` if the equations are structurally singular.
 
     Then some k of them contain fewer than k unknowns and their derivatives, so that they are contradictory or
     redundant, and other unknowns remain undetermined.

@@ -36,6 +36,17 @@ class Index3(Formulation):
     ----------
     multipliers : {"value", "derivative"}
         "derivative" writes :math:`\lambda = \psi'` with :math:`\psi` as the unknown, which lowers the index by one.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Index3()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Index3 [-0.986 -0.165]
     """
 
     multipliers: str = "value"
@@ -59,6 +70,17 @@ class Index2(Formulation):
         0 is the plain, unstabilised form.
     multipliers : {"value", "derivative"}
         "derivative" writes :math:`\lambda = \psi'`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Index2()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Index2 [-0.986 -0.165]
     """
 
     gamma: float = 0.0
@@ -92,6 +114,17 @@ class Baumgarte(Formulation):
     -----
     Roots of the polynomial must not have positive real parts. Too small a gamma leaves drift, too large a one makes
     the equation stiff: :math:`\gamma h` should stay below 1 with an explicit method.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Baumgarte(gamma=5.0)
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Baumgarte [-0.986 -0.165]
     """
 
     gamma: float | None = None
@@ -140,6 +173,17 @@ class Index1(Formulation):
     """The constraint on acceleration level: an ordinary differential equation whose positions and velocities drift.
 
     The drift of the position grows linearly for an error in the velocity (Ascher and Petzold section 3.1).
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Index1()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Index1 [-0.986 -0.165]
     """
 
     name = "index1"
@@ -168,6 +212,17 @@ class GGL(Formulation):
         D: the transpose of G, :math:`B = M^{-1} G^T`, unit vectors, or a given :math:`D` or :math:`D(t, q)`.
     multipliers : {"value", "derivative"}
         "derivative" makes both multipliers derivatives of the unknowns: index 1.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.GGL()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    GGL [-0.986 -0.165]
     """
 
     projection: Any = "GT"
@@ -197,6 +252,17 @@ class ProjectedInvariants(Formulation):
         Number of levels imposed, 1 to m; all by default.
     projection : {"CT", "B", "unit"}, matrix or function
         D.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.ProjectedInvariants(projection="CT")
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    ProjectedInvariants [-0.986 -0.165]
     """
 
     k: int | None = None
@@ -234,6 +300,17 @@ class FuehrerLeimkuhler(Formulation):
     ----------
     multipliers : {"value", "derivative"}
         "derivative" makes :math:`\mu` and :math:`\tau` derivatives of the unknowns: index 1.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.FuehrerLeimkuhler()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    FuehrerLeimkuhler [-0.986 -0.165]
     """
 
     multipliers: str = "value"
@@ -264,6 +341,17 @@ class Overdetermined(Formulation):
     ----------
     resolution : {"least_squares", "essential"}
         How a solution is selected.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Overdetermined()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Overdetermined [-0.986 -0.165]
     """
 
     resolution: str = "least_squares"
@@ -303,6 +391,17 @@ class Loetstedt(Formulation):
     ----------
     epsilon : float
         Compliance of the springs.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Loetstedt()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Loetstedt [-0.986 -0.165]
     """
 
     epsilon: float = 1e-6
@@ -324,6 +423,17 @@ class Knorrenschild(Formulation):
     ----------
     epsilon, mu : float
         The two small time constants.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Knorrenschild()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Knorrenschild [-0.986 -0.165]
     """
 
     epsilon: float = 1e-3
@@ -344,6 +454,17 @@ class Hanke(Formulation):
     ----------
     epsilon, mu : float
         The two small time constants.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.Hanke()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    Hanke [-0.984 -0.18 ]
     """
 
     epsilon: float = 1e-3
@@ -385,6 +506,17 @@ class CoordinateProjection(Formulation):
         W: the mass matrix, the identity, or a given matrix.
     levels : int, optional
         1 projects positions only; by default positions and velocities.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.CoordinateProjection()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    CoordinateProjection [-0.986 -0.165]
     """
 
     weight: Any = "M"

@@ -190,7 +190,7 @@ class DenseReduction(Reformulation):
         return None if self.shape.lowered else self.unknowns
 
     @property
-    def multiplier_sizes(self):
+    def multiplier_sizes(self):  # type: ignore[override]
         """Sizes of the top and the lower multipliers."""
         if self.n == self.n_state or self.shape.lowered:
             return None

@@ -158,6 +158,13 @@ class Formulation:
     """A way to rewrite a constrained system before discretising time: a frozen dataclass that declares its levels.
 
     A new formulation needs a `name` and :meth:`shape`; dense, sparse and second-order builders read the shape.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> form = daedal.formulations.GGL()
+    >>> isinstance(form, daedal.formulations.Formulation), form.name
+    (True, 'ggl')
     """
 
     name: ClassVar[str]

@@ -40,6 +40,17 @@ class StateSpace(Formulation):
     restart : float
         A new chart is chosen when the condition number has grown by this factor; 3 to 5 works well, since it limits
         accuracy.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.StateSpace()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    StateSpace [-0.986 -0.165]
     """
 
     coordinates: Any = "qr"
@@ -204,6 +215,17 @@ class MinimalExtension(Formulation):
     ----------
     restart : float
         New dependent coordinates are chosen when an entry of :math:`G_2^{-1} G_1` exceeds this.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> form = daedal.formulations.MinimalExtension()
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> print(sol.formulation, sol.q[:, -1].round(3))
+    MinimalExtension [-0.986 -0.165]
     """
 
     restart: float = 10.0

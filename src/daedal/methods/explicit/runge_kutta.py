@@ -314,6 +314,13 @@ class DOPRI5(ExplicitRungeKutta):
         Of the error: root mean square, or the largest component.
     stop_when_stiff : bool or int
         Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve(daedal.ODE(lambda t, y: [-y[0]], 1), (0.0, 1.0), [1.0], method=daedal.methods.DOPRI5())
+    >>> print(f"{sol.y[0, -1]:.5f}", sol.stats.steps)
+    0.36788 7
     """
 
     name = "dopri5"
@@ -350,7 +357,16 @@ class DOP853(ExplicitRungeKutta):
 
 @dataclass(frozen=True)
 class RK4(ExplicitRungeKutta):
-    """The classical method of order 4, for constant steps."""
+    """The classical method of order 4, for constant steps.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ODE(lambda t, y: [-y[0]], 1)
+    >>> sol = daedal.solve(decay, (0.0, 1.0), [1.0], method=daedal.methods.RK4(), fixed_step=0.1)
+    >>> print(f"{sol.y[0, -1]:.7f}", sol.stats.steps)
+    0.3678798 10
+    """
 
     name = "rk4"
     tableau = _RK4

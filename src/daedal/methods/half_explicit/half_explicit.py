@@ -51,6 +51,16 @@ class HalfExplicit(Method):
     stop_when_stiff : bool or int
         Stop the run if the steps seem limited by stability (the automatic choice checks it and switches to a stiff
         method); a number is the count of suspicious steps to allow.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), method=daedal.methods.HalfExplicit())
+    >>> print(sol.q[:, -1].round(4), sol.drift["position"] < 1e-12)
+    [-0.9863 -0.165 ] True
     """
 
     tableau: HalfExplicitTableau = PHEM56_TABLEAU
@@ -103,7 +113,18 @@ class HalfExplicit(Method):
 
 @dataclass(frozen=True)
 class HEM3(HalfExplicit):
-    """The half-explicit method of order 3 with three stages, Brasey and Hairer, Table 2."""
+    """The half-explicit method of order 3 with three stages, Brasey and Hairer, Table 2.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), method=daedal.methods.HEM3())
+    >>> print(sol.q[:, -1].round(4), sol.drift["position"] < 1e-12)
+    [-0.9863 -0.165 ] True
+    """
 
     tableau: HalfExplicitTableau = HEM3_TABLEAU
 
@@ -115,6 +136,16 @@ class HEM4(HalfExplicit):
     """The half-explicit method of order 4 with five stages of Brasey and Hairer, Table 5.
 
     Its embedded solution is the fifth stage, of order 2, which satisfies the constraint.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), method=daedal.methods.HEM4())
+    >>> print(sol.q[:, -1].round(4), sol.drift["position"] < 1e-12)
+    [-0.9863 -0.165 ] True
     """
 
     tableau: HalfExplicitTableau = HEM4_TABLEAU
@@ -122,14 +153,25 @@ class HEM4(HalfExplicit):
     name = "hem4"
 
     @staticmethod
-    def family(c2, c3, **options) -> HalfExplicit:
+    def family(c2: Any, c3: Any, **options: Any) -> HalfExplicit:
         """The method of order 4 with the nodes c2 and c3; HEM4 has c2 = 3/10 and c3 = (4 - sqrt 6)/10."""
         return HalfExplicit(hem4_family(c2, c3), **options)
 
 
 @dataclass(frozen=True)
 class HEM5(HalfExplicit):
-    """Brasey's half-explicit method of order 5 with eight stages."""
+    """Brasey's half-explicit method of order 5 with eight stages.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), method=daedal.methods.HEM5())
+    >>> print(sol.q[:, -1].round(4), sol.drift["position"] < 1e-12)
+    [-0.9863 -0.165 ] True
+    """
 
     tableau: HalfExplicitTableau = HEM5_TABLEAU
 
@@ -154,7 +196,18 @@ class PHEM56(HalfExplicit):
 
 @dataclass(frozen=True)
 class HEDOP5(HalfExplicit):
-    """Arnold's half-explicit method of order 5 on the stages of Dormand and Prince, the first of them explicit."""
+    """Arnold's half-explicit method of order 5 on the stages of Dormand and Prince, the first of them explicit.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), method=daedal.methods.HEDOP5())
+    >>> print(sol.q[:, -1].round(4), sol.drift["position"] < 1e-12)
+    [-0.9863 -0.165 ] True
+    """
 
     tableau: HalfExplicitTableau = HEDOP5_TABLEAU
 

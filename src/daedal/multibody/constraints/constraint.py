@@ -25,6 +25,13 @@ class Constraint:
       nonholonomic conditions.
 
     Both read positions and velocities of frames from `motion`. They are traced, so they must be plain arithmetic.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Constraint, Distance, ground
+    >>> rope = Distance("rope", ground, Body.particle("bob", mass=1.0), length=2.0)
+    >>> print(isinstance(rope, Constraint), rope.size(planar=True))
+    True 1
     """
 
     name: str

@@ -108,6 +108,15 @@ class Gear(_Linear):
         With `teeth`: whether one of the wheels is a ring, so that both turn in the same direction.
     offset : float
         The angle of the first joint when that of the second is zero.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Gear, Model, Revolute, ground
+    >>> a, b = (Body.cylinder(name, radius=0.1, length=0.02, mass=1.0) for name in "ab")
+    >>> hinges = Revolute("A", ground, a), Revolute("B", ground.at(0.3, 0.0), b)
+    >>> model = Model(*hinges, Gear("gear", "A", "B", teeth=(20, 60)), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    1
     """
 
     name: str
@@ -143,6 +152,15 @@ class Belt(_Linear):
 
     The multiplier of the constraint is the effective tension of the belt, the difference of the forces in its two
     sides.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Belt, Body, Model, Revolute, ground
+    >>> a, b = (Body.cylinder(name, radius=0.1, length=0.02, mass=1.0) for name in "ab")
+    >>> hinges = Revolute("A", ground, a), Revolute("B", ground.at(0.3, 0.0), b)
+    >>> model = Model(*hinges, Belt("belt", "A", "B", radii=(0.1, 0.05)), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    1
     """
 
     name: str
@@ -167,6 +185,15 @@ class Rack(_Linear):
     r"""Rack and pinion: the displacement of the slider is `radius` times the angle of the hinge, plus `offset`.
 
     A negative radius reverses the direction. The multiplier of the constraint is the force on the teeth.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Prismatic, Rack, Revolute, ground
+    >>> pinion, bar = (Body.cylinder(name, radius=0.1, length=0.02, mass=1.0) for name in ("pinion", "bar"))
+    >>> joints = Revolute("A", ground, pinion), Prismatic("B", ground, bar, axis="x")
+    >>> model = Model(*joints, Rack("rack", "A", "B", radius=0.1), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    1
     """
 
     name: str

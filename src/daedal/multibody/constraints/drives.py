@@ -53,7 +53,7 @@ class Prescribed(Constraint):
             object.__setattr__(self, "function", check_finite(self.function, f"the function of drive '{self.name}'"))
 
     @property
-    def joints(self):
+    def joints(self):  # type: ignore[override]
         """The driven joint."""
         return (named_coordinate(self.joint),)
 
@@ -86,6 +86,15 @@ class PrescribedMotion(Constraint):
     orientation : callable, optional
         ``orientation(t)``: an angle about z, four Euler parameters (of length 1) or a matrix, from the axes of the
         frame to those of the ground.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Model, PrescribedMotion, ground
+    >>> table = Body.particle("table", mass=1.0)
+    >>> shaken = PrescribedMotion("drive", table, lambda t: (0.1 * t, 0.0))
+    >>> model = Model(Free("free", ground, table), shaken, planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    1
     """
 
     name: str

@@ -31,6 +31,14 @@ class Distance(Constraint):
         Its ends.
     length : float or callable
         Its length; a function of time for an actuated rod, such as a hydraulic cylinder.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Distance, Free, Model, ground
+    >>> bob = Body.particle("bob", mass=1.0)
+    >>> model = Model(Free("free", ground, bob), Distance("string", ground, bob, length=2.0), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    2
     """
 
     name: str
@@ -123,7 +131,7 @@ class PointOnCurve(_Guided):
         object.__setattr__(self, "start", check_finite(self.start, f"the start of constraint '{self.name}'"))
 
     @property
-    def parameters(self):
+    def parameters(self):  # type: ignore[override]
         """Parameter of the curve."""
         return {f"s of {self.name}": self.start}
 
@@ -159,6 +167,15 @@ class PointOnSurface(_Guided):
         ``function(x, y, z)``, zero on the surface, in the axes of `carrier`; its gradient must not vanish there.
     carrier : Body or Frame
         The body that carries the surface; by default the ground.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Model, PointOnSurface, ground
+    >>> bead = Body.particle("bead", mass=1.0)
+    >>> wire = PointOnSurface("wire", bead, lambda x, y, z: y - x**2)
+    >>> model = Model(Free("free", ground, bead), wire, gravity=(0.0, -9.81), planar=True)
+    >>> print(model.report().degrees_of_freedom)
+    2
     """
 
     name: str

@@ -128,7 +128,7 @@ class _Disc(OnPlane):
     wheel: Frame
     plane: Frame
     radius: float
-    offset: None
+    offset: float | None
 
     def size(self, planar):
         """Contact."""
@@ -186,7 +186,7 @@ class _InPlane(OnPlane):
             object.__setattr__(self, "offset", way + self.radius * float(np.arctan2(turn[1, 0], turn[0, 0])))
 
     @property
-    def turns(self):
+    def turns(self):  # type: ignore[override]
         """The bodies whose relative angle it reads."""
         return (Frame(self.plane.body), Frame(self.wheel.body))
 
@@ -217,6 +217,15 @@ class RollingSphere(OnPlane):
         The radius of the ball.
     normal : direction
         The normal of the plane in its frame, to the side of the ball; by default z.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Model, RollingSphere, ground
+    >>> ball = Body.sphere("ball", radius=0.1, mass=1.0)
+    >>> model = Model(Free("free", ground, ball), RollingSphere("table", ball, radius=0.1), gravity=(0.0, 0.0, -9.81))
+    >>> report = model.report()
+    >>> print(report.degrees_of_freedom, report.velocity_degrees_of_freedom)
+    5 3
     """
 
     name: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -311,6 +311,7 @@ def _rough_joint(system, part: JointFriction) -> daedal.hybrid.Friction:
             f"{part!r}: the normal force of joint '{part.joint}' is a multiplier only if the joint is a constraint. "
             "Remedy: coordinates='absolute', or cut=[...] with its name"
         )
+    mu = cast(float, part.coefficient)
     return daedal.hybrid.Friction(
-        system, along, part.coefficient, constraint=pressing[0], mu_static=part.static, stribeck=part.stribeck
+        system, along, mu, constraint=pressing[0], mu_static=part.static, stribeck=part.stribeck
     )

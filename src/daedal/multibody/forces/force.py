@@ -84,7 +84,7 @@ class Force:
         return f"{type(self).__name__}({self.name!r})"
 
 
-def title(force: Force) -> str:
+def title(force: Any) -> str:
     """Class and name of a force, for messages."""
     checked_name(force.name, "force")
     return f"{type(force).__name__} '{force.name}'"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import daedal
+from daedal.driver.request import checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import Samples, at_piece, require_inputs
@@ -57,7 +58,7 @@ class AdjointRun:
         self._inputs = None if inputs is None else self.given.params.inputs
         self.labels, self._samples = _labels(self.given)
         self._places = {label: k for k, label in enumerate(self.labels)}
-        self._sweep = AdjointSweep(self._equations, float(np.min(settings["rtol"])))
+        self._sweep = AdjointSweep(self._equations, float(np.min(checked_settings(**settings).rtol)))
         self._gradient = np.zeros(len(self.labels))
         self._span, self._initial = (0.0, 0.0), None
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 import daedal
 from daedal.common.messages import unknown_name
+from daedal.driver.options import SolverOptions, takes
+from daedal.driver.request import check_span
 from daedal.errors import InvalidProblemError
-from daedal.problems.problem_sources import is_source, problem_and_start
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
+from daedal.problems.protocol import Problem
 from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class Gradient(NamedTuple):
@@ -25,13 +31,21 @@ class Gradient(NamedTuple):
         Its derivatives, in the order of `names`.
     names : tuple of str
         Names of the parameters and initial values.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 2.0})
+    >>> value, gradient, names = daedal.gradient(decay, (0.0, 1.0), ([1.0], None), final_cost=lambda t, y, p: y[0])
+    >>> print(f"{value:.4f}", names, gradient.round(4))
+    0.1353 ('k',) [-0.1353]
     """
 
     value: float
     gradient: np.ndarray
     names: tuple[str, ...]
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         """The derivative with respect to the parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
             if key not in self.names:
@@ -40,21 +54,20 @@ class Gradient(NamedTuple):
         return tuple.__getitem__(self, key)
 
 
+@takes(SolverOptions)
 def gradient(
-    problem: Any,
-    t_span: tuple[float, float],
+    problem: Problem | ProblemSource[Problem],
+    t_span: ArrayLike,
     initial: Any,
     *,
-    cost: Callable | None = None,
-    final_cost: Callable | None = None,
+    cost: Callable[..., Any] | None = None,
+    final_cost: Callable[..., Any] | None = None,
     parameters: Sequence[str] | None = None,
     params: Any = None,
-    inputs: Any = None,
+    inputs: Mapping[str, Any] | None = None,
     hold: str = "zero",
     checkpoints: int | None = None,
-    rtol: float = 1e-6,
-    atol: Any = 1e-9,
-    **options: Any,
+    **options: Unpack[SolverOptions],
 ) -> Gradient:
     r"""The gradient of a cost with respect to parameters and initial values, by adjoint equations,
 
@@ -86,8 +99,8 @@ def gradient(
     checkpoints : int, optional
         Number of times at which the solution is stored; the pieces between them are recomputed in the backward run, so
         memory is that of one piece. By default everything is stored.
-    rtol, atol, **options
-        For the runs; as for :func:`daedal.solve`.
+    **options
+        For the runs, as for :func:`daedal.prepare`: rtol, atol, method and so on.
 
     Returns
     -------
@@ -111,7 +124,7 @@ def gradient(
     if cost is None and final_cost is None:
         raise InvalidProblemError("gradient: give cost, final_cost, or both")
     if is_source(problem):
-        problem, initial = problem_and_start(problem, initial, float(t_span[0]), params, inputs, hold)
+        problem, initial = problem_and_start(problem, initial, check_span(t_span)[0], params, inputs, hold)
     if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
         raise InvalidProblemError(
             f"gradient supports ImplicitDAE, SemiExplicitDAE and MechanicalSystem, not {type(problem).__name__}"
@@ -123,10 +136,10 @@ def gradient(
             raise InvalidProblemError(
                 f"gradient: {name} cannot be given; gradient itself decides what is stored of the run"
             )
-    first, last = (float(t) for t in t_span)
+    first, last = check_span(t_span)
     if not last > first:
         raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")
-    run = AdjointRun(problem, cost, final_cost, params, inputs, hold, {"rtol": rtol, "atol": atol, **options})
+    run = AdjointRun(problem, cost, final_cost, params, inputs, hold, dict(options))
     names = run.names(parameters)
     run.integrate((first, last), initial, checkpoints)
     return Gradient(run.value, run.picked(names), names)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 import daedal
+from daedal.driver.options import SolverOptions, takes
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.mode_state import StateForm
+from daedal.problems.protocol import Problem
 from daedal.sensitivity.fitting.experiment import measurements
 from daedal.sensitivity.fitting.fit_result import Fit
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared, ShotPieces
 from daedal.sensitivity.fitting.unknowns import Unknowns
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient at convergence
@@ -29,25 +34,24 @@ _MODELS = (
 )
 
 
+@takes(SolverOptions)
 def fit(
-    problem: Any,
+    problem: Problem,
     data: Any,
-    parameters: Any,
+    parameters: str | Sequence[str] | Mapping[str, ArrayLike],
     *,
     initial: Any = None,
     t_span: tuple[float, float] | None = None,
-    sigma: Any = None,
-    bounds: Mapping[str, tuple] | None = None,
-    log: Any = None,
-    outputs: Mapping[str, Callable] | None = None,
+    sigma: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
+    log: bool | str | Sequence[str] | None = None,
+    outputs: Mapping[str, Callable[..., Any]] | None = None,
     loss: str = "linear",
     f_scale: float | None = None,
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
-    rtol: float = 1e-6,
-    atol: Any = 1e-9,
-    **options: Any,
+    **options: Unpack[SolverOptions],
 ) -> Fit:
     r"""Estimate parameters from measurements by least squares,
 
@@ -94,8 +98,8 @@ def fit(
         Maximum number of evaluations of all runs.
     progress : bool
         Show a progress bar with the sum of squares.
-    rtol, atol, **options
-        For the runs; as for :func:`daedal.solve`.
+    **options
+        For the runs, as for :func:`daedal.prepare`: rtol, atol, method and so on.
 
     Returns
     -------
@@ -137,7 +141,7 @@ def fit(
         raise InvalidProblemError(
             f"parameters: {len(unknowns.all)} numbers cannot be estimated from {count} measured values"
         )
-    comparison = RunsCompared(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
+    comparison = RunsCompared(problem, runs, unknowns, outputs, dict(options))
     search = _FitSearch(comparison, unknowns, loss, f_scale, max_evaluations)
     with _FitBar(progress) as bar:
         comparison.on_point = bar
@@ -145,7 +149,7 @@ def fit(
         interrupted = False
         try:
             if shooting is not None:
-                pieces = ShotPieces(problem, comparison, shooting, {"rtol": rtol, "atol": atol, **options})
+                pieces = ShotPieces(problem, comparison, shooting, dict(options))
                 x, interrupted = pieces.shoot(x)
             comparison.at(x)
             if not interrupted:

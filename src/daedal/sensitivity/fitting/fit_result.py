@@ -46,6 +46,17 @@ class Fit:
         b decreases by half as much, without effect. A single estimate has no influence at all.
     at_bounds : tuple of str
         Estimates at one of their bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
+    >>> data = {"t": [0.5, 1.0, 1.5], "x": [0.71, 0.49, 0.36]}
+    >>> found = daedal.fit(decay, data, ["k"], initial=([1.0], None), t_span=(0.0, 1.5))
+    >>> low, high = found.confidence()["k"]
+    >>> print(f"{found.params['k']:.3f} in [{low:.2f}, {high:.2f}]", found.success)
+    0.694 in [0.65, 0.74] True
     """
 
     params: dict[str, float]
@@ -281,6 +292,15 @@ class Uncertainty:
         The solution with sensitivities.
     std : numpy.ndarray
         Of each entry of ``solution.y``, in its layout.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 2.0})
+    >>> sol = daedal.solve(decay, (0.0, 1.0), ([1.0], None), sensitivities=["k"])
+    >>> band = daedal.sensitivity.uncertainty(sol, [[0.01]])
+    >>> print(band.std[0, -1].round(4))
+    0.0135
     """
 
     solution: Any
