@@ -362,7 +362,7 @@ class ContinuedRun:
 
     def _set_back(self) -> bool:
         """End the last step, which has gone beyond t, there; not where a projection or events belong to its end."""
-        if self._has_events or not self.is_quick or getattr(self.plan.problem, "n_lambda", 0):
+        if self._has_events or not self.is_quick or getattr(self.plan.problem, "n_lambda", 0) > 0:
             return False
         record = self._record
         record.array("phi")[0], record.array("yp")[:] = self._y, self._yp
