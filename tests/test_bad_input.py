@@ -415,7 +415,7 @@ def test_a_singular_iteration_matrix_names_what_is_undetermined(yp0):
 
 @pytest.mark.parametrize("equation", [lambda t, y: t - 1.0, lambda t, y: 0.0 * y[0]])
 def test_an_equation_without_an_unknown_is_named(equation):
-    with pytest.raises(daedal.DaedalError, match=r"equation 0 contains no unknown at all; idle occurs in no equation"):
+    with pytest.raises(daedal.DaedalError, match=r"equation 0 contains no unknown; idle occurs in no equation"):
         daedal.solve_dae(lambda t, y, yp: [equation(t, y)], (0.0, 2.0), [1.0], None, names=["idle"])
     with pytest.raises(daedal.errors.StructurallySingularError, match=r"\. Remedy: replace .* by the missing one\.$"):
         daedal.reduce_index(daedal.ImplicitDAE(lambda t, y, yp: [equation(t, y)], 1))

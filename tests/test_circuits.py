@@ -79,12 +79,12 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
     ("text", "message"),
     [
         ("V1 a 0 1\nR1 a 0", "line 2 .*: R1 needs two nodes and its resistance"),
-        ("V1 a 0 1\n\nC1 a 0 1u ic", "line 3 .*'ic' should be pairs like name=value"),
+        ("V1 a 0 1\n\nC1 a 0 1u ic", "line 3 .*'ic' should consist of pairs name=value"),
         ("V1 a 0 1\nR1 a 0 abc", "line 2 .*'abc' is not a number"),
         ("V1 a 0 1\nR1 a 0 0", "line 2 .*resistance 0 must be positive"),
         ("V1 a 0 1\nR1 a 0 1\nr1 a 0 2", "line 3 .*there is an element R1 already, in line 2"),
-        ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are not known.*a title must start with"),
-        ("V1 a 0 1\nR1 a a 1", "line 2 .*both ends of R1 are node a"),
+        ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are unknown.*a title must start with"),
+        ("V1 a 0 1\nR1 a a 1", "line 2 .*both ends of R1 are connected to node a"),
         ("V1 a 0 1\nD1 a 0 fast", "line 2 .*there is no model 'fast'; write .model fast d"),
         ("V1 a 0 1\n.model m d(is=1f x=2)\nD1 a 0 m", "line 2 .*d has no parameter 'x'; it has is, n"),
         ("V1 a 0 1\n.model m npn(bf=-1)\nQ1 a a 0 m", "line 2 .*bf=-1 must be positive"),
@@ -98,13 +98,13 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("V1 a 0 1\nF1 b 0 R1 2\nR1 b 0 1", "the current of R1 is not an unknown; put a voltage source of 0 V"),
         ("V1 a 0 1\nL1 a 0 1\nK1 L1 L1 0.5", "L1 cannot be coupled to itself"),
         ("V1 a 0 1\nL1 a 0 1\nR1 a 0 1\nK1 L1 R1 0.5", "R1 is not an inductor"),
-        ("V1 a 0 1\n.lib file", "line 2 .*.lib is not known"),
+        ("V1 a 0 1\n.lib file", "line 2 .*.lib is unknown"),
         ("+ R1 a 0 1", "line 1 .*there is no line"),
         ("V1 a 0 1\n.subckt s a b\nR1 a b 1", "line 2 .*not closed by .ends"),
         ("V1 a 0 1\nX1 a 0 t", "line 2 .*there is no subcircuit 't'"),
-        (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 are given"),
+        (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 were given"),
         (".subckt s a b\nX1 a b s\n.ends\nV1 a 0 1\nX1 a 0 s", "does one call itself"),
-        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic takes voltages of nodes"),
+        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts voltages of nodes"),
         ("", "the netlist has no elements"),
     ],
 )  # fmt: skip
@@ -443,7 +443,7 @@ def test_a_bistable_circuit_has_a_state_at_rest():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("V1 a 0 1\nC1 a b 1\nC2 b 0 1", "node b is connected to the ground by capacitors"),
+        ("V1 a 0 1\nC1 a b 1\nC2 b 0 1", "node b is connected to the ground only by capacitors"),
         ("V1 a 0 1\nR1 a 0 1\nL1 a 0 1", "L1 and V1 form a loop of voltage sources, of inductors at rest"),
     ],
 )

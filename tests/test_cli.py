@@ -153,7 +153,7 @@ def test_progress_bar_is_shown_on_stderr_when_wanted():
     [
         (["pendulum", "--set", "form=nothing"], 1, "form='nothing' is not known"),
         (["pendulum", "--set", "mass=1"], 1, "no parameter 'mass'; its parameters: form, gravity, length"),
-        (["heat2d", "--set", "m=many"], 1, "do not suit 'heat2d'"),
+        (["heat2d", "--set", "m=many"], 1, "for 'heat2d'"),
         (["pendulum", "--set", "form"], 2, "name=value"),
         (["pendulum", "--rtol", "much"], 2, "--rtol"),
         (["pendulum", "--method", "euler"], 1, "unknown method 'euler'"),
@@ -265,7 +265,7 @@ def test_analyse_takes_coefficients_from_a_file(tmp_path):
     assert "does not define 'other'" in daedal_command("analyse", f"{file}:other").err
     file.write_text("", encoding="utf-8")
     ended = daedal_command("analyse", file)
-    assert ended.code == 1 and "must define one RungeKuttaTableau" in ended.err
+    assert ended.code == 1 and "must define exactly one RungeKuttaTableau" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_an_effective_index_that_changes_is_said():
     found = analyse_conditioning(problem, (0.0, 1.0))
     assert found.index == 1 and found.effective_index == 2
     assert found.indices[0] == 1 and found.indices[-1] == 2
-    assert any("changes along the way" in text and "t = 0.35" in text for text in found.advice)
+    assert any("changes along the interval" in text and "t = 0.35" in text for text in found.advice)
 
 
 def test_advice_for_nearly_index_2_can_be_followed():

@@ -235,7 +235,7 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
     [
         (GOOD, ["kk"], {}, "did you mean 'k'"),
         (GOOD, ["y(0)"], {}, "did you mean 'x(0)'"),
-        (GOOD, [], {}, "nothing is to be estimated"),
+        (GOOD, [], {}, "name at least one quantity to estimate"),
         (GOOD, 3, {}, "parameters must be names"),
         ({"t": TIMES, "y": TIMES}, ["k"], {}, "there is no variable or output 'y'"),
         ({"x": TIMES}, ["k"], {}, "no times"),
@@ -247,7 +247,7 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
         ([1, 2], ["k"], {}, "must be a mapping or a frame"),
         (GOOD, ["k"], {"t_span": (0.0, 2.0)}, "outside t_span"),
         (GOOD, ["k"], {"sigma": -1.0}, "sigma must be positive"),
-        (GOOD, ["k"], {"sigma": {"y": 1.0}}, "sigma has nothing for x"),
+        (GOOD, ["k"], {"sigma": {"y": 1.0}}, "sigma has no entry for x"),
         (GOOD, ["k"], {"bounds": {"k": (2.0, 3.0)}}, "outside its bounds"),
         (GOOD, ["k"], {"bounds": {"q": (2.0, 3.0)}}, "there is no parameter"),
         (GOOD, ["k"], {"bounds": {"k": (3.0, 2.0)}}, "must be below the upper"),

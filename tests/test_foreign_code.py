@@ -65,7 +65,7 @@ def test_compiled_code_is_called_with_numbers(extension):
     ):
         sol, words = solved(function)
         assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
-        assert "uses fast_code, whose code works on numbers only" in words
+        assert "uses fast_code, whose code accepts only numbers" in words
     sol, _ = solved(lambda t, y, p: [p["rate"](y[0])], params={"rate": handle})
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
 
@@ -80,7 +80,7 @@ def test_a_module_that_wraps_compiled_code_is_called_with_numbers(extension, mon
         monkeypatch.setitem(sys.modules, module.__name__, module)
     sol, words = solved(lambda t, y: [wrapper.rate(y[0])])
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
-    assert "uses wrapper, whose code works on numbers only" in words
+    assert "uses wrapper, whose code accepts only numbers" in words
 
 
 def test_a_casadi_function_does_not_crash():
@@ -89,7 +89,7 @@ def test_a_casadi_function_does_not_crash():
     f = casadi.Function("f", [x], [-x])
     sol, words = solved(lambda t, y: np.array(f(y)).ravel(), 2)
     assert sol.y[:, -1] == pytest.approx(np.exp([-1.0, -1.0]), rel=1e-5)
-    assert "uses casadi, whose code works on numbers only" in words
+    assert "uses casadi, whose code accepts only numbers" in words
 
 
 def test_tables_of_pandas_and_xarray():
@@ -106,7 +106,7 @@ def test_tables_of_pandas_and_xarray():
     ):
         sol, words = solved(function, 2)
         assert sol.y[:, -1] == pytest.approx(np.exp([-1.0, -2.0]), rel=1e-4)
-        assert f"uses {package}, whose code works on numbers only" in words
+        assert f"uses {package}, whose code accepts only numbers" in words
     sol, _ = solved(lambda t, y, p: [-p["a"] * y[0]], params=series)
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
     series["a"] = 2.0  # numbers are read when the function is called

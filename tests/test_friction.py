@@ -265,7 +265,7 @@ def test_normal_force_of_the_rod(mu, slip, rate):
 def test_inconsistent_rod_is_reported(unilateral):
     model = library.painleve_rod(slip=-1.0, unilateral=unilateral)
     assert model.extra["paradox"]
-    with pytest.raises(daedal.InconsistentInitialError, match="no motion agrees with the law of friction"):
+    with pytest.raises(daedal.InconsistentInitialError, match="no motion satisfies the law of friction"):
         model.problem.entry(model.t_span, model.initial[1])
     with pytest.raises(daedal.DaedalError, match="Painleve's paradox"):
         daedal.solve(model.problem, model.t_span, model.initial, **model.options)
@@ -286,7 +286,7 @@ def test_paradox_on_the_way_ends_the_run_with_what_was_computed():
     np.testing.assert_allclose(state.branches[1], [1.0 / 3.0, -1.0])
     with (
         pytest.warns(daedal.errors.NonUniqueWarning),
-        pytest.raises(daedal.DaedalError, match="no motion agrees") as caught,
+        pytest.raises(daedal.DaedalError, match="no motion satisfies") as caught,
     ):
         run(problem, 3.0, ([0.0, 0.0], [5.0, 0.0]))
     sol = caught.value.solution
@@ -343,10 +343,10 @@ POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
         ({"normal": 1.0, "mu": math.nan}, "mu"),
         ({"normal": 1.0, "mu_static": 0.1}, "mu_static = 0.1 is less"),
         ({"normal": 1.0, "stribeck": 0.0}, "stribeck"),
-        ({"normal": 1.0, "stribeck": 1.0, "mu": lambda s: 0.3}, "stribeck: mu is a curve"),
+        ({"normal": 1.0, "stribeck": 1.0, "mu": lambda s: 0.3}, "stribeck: mu is already a curve"),
         ({"normal": 1.0, "direction": [0.0]}, "direction is zero"),
         ({"normal": 1.0, "direction": [1.0, 0.0]}, "direction has shape"),
-        ({"normal": 1.0, "unilateral": True}, "unilateral=True requires the constraint"),
+        ({"normal": 1.0, "unilateral": True}, "unilateral=True requires constraint"),
         ({"normal": 1.0, "system": 3}, "system must be a MechanicalSystem"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -141,7 +141,7 @@ def test_the_methods_that_a_card_offers_take_the_problem(name):
 
 def test_the_command_builds_the_page_and_says_where(tmp_path):
     result = CliRunner().invoke(app, ["gallery", "--out", str(tmp_path / "g"), "--only", "switched_ramp"])
-    assert result.exit_code == 0 and result.output.startswith("1 problems, 0 of them move, 0 failed")
+    assert result.exit_code == 0 and result.output.startswith("1 problems, 0 of them with motion, 0 failed")
     assert result.output.rstrip().endswith(str(tmp_path / "g" / "index.html"))
     assert CliRunner().invoke(app, ["gallery", "--only", "nothing"]).exit_code == 1
 
@@ -151,7 +151,7 @@ def test_the_whole_gallery_is_built_without_a_failure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["gallery"])
     assert result.exit_code == 0, result.output
-    assert re.match(rf"{len(daedal.library.names())} problems, \d+ of them move, 0 failed", result.output)
+    assert re.match(rf"{len(daedal.library.names())} problems, \d+ of them with motion, 0 failed", result.output)
     page = (tmp_path / "out" / "gallery" / "index.html").read_text(encoding="utf-8")
     assert set(re.findall(r'<article class="card" id="(\w+)"', page)) == set(daedal.library.names())
     assert len(page.encode()) < 6_500_000

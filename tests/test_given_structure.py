@@ -82,7 +82,7 @@ def test_a_tolerance_below_the_resolution_of_time_is_named():
         options = {} if problem is daedal.ODE else {"mass": np.eye(1)}
         fast = problem(lambda t, y: [1e3 * np.cos(1e3 * (t - start))], 1, **options)
         with pytest.warns(
-            daedal.errors.ToleranceWarning, match=r"are 2.4e-07 apart, .* Remedy: count the time from the start"
+            daedal.errors.ToleranceWarning, match=r"are 2.4e-07 apart, .* Remedy: measure time from the start"
         ):
             daedal.solve(fast, (start, start + 2.0), [0.0], rtol=1e-6, atol=1e-6)
     with warnings.catch_warnings():

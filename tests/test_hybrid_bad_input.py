@@ -127,7 +127,7 @@ def test_bad_directions(direction):
     [
         (
             lambda t, y: [1.0, 2.0],
-            r"reset of 'bad' at t = 1 returned a wrong state: y has shape \(2,\); expected \(1,\)",
+            r"reset of 'bad' at t = 1 returned an invalid state: y has shape \(2,\); expected \(1,\)",
         ),
         (lambda t, y: None, "reset of 'bad' .* y"),
         (lambda t, y: [np.nan], "reset of 'bad' .* not finite"),
@@ -231,7 +231,7 @@ def test_check_reports_guards_and_unreachable_modes():
     problem = daedal.hybrid.HybridProblem(modes, [transition(target="b", name="go")])
     report = problem.check(0.0, ("a", [3.0]))
     assert report.guards == {"go": 2.0} and report.reachable == ("a", "b")
-    assert "would fire at once" in str(report) and "No transition leads to c" in str(report)
+    assert "would fire immediately" in str(report) and "No transition leads to c" in str(report)
     flat = daedal.hybrid.HybridProblem(modes, [transition(guard=lambda t, y: 0.0, name="flat")])
     with pytest.raises(daedal.InvalidProblemError, match="'flat' is zero wherever it was evaluated"):
         flat.check(0.0, ("a", [3.0]))

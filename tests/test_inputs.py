@@ -165,11 +165,11 @@ def test_solutions_are_differentiated_by_constant_inputs():
 @pytest.mark.parametrize(
     ("inputs", "options", "words"),
     [
-        ({"w": 1.0}, {}, "'w' is no input of the problem; there are 'u'"),
+        ({"w": 1.0}, {}, "'w' is not an input of the problem; known: 'u'"),
         ({"u": [1.0, 2.0]}, {}, "input 'u' is a number, got shape \\(2,\\)"),
         ({"u": float("nan")}, {}, "input 'u' is not finite"),
         ({"u": "fast"}, {}, "input 'u' must be a number"),
-        ({"u": lambda a, b: 0.0}, {}, "called with t alone, got \\(a, b\\)"),
+        ({"u": lambda a, b: 0.0}, {}, "called with t only, got \\(a, b\\)"),
         ({"u": ([0.0, 1.0], [1.0, 2.0, 3.0])}, {}, "2 times and 3 values"),
         ({"u": ([1.0, 0.0], [1.0, 2.0])}, {}, "times must increase"),
         ({"u": 1.0}, {"hold": "second"}, "hold must be 'zero' or 'first'"),
@@ -200,5 +200,5 @@ def test_wrong_inputs_of_a_problem_are_refused(inputs, words):
 def test_functions_with_other_arguments_are_refused():
     with pytest.raises(daedal.InvalidProblemError, match="it is called as f\\(t, y, u\\)"):
         daedal.ODE(lambda t, y, u, w: [u - w], 1, inputs=["force"])
-    with pytest.raises(daedal.InvalidProblemError, match="stated without inputs"):
+    with pytest.raises(daedal.InvalidProblemError, match="defined without inputs"):
         daedal.solve(daedal.ODE(lambda t, y: [-y[0]], 1), (0.0, 1.0), [1.0], inputs={"u": sin})

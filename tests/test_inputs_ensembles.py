@@ -63,5 +63,5 @@ def test_wrong_inputs_of_many_runs_are_refused():
         solve(params={"k": [1.0, 2.0, 3.0]}, inputs={"u": [1.0, 2.0]})
     with pytest.raises(daedal.InvalidProblemError, match="params and inputs has 2"):
         solve(inputs={"u": [1.0, 2.0]})
-    with pytest.raises(daedal.InvalidProblemError, match="stated without inputs"):
+    with pytest.raises(daedal.InvalidProblemError, match="defined without inputs"):
         daedal.solve_many(daedal.ODE(lambda t, y: [-y[0]], 1), (0.0, 1.0), STARTS, inputs={"u": 1.0})

@@ -278,7 +278,7 @@ def test_bad_input_is_refused_with_a_remedy():
         daedal.linearise(PENDULUM)
     with pytest.raises(daedal.InconsistentInitialError):
         daedal.linearise(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 + 1], 2), ([1.0, 0.0], None))
-    with pytest.raises(daedal.InvalidProblemError, match="stated without inputs"):
+    with pytest.raises(daedal.InvalidProblemError, match="defined without inputs"):
         daedal.linearise(daedal.ODE(lambda t, y: [-y[0]], 1), [0.0], inputs=["u"])
 
 

@@ -154,7 +154,7 @@ def test_a_thin_rod_that_spins_about_itself_is_named():
             Prismatic("D", ground.at(1.0, 0.2, 0.3), slider, axis="x"),
         )
 
-    refused(model().system, "body 'rod' can turn", "'B'", "Universal in place of Spherical", "radius")
+    refused(model().system, "body 'rod' can turn", "'B'", "Universal instead of Spherical", "radius")
     report = model(radius=0.01).report()
     assert (report.without_inertia, report.degrees_of_freedom) == ((), 2)
 

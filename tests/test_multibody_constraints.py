@@ -392,7 +392,7 @@ def test_drives_that_fight_are_named_when_the_machine_is_assembled():
     both = r"'motor' \(joint 'A'\) and 'brake' \(joint 'D'\)"
     with pytest.raises(InconsistentInitialError, match=f"cannot be closed.* prescribed by {both}"):
         four_bar(motor, Prescribed("brake", "D", 0.5)).assemble()
-    with pytest.raises(InconsistentInitialError, match=f"no motion follows {both} at t = 0: they are incompatible"):
+    with pytest.raises(InconsistentInitialError, match=f"no motion satisfies {both} at t = 0: they are incompatible"):
         four_bar(motor, Prescribed("brake", "D", np.pi - 1.0)).assemble()
     start = four_bar(motor, Prescribed("second", "D", lambda t: np.pi - 1.0 - t)).assemble()  # a parallelogram
     assert abs(start.rate("D") + 1.0) < 1e-9

@@ -374,7 +374,7 @@ def test_whether_a_mechanism_is_solved_depends_on_the_run_alone():
     assert isinstance(first, RecognisedSolution)  # the brake is not felt so far
     later, again = (solver.solve((0.0, 3.3), START) for _ in range(2))
     assert not isinstance(later, RecognisedSolution)
-    assert later.message.endswith("look like those of a mechanism, but its motion does not solve them.")
+    assert later.message.endswith("resemble those of a mechanism, but its motion does not satisfy them.")
     np.testing.assert_array_equal(later.y, again.y)
     np.testing.assert_array_equal(solver.solve((0.0, 1.0), START).y, first.y)
 

@@ -218,7 +218,7 @@ ROWS = [
     Remedy(
         "values that change from call to call",
         lambda: solve(forgetful(2), 1.0, [1.0], [-1.0]),
-        ("is not a function of its arguments", "remove what changes from call to call"),
+        ("is not a function of its arguments", "remove everything that changes from call to call"),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0]), [E1]),),
     ),
     Remedy(
@@ -512,7 +512,7 @@ ROWS = [
     Remedy(
         "a singularity",
         lambda: solve(lambda t, y, yp: [yp[0] - y[0] ** 2], 2.0, [1.0], [1.0]),
-        ("runs into a singularity", "A terminal event can stop before it"),
+        ("approaches a singularity", "A terminal event can stop before it"),
         (
             (
                 lambda: solve(
@@ -638,7 +638,7 @@ ROWS = [
     Remedy(
         "a derivative that is inconsistent",
         lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [5.0]),
-        ("None as the second part of initial (yp0 or z0) has it computed",),
+        ("with None as the second part of initial (yp0 or z0) Daedal computes it",),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], None), [E1]),),
     ),
     Remedy(

@@ -200,7 +200,7 @@ BASIS = {"basis": "algorithm: another code"}
     [
         ({"printed": "43", "band": {"relative": 0.35}}, "a band without basis"),
         ({"printed": "43", "band": {"relative": 0.35}, "basis": "experience"}, "unknown basis"),
-        ({"printed": "43", "band": {"relative": 0.35}, "basis": "algorithm"}, "without naming the difference"),
+        ({"printed": "43", "band": {"relative": 0.35}, "basis": "algorithm"}, "that does not name the difference"),
         ({"printed": "43", "band": {"below": 50.0}} | BASIS, "unknown band"),
         ({"printed": "43", "band": {"at_most": 2.0}} | BASIS, "unknown band"),
         ({"printed": "43", "band": {"range": [0.0, 1e60]}} | BASIS, "reaches zero"),
@@ -211,7 +211,7 @@ BASIS = {"basis": "algorithm: another code"}
         ({"printed": "-43", "band": {"range": [-500.0, -43.0]}} | BASIS, "wider than a factor of 10"),
         ({"printed": "crash", "band": {"factor": 2.0}} | BASIS, "not a number"),
         ({"printed": "43", "basis": "printed digits"}, "a basis without a band"),
-        ({"printed": "43", "reason": "another code"}, "a reason without tag"),
+        ({"printed": "43", "reason": "another code"}, "a reason without a tag"),
         ({"printed": "43", "tag": "open"}, "without a reason"),
         ({"printed": "43", "tag": "not reproduced", "reason": "an unknown cause"}, "without a reason"),
         ({"printed": "43", "tag": "doubtful print", "reason": "misprint"}, "the corrected value"),
@@ -332,7 +332,7 @@ def test_verdict_and_reason():
     assert judge(older, 40.0) == ("within band", "within 35 %: algorithm: older code")
     doubtful = {"printed": ".81e-2", "tag": "doubtful print", "reason": "exchanged", "recomputed": "1.7614e-03"}
     assert judge(doubtful, 1.7614e-3) == ("doubtful print", "exchanged")
-    assert judge(doubtful, 2.0e-3) == ("not reproduced", "not 1.7614e-03, which an independent computation gives")
+    assert judge(doubtful, 2.0e-3) == ("not reproduced", "not 1.7614e-03, the result of an independent computation")
     sharper = {"printed": ".32e+150", "recomputed": "3.1982e+149"}
     assert judge(sharper, 3.1985e149)[0] == "reproduced" and judge(sharper, 3.21e149)[0] == "not reproduced"
     assert judge({"printed": "1", "tag": "open", "reason": "no such method"}, None) == ("open", "no such method")
@@ -474,7 +474,7 @@ def test_the_page_is_complete_and_needs_no_network():
 @pytest.mark.slow
 def test_figures_of_their_own():
     text = page(reproduce.run(["half-explicit/violin", "multibody/7.9", "multibody/7.10"]))
-    for title in ("the middle of the string", "the force of the wall", "Figure 7.9: the motion"):
+    for title in ("the midpoint of the string", "the force of the wall", "Figure 7.9: the motion"):
         assert title in text
 
 

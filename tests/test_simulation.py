@@ -442,7 +442,7 @@ def test_reset_begins_again_with_the_same_bits():
         (lambda sim: sim.step_to("soon"), daedal.InvalidProblemError, "t must be a finite number, got 'soon'"),
         (lambda sim: sim.step(1.0, u=[1.0, 2.0]), daedal.InvalidProblemError, "u must hold 1 number for u, got 2"),
         (lambda sim: sim.step(1.0, u=np.array([np.nan])), daedal.InvalidProblemError, "u is not finite: u = nan"),
-        (lambda sim: sim.step(1.0, u={"v": 1.0}), daedal.errors.UnknownNameError, "'v' is no input of the problem"),
+        (lambda sim: sim.step(1.0, u={"v": 1.0}), daedal.errors.UnknownNameError, "'v' is not an input of the problem"),
         (lambda sim: sim.step(1.0, u={"u": sin}), daedal.InvalidProblemError, "must be a number or a vector"),
         (lambda sim: sim["w"], KeyError, "w"),
         (lambda sim: sim.restore(3), daedal.InvalidProblemError, "must come from save_state"),

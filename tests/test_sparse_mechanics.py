@@ -314,7 +314,7 @@ def test_high_frequencies_limit_the_order():
     assert 0.9 < highest_frequency(assembly, start) / np.sqrt(squares[-1]) <= 1.0
     sol = daedal.solve(model.problem, (0.0, 0.3), model.initial, rtol=1e-5, atol=1e-5)
     assert sol.history.order.max() == 2
-    assert "Order 2 at most" in sol.message
+    assert "The order is at most 2" in sol.message
     free = daedal.solve(model.problem, (0.0, 0.05), model.initial, rtol=1e-5, atol=1e-5, method="dassl", max_order=4)
     assert free.history.order.max() > 2
 

@@ -65,7 +65,7 @@ def test_a_file_of_a_file_is_the_same(pair, tmp_path):
     [
         (lambda sol: sol.body("arn"), "no body 'arn'; did you mean 'arm'"),
         (lambda sol: sol.joint("knee"), "no joint 'knee'"),
-        (lambda sol: sol.body("arm", t=0.5), "at its output points only"),
+        (lambda sol: sol.body("arm", t=0.5), "only at its output points"),
         (lambda sol: sol.joint("elbow").displacement, "has no displacement; its coordinates are angle"),
         (lambda sol: sol.body("arm").at(ROD.end), "on body 'rod', not on 'arm'"),
         (lambda sol: sol.body("arm").at(1.0), "two or three numbers"),

@@ -85,7 +85,7 @@ class UnknownNameError(InvalidProblemError, KeyError):
 
 
 class InvalidFileError(DaedalError, ValueError):
-    """A file that :func:`daedal.load` cannot read: damaged, of a newer version, or not written by Daedal.
+    """A file that :func:`daedal.load` cannot read: damaged, from a newer version, or not written by Daedal.
 
     Examples
     --------
@@ -231,7 +231,7 @@ class DaedalWarning(UserWarning):
 
 
 class DerivativeWarning(DaedalWarning):
-    """A derivative given by the user differs from that of the function; it is used nevertheless.
+    """A user-supplied derivative differs from that of the function; it is used nevertheless.
 
     Examples
     --------
@@ -260,7 +260,7 @@ class EnergyWarning(DaedalWarning):
 
 
 class NonUniqueWarning(DaedalWarning):
-    """The equations allow several motions; the message names the one taken.
+    """The equations allow several motions; the message states which one was taken.
 
     Examples
     --------
@@ -286,7 +286,7 @@ class SensitivityWarning(DaedalWarning):
 
 
 class StatefulFunctionWarning(DaedalWarning):
-    """A function remembers earlier calls or draws random numbers, so its result depends on more than its arguments.
+    """A function keeps state between calls or draws random numbers: its result depends on more than its arguments.
 
     Examples
     --------
@@ -303,7 +303,7 @@ class StatefulFunctionWarning(DaedalWarning):
 
 
 class SwitchWarning(DaedalWarning):
-    """A hidden switch of a run is not followed, or no longer followed.
+    """A hidden switch is not tracked during a run, or no longer tracked.
 
     Examples
     --------

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _COARSE = 1e-4  # tolerance of the trial
 _MOST_STEPS = 2000
-_MOST_WORK = 100_000  # steps times unknowns
+_MOST_WORK = 100_000  # number of steps times number of unknowns
 _SAMPLES = 40
-_WORK = 4000  # samples times unknowns
-_START_UP = 10  # steps a multistep method needs to find its order; not representative of the solution
+_WORK = 4000  # number of samples times number of unknowns
+_START_UP = 10  # steps in which a multistep method finds its order, which are not representative
 
 _CASES = {
     1: "nothing is stiff, the constraints rotate slowly",
@@ -44,7 +44,7 @@ class Advice:
     Attributes
     ----------
     formulation, method : object or str
-        The recommendation, for :func:`daedal.solve`. Where an explicit method suits, this is the automatic choice:
+        The recommendation, for :func:`daedal.solve`. If an explicit method is suitable, the automatic choice, which is
         PHEM56 for mechanisms whose functions cannot be traced.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
@@ -53,7 +53,7 @@ class Advice:
     measures : list of daedal.analysis.measures.Measures
         The samples.
     h : numpy.ndarray
-        The step size that accuracy alone would allow at each of them.
+        The step size that accuracy alone would allow at each sample.
     verdict : daedal.analysis.decision.Verdict
         The decision with its numbers.
 
@@ -142,8 +142,8 @@ def advise(
     The step size that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T
     with backward differentiation, the only form whose step is never limited by stability. The trial runs with tolerance
     1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the requested tolerance by the
-    ratio of the tolerances to the power 1/(k+1). The first steps, in which a multistep method finds its order, are left
-    out.
+    ratio of the tolerances to the power 1/(k+1). The first steps, in which a multistep method finds its order, are
+    omitted.
 
     References
     ----------
@@ -195,7 +195,8 @@ def advise(
         half_explicit = isinstance(problem, MechanicalSystem) and problem.n_lambda and not assembly.has_straight_line
     verdict = decision(samples, np.array(h))
     formulation, method = verdict.formulation, verdict.method
-    if verdict.explicit and half_explicit:  # PHEM56 suits where an explicit method does, with fewer function calls
+    # PHEM56 suits the same problems as other explicit methods, with fewer function calls
+    if verdict.explicit and half_explicit:
         formulation, method = "auto", "phem56"
     return Advice(
         formulation=formulation,
@@ -212,7 +213,7 @@ def advise(
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):
-    """A coarse solution (complete or partial), why it ended early, and which failure preceded it if it did not."""
+    """A coarse solution (complete or partial), why it ended early, and the failure that preceded it, if any."""
     from daedal.driver.solving import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
@@ -238,7 +239,7 @@ def _length(sol) -> float:
 
 
 def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
-    """Indices of points spread over the steps and over the time; fewer for large systems."""
+    """Indices of points distributed over the steps and over time; fewer for large systems."""
     half = int(np.clip(_WORK // n, 6, _SAMPLES)) // 2
     by_step = np.linspace(0, t.size - 1, min(t.size, half)).round().astype(int)
     by_time = np.searchsorted(np.abs(t - t[0]), np.linspace(0.0, abs(t[-1] - t[0]), half))
@@ -246,7 +247,7 @@ def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
 
 
 def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
-    """Where a failed run ended, possibly beyond its last step: the cause is visible there."""
+    """The point at which a failed run ended, possibly beyond its last step, where the cause is visible."""
     low, high = sol.dense.interval
     end = high if sol.t[-1] >= sol.t[0] else low
     return end, sol.dense.evaluate(np.array([end]))[0][0], h
@@ -285,7 +286,7 @@ def _number(value: float) -> str:
 
 
 def call(value: Any) -> str:
-    """A formulation or method in source form: its name with the options that differ from the defaults."""
+    """Source form of a formulation or method: its name with the options that differ from the defaults."""
     if isinstance(value, str):
         return repr(value)
     changed = [

@@ -1,4 +1,4 @@
-"""Causes of failed runs: each function tests for one cause and returns sentences, or None if it does not apply.
+"""Causes of failed runs. Each function tests for one cause and returns sentences; None if it does not apply.
 
 ``dF/dy'`` and ``dF/dy`` distinguish causes that look alike to the integrator: inconsistent values, a higher index, a
 discontinuity. Equations and variables are numbered from 0, as in NumPy.
@@ -42,25 +42,25 @@ from daedal.analysis.wording import (
 from daedal.common.tabular import plural, times
 from daedal.kernels.endings import Ending
 
-_HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
+_HIDDEN_VIOLATION = 1e-5  # tolerated residual of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
     "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, or raise atol of tiny "
     "variables."
 )
-_ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
-# factors of the tolerances at which the index is determined, so that loose tolerances do not affect it
+_ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # round-off of an equation, relative to its terms
+# factors of the tolerances at which the index is determined, so that loose tolerances do not affect the result
 _LOOSER = (1.0, 1e-3, 1e-6)
 _SINGULARITY = 1e-6  # fraction of the elapsed time in which a variable changes by its own size
-_DETERMINED, _FOLD = 1e-13, 1e-4  # singular values, rows scaled, of equations that hardly determine a variable
-_DROWNED = 3e-3  # displacement by round-off, in tolerances, from which shorter steps do not help
-_COARSE = 1e-11  # spacing of times, relative to the interval, from which it matters
+_DETERMINED, _FOLD = 1e-13, 1e-4  # singular values, for scaled rows, of equations that hardly determine a variable
+_DROWNED = 3e-3  # displacement by round-off, in tolerances, from which shorter steps no longer help
+_COARSE = 1e-11  # spacing of floating-point times, relative to the interval, from which it matters
 
 
 class Case:
-    """A failed run and derived quantities, computed on demand."""
+    """A failed run, with derived quantities computed on demand."""
 
     def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None):
-        self.stated = problem if stated is None else stated  # as given by the user
+        self.stated = problem if stated is None else stated  # the problem as defined by the user
         self.taken = taken  # remedies already applied by the user: "correct_initial", "None", "MechanicalSystem"
         self.probe = Probe(problem)
         self.problem = self.probe.problem
@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def untraced(self) -> str | None:
-        """Why a function of the problem cannot be traced, so that its index cannot be reduced; None if all can be."""
+        """Why a function of the problem cannot be traced, which prevents index reduction; None if all can be traced."""
         if self.exact is not None:
             return None
         found = (words.partition(": ") for words in getattr(self.stated, "functions", {}).values())
@@ -117,7 +117,7 @@ class Case:
 
     @cached_property
     def index(self) -> LocalIndex | None:
-        """The index found with most increments; the smallest one in case of a tie."""
+        """The index found with most increments; in a tie, the smallest."""
         if self.partials is None:
             return None
         judged = [judge(*self.partials)]
@@ -177,7 +177,8 @@ def inconstant(case: Case) -> list[str] | None:
             f"Likely cause: the residual is not a function of its arguments: {equations(varying)} {FROM_ZERO} {has} "
             "different values when it is called again with the same t, y and y'."
         ),
-        "Remedy: remove what changes from call to call: random numbers, counters, values kept from earlier calls.",
+        "Remedy: remove everything that changes from call to call: random numbers, counters, values stored by earlier "
+        "calls.",
     ]
 
 
@@ -190,7 +191,7 @@ def singular_pencil(case: Case) -> list[str] | None:
     if case.partials is None:
         from daedal.analysis.undetermined import in_words, undetermined
 
-        start = case.failure.start  # at the start; later, undetermined variables may have outgrown all others
+        start = case.failure.start  # at the start, since undetermined variables may later outgrow all others
         for point in [case.point] if start is None else [start, case.point]:
             left_open = undetermined(case.problem, [point], case.span)
             if left_open is not None:
@@ -343,7 +344,7 @@ _MECHANISM = "a daedal.MechanicalSystem with mass, forces and constraints is eve
 
 
 def _is_mechanical(case: Case) -> bool:
-    """Whether some equations are x' = v, and v' occurs as well."""
+    """Whether some equations are x' = v, and v' also occurs."""
     assert case.partials is not None
     E, B = (matrix != 0.0 for matrix in case.partials)
     kinematic = (E.sum(axis=1) == 1) & (B.sum(axis=1) == 1) & ~np.any(E & B, axis=1)
@@ -352,7 +353,7 @@ def _is_mechanical(case: Case) -> bool:
 
 
 def masked_index_two(case: Case) -> list[str] | None:
-    """Index 2 with the appropriate error test, which Newton's iteration can still fail on."""
+    """Index 2 with a suitable error test, for which Newton's iteration may still fail."""
     found = case.index
     if found is None or found.index != 2:
         return None
@@ -398,7 +399,7 @@ def wrong_jacobian(case: Case) -> list[str] | None:
 
 
 def inaccurate_differences(case: Case) -> list[str] | None:
-    """A difference quotient that is far off, usually by cancellation."""
+    """An inaccurate difference quotient, usually due to cancellation."""
     entry = case.wrong_entry
     if entry is None or entry.origin != "differences":
         return None
@@ -412,7 +413,7 @@ def inaccurate_differences(case: Case) -> list[str] | None:
 
 
 def newton_trouble(case: Case) -> list[str] | None:
-    """Newton failures that outnumber the error-test failures: the matrix is inaccurate."""
+    """Newton failures that outnumber error-test failures, which indicate an inaccurate matrix."""
     failure = case.failure
     if failure.newton_failures <= max(failure.error_test_failures, 0.05 * failure.steps):
         return None
@@ -429,7 +430,7 @@ def newton_trouble(case: Case) -> list[str] | None:
 
 
 def coarse_clock(case: Case) -> list[str] | None:
-    """Times so large that their spacing limits the accuracy of functions of time."""
+    """Times so large that their floating-point spacing limits the accuracy of functions of time."""
     t0, t1 = case.failure.t_span
     apart, length = float(np.spacing(max(abs(t0), abs(t1)))), abs(t1 - t0)
     if not apart > _COARSE * length:
@@ -444,7 +445,7 @@ def coarse_clock(case: Case) -> list[str] | None:
 
 
 def break_in_time(case: Case) -> list[str] | None:
-    """A jump or kink of an equation at a time, independent of the variables: the run should be restarted there."""
+    """A jump or kink of an equation at a time, independent of the variables, at which the run should be restarted."""
     if case.at_start:
         return None
     t, y, yp = case.point
@@ -452,7 +453,7 @@ def break_in_time(case: Case) -> list[str] | None:
 
 
 def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] | None:
-    """The same for given variables; those of a failed run may be so large that they hide a jump."""
+    """Jumps for given variables, since those of a failed run may be so large that they hide a jump."""
     path, roundoff = in_time(t, y, yp, case.h, case.failure.t_span), _ROUNDOFF * case.probe.terms(t, y, yp)
     jump = find_jump(case.probe, path, roundoff)
     if jump is not None and jump.recurs:
@@ -536,7 +537,7 @@ def inconsistent_start(case: Case) -> list[str] | None:
 
 
 def drowned(case: Case) -> list[str] | None:
-    """Round-off of the equations that moves variables by a tolerance in steps of the size used in this run."""
+    """Round-off of the equations that moves variables by a tolerance in a step of the size used in this run."""
     if case.at_start or case.partials is None or not case.elapsed > 0.0:
         return None
     h = case.elapsed / case.failure.steps
@@ -568,14 +569,14 @@ def singularity(case: Case) -> list[str] | None:
     if case.at_start or rate[j] * case.elapsed * _SINGULARITY < 1.0:
         return None
     return [
-        f"Likely cause: the solution runs into a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
+        f"Likely cause: the solution approaches a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
         f"{number(failure.yp[j])} after {measured(case.elapsed, 'unit')} of time.",
         "Remedy: check the model; the solution may not exist beyond this time. A terminal event can stop before it.",
     ]
 
 
 def fold(case: Case) -> list[str] | None:
-    """An algebraic variable that the equations hardly determine: the solution turns back there, or ends."""
+    """An algebraic variable that the equations hardly determine: the solution turns back or ends."""
     if case.partials is None:
         return None
     E, B = case.partials

@@ -37,8 +37,8 @@ class ComparedRun:
     error_q, error_v, error_lam : float
         Largest error over the compared times, relative to the largest value of the reference; nan if unknown.
     drift_position, drift_velocity : float
-        Largest residuals of the constraints and their derivatives in the integrated values, before any projection of
-        the output.
+        Largest residuals of the constraints and their derivatives in the integrated values, before the output is
+        projected.
     steps, rejected, evaluations : int
     seconds : float
     status : str
@@ -124,7 +124,7 @@ class Comparison:
         return str(Markup("<div><p>{}</p>{}{}</div>").format(self.title, self._table(), remarks))
 
     def _remarks(self) -> list[str]:
-        """The reference of the errors, and the reasons why runs failed or were impossible, each reason once."""
+        """The reference of the errors, and the reasons for failed or impossible runs, each reason once."""
         reasons: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
             if not row.success:
@@ -196,11 +196,11 @@ def _plain(value: Any) -> Any:
 FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
 METHODS = ("dopri5", "dassl")
 DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that accept a mechanism directly
-_FINER = 1e-3  # tolerance of the reference, relative to the smallest one compared
+_FINER = 1e-3  # tolerance of the reference, relative to the smallest tolerance compared
 _FINEST = 1e-13
 _REFERENCE_STEPS = 300_000
 _POINTS = 101
-_SHORT = 0.2  # seconds below which a run is repeated
+_SHORT = 0.2  # runs shorter than this number of seconds are repeated
 _REPETITIONS = 2
 
 
@@ -229,8 +229,8 @@ def compare(
         As for :func:`daedal.solve`.
     formulations, methods : sequence
         Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs
-        are run; invalid pairs and failed runs are marked in their rows. Without either argument, methods that accept a
-        mechanism directly are run as well: PHEM56, modified BDF and collocation.
+        are run; invalid pairs and failed runs are marked in their rows. If both arguments are omitted, methods that
+        accept a mechanism directly are also run: PHEM56, modified BDF and collocation.
     rtol : float or sequence of float
         Tolerances; several of them give a work-precision diagram.
     atol : float, optional
@@ -239,7 +239,7 @@ def compare(
         Constant steps instead of tolerances.
     reference : callable, Solution or Reference, optional
         The exact solution: a function of t that returns (q, v) or (q, v, lam) as one vector, a solution, or a point as
-        in models of the library. By default a run with a tolerance 1000 times smaller.
+        in models of the library. By default, a run with a tolerance 1000 times smaller.
     t_eval : array, optional
         Times at which errors are measured; 101 by default, or the ends of the steps if these are constant.
     max_steps : int
@@ -333,7 +333,7 @@ def _run(system, span, initial, options, times, exact, row: ComparedRun) -> Comp
         return _counted(system, error.solution, replace(row, status="failed", message=_first(str(error))))
     except InvalidProblemError as error:
         return replace(row, status="impossible", message=_first(str(error)))
-    except Exception as error:  # leaving the domain of the user's functions can raise any exception
+    except Exception as error:  # outside their domain, user functions can raise any exception
         return replace(row, status="failed", message=_first(f"{type(error).__name__}: {error}"))
     row = _counted(system, sol, replace(row, message=sol.message))
     values = _values(sol, times, system)
@@ -378,12 +378,12 @@ def _drift(system, sol) -> tuple[float, float]:
         drift.get(f"{level} before projection", drift.get(level, math.nan)) for level in ("position", "velocity")
     )
     if isinstance(system, HessenbergDAE) and system.order == 1:
-        return np.fmax(position, velocity), math.nan  # one level only
+        return np.fmax(position, velocity), math.nan  # only one level
     return position, velocity
 
 
 def _warm_up(system, span, initial, choice, level):
-    """Compile or load the code for the run, so that its time is that of the integration alone."""
+    """Compile or load the code for the run, so that only the integration is timed."""
     from daedal.driver.solving import solve
 
     end = span[0] + 1e-3 * (span[1] - span[0])
@@ -399,7 +399,7 @@ def _warm_up(system, span, initial, choice, level):
 
 
 def _reference(system, span, initial, reference, times, rtol, atol):
-    """(q, v, lam) at the times of comparison, a name for it, and these times."""
+    """(q, v, lam) at the times of comparison, a description, and these times."""
     if reference is None:
         values, told = _refined(system, span, initial, times, rtol, atol)
         return values, told, times
@@ -421,7 +421,7 @@ def _reference(system, span, initial, reference, times, rtol, atol):
 
 
 def _refined(system, span, initial, times, rtol, atol):
-    """A run with a much smaller tolerance, checked by a second one."""
+    """A run with a much smaller tolerance, checked by a second run."""
     fine = max(rtol * _FINER, _FINEST)
     options = {"rtol": fine, "atol": _absolute(fine, atol and atol * _FINER), "max_steps": _REFERENCE_STEPS}
     found = _tried(system, span, initial, times, options)
@@ -442,7 +442,7 @@ def _refined(system, span, initial, times, rtol, atol):
 
 
 def _tried(system, span, initial, times, options):
-    """q, v and lam at the times, or why they are not available."""
+    """q, v and lam at the times, or why they are unavailable."""
     from daedal.driver.solving import solve
 
     try:

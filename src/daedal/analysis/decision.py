@@ -48,7 +48,7 @@ class Verdict:
     ----------
     case : int or str
         1: nothing is stiff, the constraints rotate slowly. 2: nothing is stiff, the constraints rotate rapidly. 3: the
-        forces are stiff. 4: the directions of the constraint forces rotate so fast that forms which impose the
+        forces are stiff. 4: the directions of the constraint forces rotate so fast that forms that impose the
         constraint along them behave like explicit methods. Or ``"singular"``.
     formulation, method : object
         For :func:`daedal.solve`.
@@ -57,7 +57,7 @@ class Verdict:
     reasons : tuple of str
         Reasons, in words.
     s, v, w, vibration : float
-        The largest h sigF, m h V_B, h rot and h omegaF over the samples.
+        The largest values of h sigF, m h V_B, h rot and h omegaF over the samples.
     """
 
     case: int | str
@@ -80,11 +80,11 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
     r"""Choose a formulation and a method from the measurements along a trajectory.
 
     The largest products over the samples decide: v of 1 and more is case 4 (projected invariants along C^T with a stiff
-    method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation at Radau nodes where
-    vibrations are faster than decay), else w of 0.3 and more is case 2, else case 1 (an explicit method with
-    projection). Steps with h omega above 1 do not resolve vibrations of the frozen part, so these count as stiff. Where
-    v, s and h omega stay below 2 and w below 1, explicit methods of order four and five are stable with step h and are
-    recommended in every case.
+    method); otherwise s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation at Radau nodes if
+    vibrations are faster than decay); otherwise w of 0.3 and more is case 2; otherwise case 1 (an explicit method with
+    projection). Steps with h omega above 1 do not resolve vibrations of the frozen part, so these count as stiff. If v,
+    s and h omega stay below 2 and w below 1, explicit methods of order four and five are stable with step h and are
+    recommended in all cases.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
 
     samples = list(measures)
     if not samples:
-        return Verdict(1, CoordinateProjection(), DOPRI5(), (), ("nothing could be measured: this is a guess",))
+        return Verdict(1, CoordinateProjection(), DOPRI5(), (), ("nothing could be measured; the choice is a guess",))
     worst = max(samples, key=lambda one: np.inf if np.isnan(one.kap1) else one.kap1)
     if not worst.kap1 < DEPENDENT:
         reason = (
@@ -203,7 +203,7 @@ def _stiff_forces(found: _Products) -> Verdict:
 def _turning_constraints(found: _Products) -> Verdict:
     reason = f"the constraints rotate by {found.w:.2g} rad in a step, most at t = {found.at_w.t:.4g}"
     if found.stable:
-        follows = "nothing is stiff, and steps that follow the rotation suit an explicit method"
+        follows = "nothing is stiff, and an explicit method can take steps that resolve the rotation"
         return found.explicit(2, _UNSUITED_TO_TURNING, [reason, follows])
-    solved = "accuracy does not require following this: the constraints should be solved for in every step"
+    solved = "accuracy does not require resolving this rotation: the constraints should be solved in every step"
     return found.stiff(2, GGL(), _UNSUITED_TO_TURNING, [reason, solved])

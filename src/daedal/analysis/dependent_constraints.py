@@ -12,17 +12,17 @@ from daedal.analysis.failure import stopped
 from daedal.analysis.wording import MOST_NAMED, listing
 
 RANK_TOLERANCE = 1e-8
-"""A row of norm 1 counts as dependent if less than this of it is independent of the other rows."""
+"""A row of norm 1 is dependent if a smaller fraction of it is independent of the other rows."""
 
 UNSYMMETRIC = 1e-6
-"""Differences of opposite entries of M, relative to its largest one, that are clearly errors, not inaccuracy."""
+"""Relative asymmetry of M that is clearly an error rather than inaccuracy."""
 
-# the first row with at least this fraction of the largest remainder is the pivot, so that later rows remain
+# the first row with at least this fraction of the largest remainder is the pivot, which leaves later rows for the rest
 _PIVOT = 0.1
 _VANISHING = 1e-7  # a row smaller than its neighbourhood by this factor counts as zero
 _SINGULAR_MASS = 1e-13
 _CLEARLY_DEFINITE = 1e-11
-_NEGATIVE_MASS = 1e-10  # beyond the round-off of a computed mass
+_NEGATIVE_MASS = 1e-10  # larger than the round-off of a computed mass
 
 Dependency = tuple[int, dict[int, float]]
 
@@ -31,7 +31,7 @@ _ROUNDOFF = float(np.finfo(float).eps)
 
 
 def sizes(x: np.ndarray, empty: float = 1.0) -> np.ndarray:
-    """Sizes of the entries of a vector; `empty` where all are zero."""
+    """Sizes of the entries of a vector; `empty` if all are zero."""
     largest = float(np.max(np.abs(x), initial=0.0))
     return np.maximum(np.abs(x), _FLOOR * largest) if largest > 0.0 else np.full(x.shape, empty)
 
@@ -61,7 +61,7 @@ def velocity_noise(terms: np.ndarray, time_increment: float, n_lambda: int) -> n
 def independent_rows(
     K: np.ndarray, n_g: int, tolerance: float = RANK_TOLERANCE, typical: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[Dependency]]:
-    """A maximal set of independent rows of K, and the others as combinations of them.
+    """A maximal set of independent rows of K, and combinations of these rows that equal the others.
 
     A QR factorisation with pivoting of the rows, scaled to norm 1. Earlier rows are preferred; the first `n_g` rows,
     position constraints, are never expressed by velocity constraints, which do not determine positions.
@@ -154,7 +154,7 @@ def least_norm(lam: np.ndarray, rows, redundant: Sequence[Dependency], n_lambda:
     full[np.asarray(rows, dtype=int)] = lam
     if not redundant:
         return full
-    kernel = np.zeros((n_lambda, len(redundant)))  # of K^T
+    kernel = np.zeros((n_lambda, len(redundant)))  # kernel of K^T
     for column, (row, terms) in enumerate(redundant):
         kernel[row, column] = -1.0
         for k, value in terms.items():
@@ -177,7 +177,7 @@ def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def mass_fault(M: np.ndarray, K: np.ndarray, label: Callable[[int], str]) -> str | None:
-    """Why M is not the matrix of a kinetic energy: not symmetric, or negative in a free direction."""
+    """Why M is not the matrix of a kinetic energy: it is not symmetric, or negative in a free direction."""
     difference = np.abs(M - M.T)
     if np.max(difference, initial=0.0) > UNSYMMETRIC * np.max(np.abs(M), initial=0.0):
         i, j = sorted(int(k) for k in np.unravel_index(int(np.argmax(difference)), M.shape))
@@ -204,7 +204,7 @@ def unsymmetric_mass(M, i: int, j: int, label: Callable[[int], str]) -> str:
 
 
 def free_of_mass(M: np.ndarray, K: np.ndarray) -> np.ndarray | None:
-    """A massless direction that the constraints leave free, or None."""
+    """A massless direction that the constraints leave free; None if there is none."""
     if _is_definite(M):
         return None
     basis, scale = _kernel_in_scaled_coordinates(M, K)
@@ -226,7 +226,7 @@ def _is_definite(M: np.ndarray) -> bool:
         return False
     if np.min(np.diag(factor)) > 1e-3:
         return True
-    from scipy.linalg.lapack import dpocon  # long chains: small pivots, but far from singular
+    from scipy.linalg.lapack import dpocon  # long chains have small pivots but are far from singular
 
     share, failed = dpocon(factor.T, 1.0)  # 1 / norm of the inverse, which bounds the smallest eigenvalue
     return not failed and bool(share > _CLEARLY_DEFINITE)
@@ -255,9 +255,10 @@ def leading(direction: np.ndarray) -> list[int]:
 
 
 def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-    r"""The combination of multipliers that the augmented system leaves undetermined, or None: the index test.
+    r"""The combination of multipliers that the augmented system leaves undetermined; None if there is none: the index
+    test.
 
-    With :math:`B = G^T - f_\lambda + f_w d_w^{-1} d_\lambda` the index is 3 where :math:`G M^{-1} B` is nonsingular
+    With :math:`B = G^T - f_\lambda + f_w d_w^{-1} d_\lambda` the index is 3 if :math:`G M^{-1} B` is nonsingular
     (Wunderlich, lemma 4.1.1); the augmented matrix :math:`\begin{pmatrix} M & B \\ G & 0 \end{pmatrix}` gives the same
     result without the inverse of M.
     """
@@ -276,9 +277,9 @@ def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.
 
 
 _SAMPLES = 40
-_NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely
+_NEAR, _SINGULAR = 0.2, 1e-3  # bounds relative to the usual smallest singular value, and absolute
 _INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5  # points in a step; fraction of a cut corner; cosine between velocities
-_SHOWN = 3  # times in a note
+_SHOWN = 3  # number of times in a note
 _DEPENDENT = 0.05  # fraction of the largest coefficient from which a constraint is named
 
 
@@ -293,7 +294,7 @@ class SingularPoint:
 
 
 def scaled_rows(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> np.ndarray | None:
-    """The rows of K divided by their usual norms, so that a row that vanishes here is detected."""
+    """The rows of K divided by their usual norms, so that a vanishing row is detected."""
     gradients = assembly.gradients(t, state)
     return None if gradients is None else gradients / norms[:, None]
 
@@ -342,17 +343,16 @@ def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | N
         if basis is not None and np.linalg.det(rows @ basis.T) <= 0.0:
             return _refine(assembly, path, float(t - (t1 - t0) / _SAMPLES), float(t), norms)
         q, r = np.linalg.qr(rows.T)
-        basis = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T  # so that det(K Q^T) > 0
+        basis = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T  # signs chosen so that det(K Q^T) > 0
     return None
 
 
 def is_passed_smoothly(assembly, path: Any, t0: float, t1: float) -> bool:
-    r"""Whether the motion has passed a singular configuration on the branch on which it approached.
+    r"""Whether the motion has passed a singular configuration and stayed on its branch.
 
-    Branches cross there; forces are finite, so velocities are continuous. If the motion stays on its branch, a
-    polynomial through both ends of the step satisfies the constraints. Between different branches it would cut the
-    corner: near a crossing the constraints are products of the distances from the branches, of size :math:`|q_1 -
-    q_0|^2`.
+    Branches cross at this point; forces are finite, so velocities are continuous. If the motion stays on its branch, a
+    polynomial through both ends of the step satisfies the constraints. Otherwise it cuts the corner between two
+    branches, where the constraints are products of the distances from the branches, of size :math:`|q_1 - q_0|^2`.
     """
     n, ends = assembly.nx, (path(t0), path(t1))
     before, after = (state[n : 2 * n] for state in ends)
@@ -380,7 +380,7 @@ def in_passing(assembly, points: list[SingularPoint]) -> str:
 
 
 def _dependence(assembly, point: SingularPoint) -> str:
-    """The linearly dependent rows, in words."""
+    """Description of the linearly dependent rows."""
     weights = np.abs(point.combination)
     named = [assembly.row_names()[i] for i in np.flatnonzero(weights >= _DEPENDENT * weights.max())]
     if len(named) == 1:
@@ -408,7 +408,7 @@ def describe(assembly, point: SingularPoint) -> str:
         f"the mechanism reaches a singular configuration, in which {_dependence(assembly, point)} (smallest "
         f"singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
         "determine the motion, and reaction forces are not defined. Remedy: stop before it (a terminal event), "
-        "change the geometry or the tolerances, so that a step passes over it, or describe the joint by other "
-        "constraints. The solution holds everything computed up to this time."
+        "change the geometry, change the tolerances so that a step passes over it, or describe the joint by other "
+        "constraints. The solution contains all results up to this time."
     )
     return stopped(point.t, reason, digits=8)

@@ -31,7 +31,7 @@ from daedal.kernels.endings import MEANINGS, Ending
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
-_OFTEN = 0.3  # failures for each step taken
+_OFTEN = 0.3  # failures per accepted step
 
 
 def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None) -> str:
@@ -40,13 +40,13 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
     Parameters
     ----------
     problem : ImplicitDAE or SemiExplicitDAE
-        Its residual is evaluated near the point of failure; an exception raised there is not passed on.
+        Its residual is evaluated near the point of failure; an exception raised there is suppressed.
     failure : Failure
         The state of the integrator at the failure.
     taken : frozenset of str
         Remedies already applied by the user, which are not suggested again: "correct_initial", "None".
     stated : ImplicitDAE or SemiExplicitDAE, optional
-        The problem as the user gave it, if `problem` was made from it.
+        The problem as given by the user, if `problem` was derived from it.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
 
 
 def _guarded(speak: Callable[[Case], list[str]], case: Case) -> list[str]:
-    """The output of `speak`; errors in the search are reported, since they must not lose the completed run."""
+    """The output of `speak`; errors in the search are reported, since they must not discard the completed run."""
     try:
         return speak(case)
     except Exception as error:
@@ -120,7 +120,8 @@ def _no_progress(case: Case) -> list[str]:
     if case.at_start and not case.taken:
         found = [
             "Likely cause: inconsistent initial values, or equations that change abruptly at the start.",
-            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial).",
+            "Remedy: let Daedal compute the initial values (correct_initial=True, or None as the second part of "
+            "initial).",
         ]
     else:
         found = [
@@ -128,7 +129,7 @@ def _no_progress(case: Case) -> list[str]:
                 "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than "
                 "the accuracy of the residual."
             ),
-            "Remedy: loosen rtol and atol; inspect what was computed (error.solution).",
+            "Remedy: loosen rtol and atol; inspect the partial solution (error.solution).",
         ]
     return _not_analysed(case) + found
 
@@ -148,7 +149,7 @@ def _step_limit(case: Case) -> list[str]:
     lines = [
         (
             f"The run covered {number(100.0 * case.elapsed / case.span)} % of the interval from {number(t0)} to "
-            f"{number(t1)}; at the last step size the rest needs about {measured(np.ceil(rest), 'step')} more."
+            f"{number(t1)}; at the last step size the rest requires about {measured(np.ceil(rest), 'step')} more."
         )
     ]
     crawling = crawls(failure, rest)
@@ -165,7 +166,7 @@ def _step_limit(case: Case) -> list[str]:
             "Likely cause: the steps are far too short for this interval: a fast oscillation, a singularity, or "
             "tolerances that are too tight.",
             (
-                "Remedy: inspect what was computed (error.solution); loosen rtol and atol, or set atol by the size "
+                "Remedy: inspect the partial solution (error.solution); loosen rtol and atol, or set atol by the size "
                 "of each variable."
             ),
         ]
@@ -190,7 +191,7 @@ def _zero_weight(case: Case) -> list[str]:
     j = case.failure.component
     name, which = (case.name(j), f"atol[{j}]") if 0 <= j < case.n else ("a variable", "atol")
     return [
-        f"Likely cause: atol is zero for {name}, and {name} is zero here, so that no error at all would be allowed.",
+        f"Likely cause: atol is zero for {name}, and {name} is zero here, so that no error would be allowed.",
         (
             f"Remedy: make {which} positive: the size below which {name} is negligible. atol may be an array with one "
             "entry per variable."
@@ -263,15 +264,15 @@ def _not_evaluable(case: Case) -> list[str]:
         return found
     return [
         (
-            "Cause not found. The equations can be evaluated at the last good point, along the solution beyond it "
-            "and on the way to the failed step."
+            "Cause not found. The equations can be evaluated at the last good point, along the solution beyond it, "
+            "and between it and the failed step."
         ),
         "Remedy: evaluate the residual near this point by hand; error.solution holds the values.",
     ]
 
 
 def _below_zero(case: Case) -> list[int]:
-    """Slightly negative variables with which the equations cannot be evaluated, but can be at zero."""
+    """Slightly negative variables for which the equations are undefined, although they are defined at zero."""
     t, y, yp = case.point
     below = (y < 0.0) & (np.abs(y) <= 100.0 * case.weights)
     clipped = np.where(below, 0.0, y)
@@ -303,5 +304,5 @@ def _domain_remedy(case: Case, guilty, y, t) -> str:
         )
     return (
         "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise check roots, "
-        "logarithms and divisions in the residual, or the statement that raises."
+        "logarithms and divisions in the residual, or the statement that raises the exception."
     )

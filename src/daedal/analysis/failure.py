@@ -42,7 +42,7 @@ class Failure:
     component : int
         The variable concerned (Ending.ZERO_WEIGHT), else -1.
     start : tuple, optional
-        t, y and y' where the run started.
+        t, y and y' at the start of the run.
     """
 
     code: Ending
@@ -72,7 +72,7 @@ class Failure:
 
 
 _SETTLED = 50  # steps after which the step size is representative; the first ones are short and grow
-_CRAWLING, _MANY = 20.0, 1e6  # the rest would take this many times the steps already taken, and this many
+_CRAWLING, _MANY = 20.0, 1e6  # the remaining steps: this many times the accepted steps, and this number
 
 
 def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str:
@@ -81,7 +81,7 @@ def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str
 
 
 def stopped_step(failure, reason: str, span: tuple[float, float], by: str = "") -> str:
-    """The same for a failed step, with its size and the completed fraction of the interval (`by` what)."""
+    """The sentence for a failed step, with its size and the completed fraction of the interval (`by` what)."""
     done = (failure.t - span[0]) / (span[1] - span[0])
     head = stopped(failure.t, reason, details=f", step size {abs(failure.h):.3g}")
     return f"{head}. The run covered {100.0 * done:.3g} % of the interval{by}."
@@ -98,7 +98,7 @@ def fixed_step_failed(failure, step: float) -> str:
 
 
 def steps_left(failure, span: tuple[float, float]) -> float:
-    """The number of remaining steps, if they stay as long as the last one."""
+    """The number of remaining steps, if all have the size of the last one."""
     return abs(span[1] - failure.t) / abs(failure.h) if failure.h else inf
 
 
@@ -108,12 +108,12 @@ def crawls(failure, rest: float) -> bool:
 
 
 def enough_steps(failure, rest: float) -> int:
-    """A step limit that suffices to reach the end, a power of ten."""
+    """A step limit that suffices to reach the end, rounded to a power of ten."""
     return 10 ** ceil(log10(1.5 * max(failure.steps + rest, 1.0)))
 
 
 def more_steps(failure, span: tuple[float, float]) -> str:
-    """Remedy for reaching the step limit, with the number needed if steps stay as long as the last one."""
+    """Remedy for reaching the step limit, with the number of steps needed if all have the size of the last one."""
     if failure.steps < _SETTLED:
         return "raise max_steps (the first steps are short, and grow), or loosen rtol and atol"
     rest = steps_left(failure, span)

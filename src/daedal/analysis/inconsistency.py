@@ -32,7 +32,7 @@ def describe_inconsistency(
     residual : numpy.ndarray
         F at these values.
     correction : numpy.ndarray
-        A change of `y`, of either sign, that would reduce the residual; used if nothing better can be computed.
+        A change of `y`, of either sign, that would reduce the residual; used only if no better change can be computed.
     weights : numpy.ndarray
         Negligible changes of `y`, ``rtol |y| + atol``.
     taken : frozenset of str
@@ -81,7 +81,7 @@ def _describe(probe, t, y, yp, residual, correction, weights, taken):
 
 
 def _hidden(E, B) -> list[str]:
-    """A warning that a higher index requires more than F = 0."""
+    """A warning that a higher index imposes further conditions in addition to F = 0."""
     found = None if E is None else judge(E, B)
     if found is None or found.index is None or found.index < 2:
         return []
@@ -102,7 +102,7 @@ def _remedy(stuck: bool, taken: frozenset[str]) -> str:
             "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values; `fixed` lists the "
             "variables to keep."
         )
-    computed = "" if "None" in taken else " None as the second part of initial (yp0 or z0) has it computed;"
+    computed = "" if "None" in taken else " with None as the second part of initial (yp0 or z0) Daedal computes it;"
     return (
         f"Remedy: correct_initial=True moves algebraic variables and derivatives to consistent values;{computed} "
         "daedal.consistent_initial shows the values beforehand."
@@ -139,7 +139,7 @@ def _needed_changes(problem, y, yp, residual, weights, E, B) -> tuple[list[str],
 
 
 def _least_squares(matrix, right):
-    """The least-norm solution, and the rows it leaves unsatisfied."""
+    """The least-norm solution, and the rows that it does not satisfy."""
     if right.size == 0:
         return np.zeros(matrix.shape[1]), np.zeros(0, dtype=bool)
     if not np.all(np.isfinite(matrix)):

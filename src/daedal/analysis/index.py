@@ -1,14 +1,15 @@
-"""The local index of ``F(t, y, y') = 0``: the index of ``E y' + B y`` with ``E = dF/dy'``, ``B = dF/dy`` at one point.
+"""The local index of ``F(t, y, y') = 0``: that of the linearised equations ``E y' + B y`` at one point.
 
 The index is the number of differentiations after which the equations determine all derivatives ``y'``. A row of ``E``
 that is zero, or becomes zero in a combination of rows, is a constraint: an equation without derivatives. Constraints
-and as many unknowns are removed; if the remaining system has constraints again, these were hidden and appear only when
-the first ones are differentiated. The number of rounds is the index. Only orthogonal transformations are used (the
-staircase form of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a pencil), so
+and as many unknowns are removed; if the remaining system contains constraints, these are hidden ones, which appear only
+when the first constraints are differentiated. The number of rounds is the index. Only orthogonal transformations are
+used (the staircase form of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a
+pencil), so
 that rounding errors and errors of difference quotients are not amplified.
 
 For nonlinear equations the linearisation at one point can mislead (Brenan, Campbell and Petzold, sections 2.4 and 7.2):
-the result is a strong hint, not a proof.
+the result is strong evidence, not a proof.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from daedal.index.linear.canonical_forms import staircase
 from daedal.index.linear.rank import scale_pencil
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
-_CLEARLY = 1e-4  # fraction of the largest singular value that is clearly not round-off
+_CLEARLY = 1e-4  # fraction of the largest singular value above which a value is clearly not round-off
 _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this fraction of the largest
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
 _INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
@@ -131,15 +132,15 @@ def _difference_quotients(changed, sizes, increments):
     n = sizes.size
     result = np.empty((n, n))
     change = np.zeros(n)
-    with np.errstate(over="ignore"):  # near the floating-point range limit
+    with np.errstate(over="ignore"):  # near the limits of the floating-point range
         steps = np.outer(sizes, increments)
     for j in range(n):
         quotients = np.array([_central(changed, change, j, step) for step in steps[j]])
-        # Rounding errors decrease with the increment, truncation errors grow: choose the increment after the smallest
-        # change.
+        # Rounding errors decrease with the increment and truncation errors grow: choose the increment after the
+        # smallest change.
         changes = np.abs(np.diff(quotients, axis=0))
         changes[np.isnan(changes)] = np.inf
-        # Too small increments give 0 repeatedly; this is ignored if larger ones have an effect.
+        # Increments that are too small give 0 repeatedly; this is ignored if larger ones have an effect.
         zero = quotients == 0.0
         changes[zero[1:] & zero[:-1] & ~zero.all(axis=0)] = np.inf
         best = len(changes) - 1 - np.argmin(changes[::-1], axis=0)
@@ -177,8 +178,8 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
 
     Notes
     -----
-    The linearisation at one point can have another index than the nonlinear problem; the result is a strong hint, not a
-    proof.
+    The index of the linearisation at one point can differ from that of the nonlinear problem; the result is strong
+    evidence, not a proof.
 
     Examples
     --------
@@ -275,7 +276,7 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
     """Whether ``E y' + B y = f(t)`` clearly has index 1 or less: a quick test that suffices for most problems.
 
     With the left and right kernels W and V of E, this means that W^T B V is regular. The latest results are cached,
-    because runs from the same start repeat the question.
+    because runs from the same start repeat the test.
     """
     return _is_clearly_index_1(len(E), np.asarray(E, float).tobytes(), np.asarray(B, float).tobytes())
 
@@ -287,7 +288,7 @@ def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix is clearly regular, by its inverse: a tenth of the cost of singular values.
+    """Whether a matrix is clearly regular, from its inverse, which costs a tenth of the singular values.
 
     Composed of the nonzero columns of E and the columns of B elsewhere, it is regular if the index is 1 and the
     derivatives of some unknowns do not occur.
@@ -305,7 +306,7 @@ def _is_regular(matrix: np.ndarray) -> bool:
 
 
 def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """:func:`is_clearly_index_1` of many pencils at once, in stacks of shape (count, n, n)."""
+    """:func:`is_clearly_index_1` for many pencils at once, in stacks of shape (count, n, n)."""
     clear = np.array([_is_regular(np.where(one.any(axis=0), one, other)) for one, other in zip(E, B)], dtype=bool)
     if not clear.all():
         clear[~clear] = _are_clearly_index_1(E[~clear], B[~clear])
@@ -335,7 +336,7 @@ def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
-    """:func:`pencil_index`, or None if the matrices exceed the floating-point range."""
+    """:func:`pencil_index`; None if the matrices exceed the floating-point range."""
     try:
         return pencil_index(E, B)
     except np.linalg.LinAlgError:
@@ -351,9 +352,9 @@ class _Levels:
 def _constraint_levels(E, B, tolerance):
     """The constraints of the pencil level by level, from the staircase of the transposed pencil."""
     remaining = np.eye(len(E))  # the remaining equations as combinations of the original ones
-    reduced = remaining  # the same after eliminating the removed unknowns by means of the constraints
+    reduced = remaining  # remaining equations after elimination of the removed unknowns by the constraints
     result = _Levels([])
-    source = link = None  # from the previous level: the equations of its constraints, and how E depends on them
+    source = link = None  # equations of the constraints of the previous level, and how E depends on them
     for step in staircase(E.T, B.T, tolerance).steps:
         k, m = step.columns, step.rows  # constraints, and unknowns determined by them
         U2, U1 = step.right[:, :k], step.right[:, k:]

@@ -28,7 +28,7 @@ from daedal.mechanics.increments import typical_size
 
 __all__ = ["Geometry", "Measures", "Verdict", "amplification", "decision", "measure"]
 
-_DIRECTIONAL = 0.1  # fraction of the assembly's increments for differences of G, which may be a difference itself
+_DIRECTIONAL = 0.1  # increments for differences of G, as a fraction of the assembly's; G may itself be a difference
 _FORCE_INCREMENT = 1e-5
 
 
@@ -187,7 +187,7 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
     M, C = values["mass"], values["jacobian"]
     condM = float(np.linalg.cond(M))
     if not condM < ILL_CONDITIONED_MASS:
-        # On ker C this is the same mass, and D (C D)^-1 for D = M^-1 C^T is unchanged
+        # on ker C this is the same mass; D (C D)^-1 for D = M^-1 C^T is unchanged
         M = M + np.trace(M) / max(float(np.sum(C * C)), 1e-300) * (C.T @ C)
     S, upper = _kernel(C)
     columns = point.columns(values, S)
@@ -242,7 +242,7 @@ class _Point:
         return (ahead["jacobian"] - behind["jacobian"]) / (2.0 * s)
 
     def influence(self, values) -> np.ndarray:
-        """How multipliers enter the forces: C^T minus the contribution of friction."""
+        """C^T minus the contribution of friction: how multipliers enter the forces."""
         from daedal.mechanics.constrained import FORCE
 
         C = values["jacobian"]
@@ -259,7 +259,7 @@ class _Point:
     def columns(self, values, S: np.ndarray) -> np.ndarray:
         r"""Derivatives of :math:`(f - C^T \lambda - M a,\; f_d)` along S in q, along S in v, and in r.
 
-        a and the multipliers are fixed; algebraic variables w follow their equation.
+        a and the multipliers are fixed; algebraic variables w satisfy their equation.
         """
         from daedal.mechanics.constrained import ALGEBRAIC, DYNAMICS, FORCE, RATE
 

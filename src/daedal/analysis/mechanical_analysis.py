@@ -23,7 +23,7 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_WRONG = 1e-6  # relative error of a derivative that exceeds finite-difference errors
+_WRONG = 1e-6  # relative error of a derivative that finite differences do not explain
 _CONSISTENT = 1e-8
 _ASYMMETRY = 1e-10
 _DEFINITE = 1e-10
@@ -46,7 +46,7 @@ class DerivativeCheck:
     where : str
         The constraint and the coordinate concerned.
     value, expected : float
-        Its value, and the expected one.
+        The actual and the expected value.
     ok : bool
         Whether the error is within the accuracy of the finite differences.
     """
@@ -368,7 +368,7 @@ def _settled(quotient, scale: float) -> tuple[np.ndarray, np.ndarray]:
     for h in scale * _SHARES:
         try:
             value = quotient(h)
-        except Exception:  # outside its domain, the user's function may raise anything
+        except Exception:  # the user's function may raise anything outside its domain
             continue
         if before is not None and np.all(np.isfinite(value)):
             change = np.abs(value - before)

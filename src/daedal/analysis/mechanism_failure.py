@@ -19,7 +19,7 @@ from daedal.problems import MechanicalSystem
 _NEARLY_SINGULAR = 1e-3
 _TORN = 1e-9  # jumps of constraints, relative to the coordinates
 _FELT = 1e-6  # jumps of accelerations, relative to the largest one
-_NO_VALUE = 1e-6  # values that are zero relative to others of the state
+_NO_VALUE = 1e-6  # size relative to other entries of the state below which values count as zero
 
 
 def explain(request, assembly, segments) -> str:
@@ -50,7 +50,7 @@ def _in_words(request, assembly, segment, failure) -> str:
     if fixed is not None and failure.code == Ending.NEWTON_FAILED:
         return fixed_step_failed(failure, fixed)
     what = {
-        Ending.ZERO_WEIGHT: "a variable and its atol are zero: no error at all would be allowed",
+        Ending.ZERO_WEIGHT: "a variable and its atol are zero, so that no error would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",
         Ending.STALLED: Ending.STALLED.meaning,
         Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance for arbitrarily short steps",
@@ -87,7 +87,7 @@ def _in_words(request, assembly, segment, failure) -> str:
 
 
 class _Motion:
-    """The equations of motion of a constrained system as F = y' - (slope of (z, r)), for the search for jumps."""
+    """The equations of motion of a constrained system as F = y' - (slope of (z, r)), to search for jumps."""
 
     def __init__(self, assembly):
         self._assembly, self.n, self.names = assembly, assembly.n_state, assembly.state_names()
@@ -101,7 +101,7 @@ class _Motion:
 
 
 def _discontinuity(assembly, segment, failure) -> list[str] | None:
-    """A jump of the accelerations near the end of the run: at a time, or where a variable crosses a value."""
+    """A jump of the accelerations near the end of the run: at a time, or at a value of a variable."""
     motion = _Motion(assembly)
     probe = Probe(motion)
     state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
@@ -117,7 +117,7 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
         torn = _torn_constraints(assembly, float(np.nextafter(t, failure.t_span[0])), t, state)
         if torn:
             return [
-                f"Likely cause: {torn} at t = {t:.10g}, and no motion can follow a constraint that jumps.",
+                f"Likely cause: {torn} at t = {t:.10g}, and no motion can satisfy a constraint that jumps.",
                 (
                     "Remedy: make the constraint a continuous function of time, or use modes with a reset "
                     "(daedal.hybrid.HybridProblem)."
@@ -236,7 +236,7 @@ def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
 
 
 def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
-    """Why a run failed: dependent constraints where it stopped, or the method's own reason."""
+    """Why a run failed: dependent constraints at the end of the run, or the method's own reason."""
     t, nx = float(failure.t), assembly.nx
     if failure.code in (Ending.MAX_STEPS, Ending.STALLED):
         limit = f"the limit of {counted(failure.steps, 'step')} was reached"

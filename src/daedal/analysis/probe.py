@@ -1,4 +1,4 @@
-"""Examine a problem near the point where a run stopped: domain, jumps, correctness of its matrix."""
+"""Examine a problem near the point at which a run stopped: domain, jumps, correctness of its matrix."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ LARGEST_DENSE = 500
 _GRID = np.linspace(-1.0, 1.0, 17)
 _BISECTIONS = 30
 _CLOSE = 2.0**-20  # distance to a jump, as a fraction of a path
-_FLOW_FRACTION = 1e-6  # of the interval of integration: length of the path ahead along the solution
+_FLOW_FRACTION = 1e-6  # length of the path ahead along the solution, as a fraction of the interval
 _WRONG_ENTRY = 0.05
-# For rounding errors: longer paths, positions on them, the remaining fraction of a jump, and on how many of them.
+# For rounding errors: longer paths, positions on them, the remaining fraction of a jump, and the number of paths.
 _WIDER = 4.0 ** np.arange(1, 8)
 _SCATTERED = 2.0 * np.modf(0.618034 * np.arange(1, 41))[0] - 1.0
 _LEAST_REST, _RECURRENCES = 0.1, 3
 _ROUNDOFF = float(np.finfo(float).eps)
-_REPEATED = 29  # calls with the same arguments; a prime, so that it is no multiple of a period of the function
+_REPEATED = 29  # calls with the same arguments; a prime, so that it is not a multiple of a period of the function
 # For kinks: detectable second differences in units of round-off, number of halvings of the distance, how many must be
 # detectable, and the fraction of the first estimate of the jump that must remain.
 _FELT, _HALVINGS, _FEWEST_HALVINGS, _STAYS = 20.0, 10, 4, 0.4
@@ -42,7 +42,7 @@ class Probe:
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
     def sample(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The same using machine code if available, for many points."""
+        """The residual at many points, using machine code if available."""
         result = self._guarded(self.problem.sample, t, y, yp)
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
@@ -115,14 +115,14 @@ def flow(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float,
 
 
 def in_time(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float, float]) -> Path:
-    """The same path in time only: y and y' are constant; evenly from its first to its last time."""
+    """The same path in time only: y and y' are constant; evenly spaced from its first to its last time."""
     ahead = flow(t, y, yp, h, t_span)
     first, last = ahead(-1.0)[0], ahead(1.0)[0]
     return lambda s: (first + 0.5 * (s + 1.0) * (last - first), y, yp)
 
 
 def along(t: float, y: np.ndarray, yp: np.ndarray, change: np.ndarray) -> Path:
-    """From y - change (s = -1) to y + change (s = 1)."""
+    """A path from y - change (s = -1) to y + change (s = 1)."""
     return lambda s: (t, y + s * change, yp)
 
 
@@ -255,7 +255,7 @@ def first_time_behind(probe: Probe, path: Path, jump: Jump) -> float:
 
 
 def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
-    """The variables each of which causes the jump when it alone crosses it; none if time does."""
+    """The variables each of which, moved alone, causes the jump; none if the time causes it."""
     t, y, yp = path(jump.s - _CLOSE)
     later, beyond, _ = path(jump.s + _CLOSE)
     before = probe.residual(t, y, yp)[jump.equation]
@@ -272,7 +272,8 @@ def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Edge:
-    """Boundary of the residual's domain: last good and first bad position on a path, the equations, or why."""
+    """Boundary of the residual's domain: last good and first bad position on a path; the equations, or the
+    exception."""
 
     good: float
     bad: float
@@ -281,7 +282,7 @@ class Edge:
 
 
 def find_edge(probe: Probe, path: Path) -> Edge | None:
-    """The first place ahead (s > 0) where the residual is NaN or infinite."""
+    """The first position ahead (s > 0) at which the residual is NaN or infinite."""
     good = 0.0
     if not np.all(np.isfinite(probe.residual(*path(good)))):
         return None
@@ -309,7 +310,7 @@ def bad_equations(probe: Probe, t: float, y: np.ndarray, yp: np.ndarray) -> tupl
 
 
 def culprits(probe: Probe, path: Path, edge: Edge) -> tuple[int, ...]:
-    """The variables each of which, moved alone across the edge, makes the residual undefined."""
+    """The variables each of which, moved alone across the boundary, makes the residual undefined."""
     t, y, yp = path(edge.good)
     _, beyond, _ = path(edge.bad)
     found = []

@@ -9,20 +9,22 @@ constraints and :math:`h \omega_F` the vibration (Ascher and Petzold, SIAM J. Sc
 # --- the decision between the four cases ------------------------------------------------------------------------------
 
 STIFF = 1.0
-"""Of s and v: from here on forces are stiff, or rotate too fast. Measured on the examples of the paper above."""
+"""For s and v: from this value on, forces are stiff or rotate too fast. Measured on the examples of the paper above."""
 
 TURNING = 0.3
-"""Of w, in radians: from here on constraints rotate rapidly. Measured on the same examples."""
+"""For w, in radians: from this value on, constraints rotate rapidly. Measured on the same examples."""
 
 RESOLVED = 1.0
-"""Of w: below, steps follow the rotation of the constraints, and an explicit method may do so too. One radian."""
+"""For w: below this value, steps resolve the rotation of the constraints, and explicit methods are suitable. One
+radian."""
 
 VIBRATION = 1.0
-"""Of h omega: above, steps do not resolve vibrations. A step of 1/omega is about a sixth of a period, 2 pi / omega."""
+"""For h omega: above this value, steps do not resolve vibrations. A step of 1/omega is about a sixth of a period, 2 pi
+/ omega."""
 
 EXPLICIT_LIMIT = 2.5
-"""Of s, v and h omega: stability of methods of order four and five on the negative real axis (2.78 for order four,
-3.3 for Dormand and Prince; Hairer and Wanner IV.2), rounded down."""
+"""For s, v and h omega: stability limit of methods of order four and five on the negative real axis (2.78 for order
+four, 3.3 for Dormand and Prince; Hairer and Wanner IV.2), rounded down."""
 
 SAFETY = 1.25
 """The fraction of EXPLICIT_LIMIT that is used."""
@@ -30,29 +32,29 @@ SAFETY = 1.25
 # --- changes of the method by the automatic choice --------------------------------------------------------------------
 
 STABILITY_BOUND = 1.0
-"""Of h times the fastest rate of decay, rotation or vibration, in units of the method's suspicious size
-(`Method.suspicious`): an explicit step of this size is limited by stability, not by accuracy. As STIFF."""
+"""For h times the fastest rate of decay, rotation or vibration, in units of the method's suspicious size
+(`Method.suspicious`): an explicit step of this size is limited by stability, not by accuracy. Like STIFF."""
 
 STIFFNESS_OVER = 0.3
-"""Of the same products with the steps of a stiff method: below, an explicit method does as well. Chosen well below
-STABILITY_BOUND to prevent repeated switching."""
+"""For the same products with the steps of a stiff method: below this value, an explicit method is as efficient. Chosen
+well below STABILITY_BOUND to prevent repeated switching."""
 
 STIFF_GAIN = 10.0
-"""Assumed ratio of the step allowed by accuracy to the one at which an explicit method reaches its stability limit.
+"""Assumed ratio of the step allowed by accuracy to the step at which an explicit method reaches its stability limit.
 Chosen."""
 
 STEPS_BEFORE_QUESTION = 300
 """Steps of a stiff method before checking whether it is still needed; doubled after each check. Chosen."""
 
 PATIENCE = 50
-"""Suspicious steps after a false alarm before measuring again; doubled after each alarm. Chosen."""
+"""Suspicious steps after a false alarm before the next measurement; doubled after each alarm. Chosen."""
 
 # --- between the methods for first-order problems ---------------------------------------------------------------------
 
 LARGEST_IN_ONE, SHARPEST_IN_ONE = 12, 1e-8
-"""Largest number of unknowns, and smallest rtol, for starting with Rosenbrock methods if a whole step is one piece of
-machine code: its generation time grows with the square of the unknowns, 0.04 s for 3 and 0.15 s for 8, and its order is
-5. Measured."""
+"""Largest number of unknowns, and smallest rtol, for starting with Rosenbrock methods if a whole step is one compiled
+function: its generation time grows with the square of the unknowns, 0.04 s for 3 and 0.15 s for 8, and its order is 5.
+Measured."""
 
 LARGEST_DENSE = 100
 """Largest number of unknowns with a dense matrix for starting with Radau IIA: it factorises one matrix of order n and
@@ -60,45 +62,49 @@ one to three of order 2n per step, DASSL one of order n every ten to thirty step
 docs/methods/which-method.md, as are the next two."""
 
 SHARP_WITH_DIFFERENCES = 1e-8
-"""Of rtol: above, DASSL starts if derivatives are finite differences, which cost Radau IIA twice as much, in every
-step. Measured."""
+"""For rtol: above this value, DASSL starts if derivatives are finite differences, which cost Radau IIA twice as much,
+in every step. Measured."""
 
 SHARP_WITH_EVENTS = 1e-7
-"""Of rtol: above, DASSL starts instead of Radau IIA if events are located: a function that turns back within a long
-step may hide a pair of zeros. Measured: waves up to three times as fast as the solution."""
+"""For rtol: above this value, DASSL starts instead of Radau IIA if events are located, since a function that turns back
+within a long step may hide a pair of zeros. Measured: waves up to three times as fast as the solution."""
 
 SEEN_BY_ROSENBROCK = 1e-3
-"""Of rtol: above, DASSL starts instead of Rosenbrock methods if events are located or switches are tracked; below,
-these detect as many pairs of zeros as DASSL. Measured like the previous one; tests/test_events.py."""
+"""For rtol: above this value, DASSL starts instead of Rosenbrock methods if events are located or switches are tracked;
+below it, these detect as many pairs of zeros as DASSL. Measured like the previous one; tests/test_events.py."""
 
 SHARP_FOR_ORDER_8 = 1e-7
-"""Of rtol: from here on ordinary differential equations start with DOP853 instead of DOPRI5. Measured: evaluations for
-the same error, with dense output, are equal at 1e-6 to 1e-8 on the Lorenz equations, Arenstorf's orbit and Pleiades.
+"""For rtol: below this value, ordinary differential equations start with DOP853 instead of DOPRI5. Measured:
+evaluations for the same error, with dense output, are equal at 1e-6 to 1e-8 on the Lorenz equations, Arenstorf's orbit
+and Pleiades.
 Mechanisms with projection behave alike: at 1e-7 run times are equal and errors smaller by factors of 6 to 100, on the
 pendulum, the double pendulum, the crank-slider, the car axis and the seven-body mechanism."""
 
 LOW_ORDER, MOST_LOW = 2, 3
-"""DASSL is replaced after this many checks at this order or below, since it will not reach higher orders. Chosen."""
+"""DASSL is replaced if this many checks find it at this order or below, since it will not reach higher orders.
+Chosen."""
 
 SOON = 10.0
 """Growth of low-order steps between two checks above which DASSL continues. Chosen."""
 
 STUCK_BELOW = 1e-4
-"""Of rtol: above, low orders suit the tolerance. Chosen."""
+"""For rtol: above this value, low orders suit the tolerance. Chosen."""
 
 MOST_REJECTED = 1.0
-"""Rejected attempts per step: beyond, another method is tried. Chosen."""
+"""Rejected attempts per step above which another method is tried. Chosen."""
 
 FIRST_LOOK = 25
 """Steps before a run is first checked; doubled after each check. Chosen."""
 
 LEAST_PROGRESS = 1e-6
-"""Of the interval: two methods that stop closer together than this have met the same obstacle. Chosen."""
+"""As a fraction of the interval: two methods that stop closer together have met the same obstacle. Chosen."""
 
 # --- conditioning -----------------------------------------------------------------------------------------------------
 
 DEPENDENT = 1e12
-"""Of ||(C B)^-1||, rows and columns scaled: from here on constraints count as dependent; about four digits remain."""
+"""For ||(C B)^-1|| with scaled rows and columns: from this value on, constraints count as dependent; about four digits
+remain."""
 
 ILL_CONDITIONED_MASS = 1e12
-"""Of the condition number of M: beyond, M^-1 is not formed, and steps are projected in the Euclidean norm."""
+"""For the condition number of M: above this value, M^-1 is not formed, and steps are projected in the Euclidean
+norm."""

@@ -19,16 +19,16 @@ from daedal.index.structure.equilibration import equilibrate, scaled
 
 _LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are computed by finite differences
 _FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T
-_INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # of difference quotients; most equations are linear in y'
+_INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # increments of difference quotients; most equations are linear in y'
 _FIRST, _MOST = 4, 64  # directions that are followed simultaneously
 _AMPLIFIED = 1e11  # amplification by a possibly singular matrix, scaled to entries of about 1
 _SURELY = 1e14  # amplification by a matrix that is singular to working precision
-_DISAGREE = 0.05  # relative difference of solutions if a pivot is a rounding error
+_DISAGREE = 0.05  # relative difference of solutions if a pivot is round-off
 _SMALLEST = 4.0 * float(np.finfo(float).eps)  # replaces a vanishing pivot
 _SHARE = 1e-3  # component of a variable in an undetermined direction, relative to the largest
-_BESIDE = 1e-2  # distance from the solution at which a singular matrix must be singular as well
+_BESIDE = 1e-2  # distance from the solution at which a singular matrix must still be singular
 _BY_DIFFERENCES = 1e6  # amplification by a possibly singular matrix of difference quotients
-_CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9  # F must be constant along an undetermined direction
+_CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9  # tolerance for the change of F along an undetermined direction
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def undetermined(problem: Any, points: Iterable[tuple[float, np.ndarray, np.ndar
             for point in ((t, y, yp), (t, _beside(rng, y), _beside(rng, yp))):
                 pencil = _pencil(probe, *point, time)
                 if pencil is None and found is not None:
-                    continue  # away from the solution the equations may be undefined
+                    continue  # the equations may be undefined away from the solution
                 for c in np.divide(_FACTORS, time):
                     found = None if pencil is None else pencil(c)
                     if found is None:
@@ -126,7 +126,7 @@ def _differences(probe: Probe, t, y, yp, time: float) -> tuple[Any, Any]:
 def _null_spaces(matrix: Any, confirmed: Callable[[np.ndarray, np.ndarray], bool] | None = None) -> Undetermined | None:
     """The null spaces of a square matrix, dense or sparse, that is singular up to round-off; None if it is regular.
 
-    `confirmed` decides for a matrix with less accurate entries, from changes of the unknowns that it nearly
+    For a matrix with less accurate entries, `confirmed` decides, given changes of the unknowns that the matrix nearly
     annihilates, and their units.
     """
     n = matrix.shape[0]
@@ -143,7 +143,7 @@ def _null_spaces(matrix: Any, confirmed: Callable[[np.ndarray, np.ndarray], bool
     if not np.max(np.abs(amplified)) > limit:
         return None
     if confirmed is None and not factors.repaired and not np.max(np.abs(amplified)) > _SURELY:
-        # Another rounding of the same matrix: merely bad conditioning leaves the solution nearly unchanged.
+        # another rounding of the same matrix, which leaves the solution of an ill-conditioned problem nearly unchanged
         stretch = rng.uniform(0.5, 2.0, (2, n))
         other = _Factors(scaled(matrix, *stretch))
         again = stretch[1][:, None] * other.solve(stretch[0][:, None] * first)
@@ -201,12 +201,12 @@ class _Factors:
         self._solve = lambda b, transposed: factors.solve(b, trans="T" if transposed else "N")
 
     def solve(self, b: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """The inverse, or its transpose, times b; overflow gives large values."""
+        """The inverse, or its transpose, times b; overflow produces large values."""
         return np.nan_to_num(self._solve(b, transposed), nan=1e300, posinf=1e300, neginf=-1e300)
 
 
 def in_words(problem: Any, found: Undetermined) -> str:
-    """The undetermined variables and the dependent equations, in words."""
+    """Description of the undetermined variables and the dependent equations."""
     from daedal.analysis.wording import FROM_ZERO, equations, variables
 
     which, several = equations(found.equations), len(found.equations) > 1

@@ -13,7 +13,7 @@ _LONGEST_VECTOR = 20
 
 
 def number(x: float) -> str:
-    """A number with four digits, enough for a sentence."""
+    """A number with four digits, as used in sentences."""
     return f"{x:.4g}"
 
 
@@ -56,7 +56,8 @@ def ordinal(count: int) -> str:
 
 
 def largest(values: np.ndarray) -> list[int]:
-    """Indices of the few largest finite values that are not negligible compared with the largest one, largest first."""
+    """Indices of the few largest finite values, largest first, without those negligible compared with the largest
+    one."""
     sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
     order = np.argsort(-sizes, kind="stable")[:MOST_NAMED]
     return [int(i) for i in order if sizes[i] > 1e-3 * sizes[order[0]]]

@@ -22,7 +22,7 @@ from daedal.common.tabular import listing
 from daedal.errors import near_names
 
 ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
-"""Absolute tolerances of volts, amperes, coulombs and volt seconds."""
+"""Absolute tolerances in volts, amperes, coulombs and volt seconds."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Circuit:
         Parameters
         ----------
         form : {"nodal", "charge", "tableau"}
-            Modified nodal analysis; the same with all charges and fluxes as unknowns; or with voltages and currents of
-            all branches.
+            Modified nodal analysis; the same with all charges and fluxes as unknowns; or the tableau with voltages and
+            currents of all branches.
 
         Returns
         -------
@@ -184,8 +184,8 @@ class Circuit:
         form : {"nodal", "charge", "tableau"}
         initial : mapping, optional
             Voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
-            0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. Everything else is at
-            its operating point.
+            0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. All other values are at
+            the operating point.
         empty : bool
             Whether capacitors and inductors without given values are empty instead, as with ``uic`` in SPICE, except
             those whose voltage or current is determined by sources and other elements.
@@ -205,7 +205,7 @@ class Circuit:
         return self._start(self._as_code(form), float(t0), form, self._levels(initial or {}, empty))
 
     def with_values(self, values: Mapping[str, float]) -> Circuit:
-        """The same circuit with other values, by the names of :attr:`params`.
+        """The same circuit with other values, by the names in :attr:`params`.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class Circuit:
         form, initial, empty
             As for :meth:`start`.
         **options
-            For :func:`daedal.solve`; `params` are other values by name, as for :meth:`with_values`. Kinks of sources
+            For :func:`daedal.solve`; `params` holds other values by name, as for :meth:`with_values`. Kinks of sources
             are break points unless others are given; absolute tolerances are those of :meth:`tolerances`.
 
         Returns
@@ -283,13 +283,14 @@ class Circuit:
         return self.problem("nodal") if self.inputs else self._as_code("nodal")  # machine code takes no lines of time
 
     def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
-        """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, the same object every time."""
+        """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, as the same object every
+        time."""
         return self._stated
 
     def as_initial(self, initial: Any, t0: float, params: Mapping[str, float] | None = None) -> Any:
         """Initial values of :meth:`as_problem`, from voltages and currents by name as in :meth:`start`.
 
-        None is the operating point; a pair of values and derivatives is returned unchanged.
+        None denotes the operating point; a pair of values and derivatives is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -307,7 +308,7 @@ class Circuit:
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
 
     def _as_code(self, form: str) -> daedal.ImplicitDAE:
-        """The problem; a large one as machine code, shared by start and run."""
+        """The problem; for a large circuit as machine code, shared by start and run."""
         problem = self.problem(form)
         return problem.compiled(backend="trace") if problem.n > LARGEST else problem
 

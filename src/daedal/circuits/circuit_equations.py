@@ -77,7 +77,7 @@ class CircuitState:
 
 
 class _Read:
-    """Unknowns that record which of them were read."""
+    """Unknowns that record which entries were read."""
 
     def __init__(self):
         self.seen: set[int] = set()
@@ -88,7 +88,7 @@ class _Read:
 
 
 class _Written(dict[int, Any]):
-    """Rows that record which of them were written."""
+    """Rows that record which entries were written."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class CircuitEquations:
         write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
         with np.errstate(
             over="ignore", invalid="ignore"
-        ):  # junctions beyond the range of floats: the solver reduces the step
+        ):  # junctions outside the range of floats: the solver reduces the step
             for branch in self.branches:
                 current = write(branch, now, rate, r)
                 for node, sign in ((branch.positive, 1.0), (branch.negative, -1.0)):
@@ -167,7 +167,7 @@ class CircuitEquations:
         return current
 
     def _tableau_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
-        """Add both laws of a branch in the rows of its voltage and its current; returns the current."""
+        """Add both laws of a branch, in the rows of its voltage and of its current; returns the current."""
         u, i = self.places[f"u({branch.name})"], self.places[f"i({branch.name})"]
         v, current = now.numbers[u], now.numbers[i]
         r[u] = v - now.voltage(*branch.nodes)
@@ -199,7 +199,7 @@ def _unknowns(branches: Sequence[Branch], nodes: Sequence[str], form: str) -> li
 # --- consistent starts from an operating point, with charges and fluxes preserved -------------------------------------
 
 # Let :math:`A = F_x` and :math:`B = F_{x'}`, which is constant. With index 1 the state is consistent, and its
-# derivative follows from the equations and the derivatives of those combinations :math:`N^T F` that contain none,
+# derivative follows from the equations and the derivatives of the combinations :math:`N^T F` without derivatives,
 # :math:`N^T B = 0`:
 #
 # .. math::
@@ -212,8 +212,8 @@ def _unknowns(branches: Sequence[Branch], nodes: Sequence[str], form: str) -> li
 #
 #     F(t, x, 0) + A \delta + B x' = 0, \qquad F_t + A x' + B x'' = 0, \qquad B \delta = 0
 #
-# correct the state: the current along a CV-loop becomes that of the slope of its source, the voltage across an
-# LI-cutset likewise. What is not determined, derivatives of higher order, is as small as possible.
+# correct the state: the current along a CV-loop corresponds to the slope of its source, as does the voltage across an
+# LI-cutset. Undetermined derivatives of higher order are as small as possible.
 
 LARGEST = 300  # number of unknowns; the array has three times as many
 ROUNDS = 4
@@ -223,7 +223,7 @@ _RANK, _SATISFIED = 1e-13, 1e-8
 def consistent_start(
     equations: CircuitEquations, params: Mapping[str, float], t0: float, x: np.ndarray, index: int | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Consistent values and derivatives from an operating point; None if one differentiation is not enough."""
+    """Consistent values and derivatives from an operating point; None if one differentiation does not suffice."""
     n = len(equations.names)
     sizes, time = _units(equations, params)
     problem = _with_time(equations, dict(params))

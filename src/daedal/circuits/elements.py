@@ -22,15 +22,15 @@ import numpy as np
 from daedal.circuits.signals import Constant, Signal
 
 BOLTZMANN, ELEMENTARY_CHARGE = 1.380649e-23, 1.602176634e-19  # J/K, C
-THERMAL_VOLTAGE = BOLTZMANN * 300.15 / ELEMENTARY_CHARGE  # at 27 degrees Celsius
+THERMAL_VOLTAGE = BOLTZMANN * 300.15 / ELEMENTARY_CHARGE  # kT/q at 27 degrees Celsius
 
 DIODE = {"is": 1e-14, "n": 1.0, "vt": THERMAL_VOLTAGE, "cjo": 0.0, "vj": 1.0, "m": 0.5, "fc": 0.5, "tt": 0.0}
 TRANSISTOR = {
     "is": 1e-16, "bf": 100.0, "br": 1.0, "vt": THERMAL_VOLTAGE, "ies": None, "ics": None, "af": None, "ar": None,
     "cje": 0.0, "vje": 0.75, "mje": 0.33, "cjc": 0.0, "vjc": 0.75, "mjc": 0.33, "fc": 0.5, "tf": 0.0, "tr": 0.0,
 }  # fmt: skip
-"""Of the transport model ``is``, ``bf``, ``br``; or of Ebers and Moll ``ies``, ``ics``, ``af``, ``ar``, which follow
-from these if not given."""
+"""Parameters of the transport model ``is``, ``bf``, ``br``; or those of Ebers and Moll ``ies``, ``ics``, ``af``,
+``ar``, which follow from the former if not given."""
 
 Value = Callable[[str], Any]
 
@@ -67,7 +67,7 @@ def ebers_moll(be: Any, bc: Any, value: Value) -> tuple[Any, Any]:
 
 
 def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Add the Ebers-Moll parameters from those of the transport model: alpha I = I_S for both junctions."""
+    """Add the Ebers-Moll parameters that follow from those of the transport model: alpha I = I_S for both junctions."""
     found = dict(given)
     for alpha, beta, saturation in (("af", "bf", "ies"), ("ar", "br", "ics")):
         gain, scale = found.pop(beta), found["is"]
@@ -81,7 +81,7 @@ def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | 
 
 
 def used_parameters(given: Mapping[str, float | None]) -> dict[str, float]:
-    """Remove charges that are zero and their parameters, which do not occur in the equations."""
+    """Remove charges that are zero, and their parameters, which do not occur in the equations."""
     unused = [name for name in _CHARGES if name in given and not given[name]]
     unused += [name for charge in unused for name in _CHARGES[charge]]
     if not any(given.get(charge) for charge in ("cjo", "cje", "cjc")):
@@ -99,7 +99,7 @@ _CHARGES: Mapping[str, tuple[str, ...]] = {
 GROUND = "0"
 CURRENT_GIVEN, WITH_CURRENT = ("R", "I", "G"), ("V", "E", "L")
 Law = Callable[[Any, Any], Any]
-Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor the others with their coupling elements
+Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor: the other inductors and their coupling elements
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Branch:
 
     @property
     def nodes(self) -> tuple[str, str]:
-        """Both nodes."""
+        """Both nodes of the branch."""
         return self.positive, self.negative
 
 
@@ -144,7 +144,7 @@ class Element:
     nodes : tuple of str
         Its terminals.
     values : dict
-        Its parameters; the nameless one has the name of the element.
+        Its parameters; the unnamed one has the name of the element.
     signal : Signal, optional
         Signal of an independent source.
     control : tuple of str
@@ -195,7 +195,7 @@ class Element:
         return f"{self.name}.{name}" if name else self.name
 
     def with_values(self, given: Mapping[str, float]) -> Element:
-        """The element with those of its parameters replaced that are `given` by full name."""
+        """The element, with the parameters replaced that are `given` by full name."""
         mine = {name: float(given[full]) for name in self.values if (full := self.parameter(name)) in given}
         if self.signal is None:
             return replace(self, values=dict(self.values) | mine)
@@ -212,7 +212,7 @@ class Element:
 def at_rest(branch: Branch, levels: Mapping[str, float]) -> Iterator[Branch]:
     """Replacement of a branch at rest: an inductor is a short circuit, a capacitor open.
 
-    One with a current or voltage given in `levels` becomes a source.
+    A branch with a current or voltage given in `levels` becomes a source.
     """
     level = levels.get(branch.name)
     if branch.kind == "L" and level is None:
@@ -288,7 +288,7 @@ def _by_current(element: Element, _) -> Iterator[Branch]:
 
 
 def _amplifier(element: Element, _) -> Iterator[Branch]:
-    """Ideal: equal voltages at both inputs, with any required output current; otherwise with finite gain."""
+    """An ideal amplifier has equal voltages at both inputs and any output current; otherwise the gain is finite."""
     name, (plus, minus, output, reference) = element.name, element.nodes
 
     def ideal(state, v):
@@ -318,7 +318,7 @@ def _diode(element: Element, _) -> Iterator[Branch]:
 
 def _transistor(element: Element, _) -> Iterator[Branch]:
     name, values, (collector, base, emitter) = element.name, element.values, element.nodes
-    sign = -1.0 if element.type == "pnp" else 1.0  # pnp is npn with all voltages and currents reversed
+    sign = -1.0 if element.type == "pnp" else 1.0  # pnp: npn with all voltages and currents reversed
 
     def current(k):
         def law(state, v):

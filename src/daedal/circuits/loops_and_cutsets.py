@@ -5,7 +5,7 @@ of a prescribed voltage. An *LI-cutset* is a set of inductors and current source
 the voltage across it is the derivative of a prescribed current. Modified nodal analysis of a circuit of resistors,
 capacitors, inductors, diodes and independent sources has index 2 if it has one of these, otherwise at most 1 (C.
 Tischendorf, Surveys Math. Indust. 8, 1999; D. Estévez Schwarz, C. Tischendorf, Int. J. Circuit Theory Appl. 28, 2000);
-for the sparse tableau, loops of capacitors alone count as well (Brenan, Campbell and Petzold, section 6.4).
+for the sparse tableau, loops of capacitors alone also count (Brenan, Campbell and Petzold, section 6.4).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Forest:
         return node
 
     def join(self, branch: Branch) -> bool:
-        """Add a branch; False, without adding it, if it closes a loop."""
+        """Add a branch; False, without adding it, if it would close a loop."""
         one, other = (self.root(node) for node in branch.nodes)
         if one == other:
             return False
@@ -61,7 +61,7 @@ class Forest:
         return way[::-1]
 
     def parts(self) -> list[list[str]]:
-        """The nodes by connected component, the one with the ground first."""
+        """The nodes by connected component; the component of the ground is first."""
         found: dict[str, list[str]] = {self.root(GROUND): []}
         for node in self._above:
             found.setdefault(self.root(node), []).append(node)
@@ -101,7 +101,7 @@ class Topology:
     ordinary: bool
 
     def index(self, form: str = "nodal") -> int | None:
-        """Index of the equations in a form; None if controlled sources leave it open."""
+        """Index of the equations in a form; None if controlled sources leave it undetermined."""
         if self.controlled:
             return None
         if self.source_loops or self.cutsets or (form == "tableau" and self.capacitor_loops):
@@ -156,7 +156,7 @@ def check(branches: Sequence[Branch], nodes: Sequence[str]) -> None:
     for part in whole.parts()[1:]:
         raise InvalidProblemError(
             f"{_nodes(part)} not connected to the ground, so the voltages there are undetermined; connect them, if "
-            "necessary by a large resistor"
+            f"necessary with a large resistor"
         )
     _, loops = _loops(_of(branches, "V"), nodes)
     for loop in loops:
@@ -172,7 +172,7 @@ def check(branches: Sequence[Branch], nodes: Sequence[str]) -> None:
 
 
 def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: Sequence[str]) -> None:
-    """Raise for circuits without a unique operating point: capacitive cutsets, loops of inductors and voltage sources.
+    """Raise for circuits without unique operating point: capacitive cutsets, loops of inductors and voltage sources.
 
     `resting` are the branches that remain at rest.
     """
@@ -181,7 +181,7 @@ def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: 
     )
     for part in _parts(resting, nodes, "I")[1:]:
         raise InvalidProblemError(
-            f"{_nodes(part)} connected to the ground by capacitors and current sources only, so the voltage at "
+            f"{_nodes(part)} connected to the ground only by capacitors and current sources, so the voltage at "
             f"rest is undetermined there; {remedy}large resistor to the ground"
         )
     sources = {branch.name for branch in branches if branch.kind == "V"}
@@ -189,13 +189,13 @@ def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: 
         given = [name for name in loop if name not in sources]
         raise InvalidProblemError(
             f"{listing(loop)} form a loop of voltage sources, of inductors at rest and of given voltages "
-            f"({listing(given)}): they contradict each other, or the current is undetermined; leave out one of the "
-            f"given voltages, {remedy}small resistor in the loop"
+            f"({listing(given)}): they contradict each other, or the current is undetermined; omit one of the given "
+            f"voltages, {remedy}small resistor in the loop"
         )
 
 
 def independent_states(branches: Sequence[Branch], nodes: Sequence[str], held: Container[str]) -> list[str]:
-    """Capacitors and inductors, other than those `held`, whose voltages and currents can be chosen together."""
+    """Capacitors and inductors, other than those `held`, whose voltages and currents can be chosen freely together."""
     chosen = []
     loops = Forest([GROUND, *nodes])
     for branch in branches:
@@ -219,7 +219,7 @@ def _of(branches: Iterable[Branch], kinds: str) -> list[Branch]:
 
 
 def _loops(branches: Iterable[Branch], nodes: Sequence[str]) -> tuple[Forest, list[tuple[str, ...]]]:
-    """A spanning forest of branches, and the loop closed by each other branch."""
+    """A spanning forest of branches, and the loop closed by each of the other branches."""
     forest, loops = Forest([GROUND, *nodes]), []
     for branch in branches:
         if not forest.join(branch):

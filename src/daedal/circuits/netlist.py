@@ -64,9 +64,9 @@ def in_engineering(value: float, unit: str = "") -> str:
 # --- netlists ---------------------------------------------------------------------------------------------------------
 
 DEEPEST = 20  # nesting depth of subcircuits
-MOST_LINES = 100_000  # total of all expanded subcircuits
+MOST_LINES = 100_000  # total number of cards of all expanded subcircuits
 OUTPUT_CARDS = (".op", ".print", ".plot", ".probe", ".save", ".options", ".option", ".width", ".four", ".ac", ".dc")
-"""Cards for output, which do not affect the circuit."""
+"""Cards that only concern output."""
 
 _TOKEN = re.compile(r"[=()]|[^\s=(),]+")
 
@@ -96,17 +96,17 @@ class Card:
             self.fail(str(error))
 
     def take(self, count: int, words: str) -> list[str]:
-        """This many tokens after the first; `words` describes them in the error message."""
+        """The given number of tokens after the first; `words` describes them in the error message."""
         given = self.tokens[1 : 1 + count]
         if len(given) < count or set(given) & set("=()"):
             self.fail(f"{self.tokens[0]} needs {words}")
         return list(given)
 
     def assignments(self, first: int) -> dict[str, str]:
-        """The pairs ``name = value`` from a token on; parentheses around them are ignored."""
+        """The pairs ``name = value`` from a given token on; parentheses around them are ignored."""
         rest = [token for token in self.tokens[first:] if token not in "()"]
         if len(rest) % 3 or any(token != "=" for token in rest[1::3]) or "=" in rest[::3] + rest[2::3]:
-            self.fail(f"{' '.join(rest)!r} should be pairs like name=value")
+            self.fail(f"{' '.join(rest)!r} should consist of pairs name=value")
         return {name.lower(): value for name, value in zip(rest[::3], rest[2::3])}
 
 
@@ -130,14 +130,14 @@ class Scope:
     outer: Scope | None = None
 
     def node(self, name: str) -> str:
-        """Name of a node in the whole circuit."""
+        """Name of a node in the complete circuit."""
         key = name.lower()
         if key in (GROUND, "gnd"):
             return GROUND
         return self.ports.get(key) or self.names.spelling("node", self.prefix + name)
 
     def element(self, name: str) -> str:
-        """Name of an element in the whole circuit."""
+        """Name of an element in the complete circuit."""
         return self.names.spelling("element", self.prefix + name)
 
     def model(self, name: str) -> DeviceModel | None:
@@ -220,13 +220,14 @@ def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> I
 
 
 def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> None:
-    """Raise if expanded subcircuits would exceed the memory, before expanding them."""
+    """Raise, before expansion, if expanded subcircuits would exceed the memory."""
     lines: dict[str, int] = {}
 
     def called(card: Card, depth: int) -> int:
         name = card.tokens[-1].lower() if card.head[0] == "x" else ""
-        if name in subcircuits and name not in lines and depth <= DEEPEST:  # deeper ones are refused during expansion
-            lines[name] = 0  # also for one that calls itself
+        # deeper nesting is rejected during expansion
+        if name in subcircuits and name not in lines and depth <= DEEPEST:
+            lines[name] = 0  # prevents endless recursion of a subcircuit that calls itself
             own = subcircuits[name].cards
             lines[name] = len(own) + sum(called(card, depth + 1) for card in own)
         return lines.get(name, 0)
@@ -235,7 +236,7 @@ def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> 
     for card in own:
         total += called(card, 0)
         if total > MOST_LINES:
-            card.fail(f"expanded subcircuits have {total} lines up to here; at most {MOST_LINES} are read")
+            card.fail(f"expanded subcircuits have {total} lines up to here, more than the limit of {MOST_LINES}")
 
 
 def _walk(
@@ -263,7 +264,7 @@ def _called(card: Card, scope: Scope, subcircuits: Mapping[str, Subcircuit]) -> 
         known = ", ".join(subcircuits) or "none"
         card.fail(f"there is no subcircuit {name!r}; known: {known}")
     if len(nodes) != len(found.ports):
-        card.fail(f"subcircuit {name} has {len(found.ports)} nodes, but {len(nodes)} are given")
+        card.fail(f"subcircuit {name} has {len(found.ports)} nodes, but {len(nodes)} were given")
     ports = {port: scope.node(node) for port, node in zip(found.ports, nodes)}
     return found.cards, Scope(scope.names, f"{scope.prefix}{card.tokens[0]}.", ports, outer=scope)
 

@@ -1,8 +1,8 @@
 """The operating point: :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
 
-If it does not converge from zero, continuation is used: first with a conductance parallel to every junction that is
-reduced step by step, then with sources that are increased from zero (gmin and source stepping, as in SPICE; L. W.
-Nagel, SPICE2, 1975).
+If it does not converge from zero, continuation is used: first with a conductance parallel to every junction, which is
+reduced step by step, then with sources increased from zero (gmin and source stepping, as in SPICE; L. W. Nagel, SPICE2,
+1975).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def state_at_rest(
 
 
 def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mapping[str, float]) -> np.ndarray:
-    """Unknowns of any form from voltages of nodes and currents of sources and inductors."""
+    """Unknowns in any form from the voltages of nodes and the currents of sources and inductors."""
     known = {f"i({name})": level for name, level in levels.items()}
     known |= dict(zip(search.equations.names, search.result()))
     x = np.array([known.get(name, 0.0) for name in equations.names])
@@ -175,7 +175,7 @@ class _PointSearch:
         return None
 
     def _share(self, x: np.ndarray, step: np.ndarray) -> float:
-        """The fraction of a step that limits the growth of all junction voltages.
+        """The fraction of a step for which the growth of all junction voltages is limited.
 
         Above the critical voltage the growth is limited to 2 V_T log(1 + d / V_T) for a Newton correction d.
         """

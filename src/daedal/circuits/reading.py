@@ -1,4 +1,4 @@
-"""From the cards of a netlist to elements."""
+"""Conversion of the cards of a netlist to elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTROLLING = ("V", "L", "E", "H", "O")
 
 @dataclass
 class Contents:
-    """Content of a netlist."""
+    """Contents of a netlist."""
 
     elements: list[Element] = field(default_factory=list)
     title: str = ""
@@ -58,7 +58,7 @@ def _enter_card(card: Card, scope: Scope, found: Contents) -> None:
     elif card.head in OUTPUT_CARDS:
         found.ignored.append(f"line {card.line}: {card.text}")
     else:
-        card.fail(f"{card.tokens[0]} is not known; there are .model, .subckt, .ends, .ic, .tran, .title and .end")
+        card.fail(f"{card.tokens[0]} is unknown; known cards: .model, .subckt, .ends, .ic, .tran, .title and .end")
 
 
 def _enter_initial(card: Card, scope: Scope, found: Contents) -> None:
@@ -67,7 +67,7 @@ def _enter_initial(card: Card, scope: Scope, found: Contents) -> None:
     groups = [rest[k : k + 6] for k in range(0, len(rest), 6)]
     for group in groups:
         if len(group) != 6 or (group[0].lower(), group[1], group[3], group[4]) != ("v", "(", ")", "="):
-            card.fail(".ic takes voltages of nodes, such as .ic v(out)=1; currents of inductors are given by ic=...")
+            card.fail(".ic accepts voltages of nodes, such as .ic v(out)=1; give currents of inductors by ic=...")
         found.held[scope.node(group[2])] = card.number(group[5])
 
 
@@ -75,13 +75,13 @@ def _element(card: Card, scope: Scope, found: Contents) -> Element:
     kind = card.head[0].upper()
     if kind not in KINDS:
         hint = "; a title must start with '*' or '.title'" if not found.elements else ""
-        card.fail(f"elements that begin with {card.tokens[0][0]!r} are not known; there are {', '.join(KINDS)}{hint}")
+        card.fail(f"elements that begin with {card.tokens[0][0]!r} are unknown; known: {', '.join(KINDS)}{hint}")
     if "." in card.tokens[0]:
         card.fail("the name of an element must not contain a dot, which is reserved for subcircuits")
     element = _READERS[kind](card, scope, found)
     ends = element.nodes[:2] if kind != "O" else element.nodes[2:]
     if len(ends) == 2 and ends[0] == ends[1]:
-        card.fail(f"both ends of {element.name} are node {ends[0]}")
+        card.fail(f"both ends of {element.name} are connected to node {ends[0]}")
     return element
 
 
@@ -112,7 +112,8 @@ def _source(card: Card, scope: Scope, found: Contents) -> Element:
 
 
 def _signal(card: Card) -> tuple[Signal, str]:
-    """``5``, ``DC 5``, ``DC 0 AC 1 SIN(0 1 50)``: a function of time takes precedence over the constant."""
+    """The signal from ``5``, ``DC 5``, ``DC 0 AC 1 SIN(0 1 50)``: a function of time takes precedence over the
+    constant."""
     rest = [token for token in card.tokens[3:] if token not in "()"]
     level, shape, ignored, k = None, None, "", 0
     while k < len(rest):
@@ -129,7 +130,7 @@ def _signal(card: Card) -> tuple[Signal, str]:
         elif numbers:
             level, k = numbers[0], k + 1
         else:
-            card.fail(f"{rest[k]!r} is not known; signals are DC, SIN, PULSE or PWL")
+            card.fail(f"{rest[k]!r} is unknown; signals are DC, SIN, PULSE or PWL")
     if shape is not None:
         return shape, ignored
     return Constant(level or 0.0), ignored
@@ -211,7 +212,7 @@ def _transistor(card: Card, scope: Scope, found: Contents) -> Element:
 def _modelled(
     card: Card, scope: Scope, first: int, types: Mapping[str, Mapping[str, float | None]]
 ) -> tuple[str, dict[str, float | None]]:
-    """Type and parameters: defaults, overridden by the model, overridden by the line."""
+    """Type and parameters: defaults, overridden first by the model, then by the line."""
     named = first < len(card.tokens) and card.tokens[first + 1 : first + 2] != ("=",)
     kind, given = next(iter(types)), []
     if named:
@@ -254,7 +255,7 @@ _READERS: Mapping[str, Callable[[Card, Scope, Contents], Element]] = {
 
 
 def _check_control(element: Element, card: Card, by_name: Mapping[str, tuple[Element, Card]]) -> None:
-    """Check that controlling and coupled elements exist and have the right kind."""
+    """Check that controlling and coupled elements exist and are of the right kind."""
     if element.kind not in "FHK":
         return
     for name in element.control:

@@ -1,7 +1,7 @@
 """Signals of independent sources: constants, sines, pulses and piecewise linear functions, as in SPICE.
 
 Levels and frequencies are parameters of the problem, read by ``value``; the times of corners are constants, since they
-are break points of a run. All signals are right-continuous.
+are break points of runs. All signals are right-continuous.
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ class Constant:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its parameters by name; the nameless one has the name of the source."""
+        """Its parameters by name; the unnamed one has the name of the source."""
         return {"": self.level}
 
     def at(self, t: Any, value: Value) -> Any:
@@ -49,7 +49,7 @@ class Constant:
 class Sine:
     """``offset + amplitude exp(-damping s) sin(2 pi frequency s + phase)`` with s = t - delay; phase in degrees.
 
-    Until `delay` it has its value at that time.
+    Before `delay` it has its value at that time.
 
     Examples
     --------
@@ -89,7 +89,8 @@ class Sine:
 
 @dataclass(frozen=True)
 class Pulse:
-    """From `low` to `high` within `rise`, constant for `width`, back within `fall`; repeated with `period`, if given.
+    """A pulse that rises from `low` to `high` within `rise`, is constant for `width`, and returns within `fall`;
+    repeated with `period`, if given.
 
     A `rise` or `fall` of 0 is a jump.
 
@@ -146,7 +147,7 @@ class Pulse:
         return np.where(s < 0.0, low, course)
 
     def corners(self, t0: float, t1: float) -> list[float]:
-        """Begin and end of all edges."""
+        """Start and end of all edges."""
         found: list[float] = []
         first = max(0.0, np.floor((t0 - self.delay) / self.period)) if self.period < np.inf else 0.0
         last = max(0.0, np.floor((t1 - self.delay) / self.period)) if self.period < np.inf else 0.0

@@ -1,4 +1,4 @@
-"""The command ``daedal``: try the problems of the library, check an installation.
+"""The command ``daedal``: solves problems of the library and checks the installation.
 
 Exit codes: 0 success, 1 a run or a check failed, 2 wrong usage, 130 interrupted.
 """
@@ -33,7 +33,7 @@ app.command()(showing.doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command with `arguments`, those of the process by default, and exit."""
+    """Run the command with `arguments`, by default those of the process, and exit."""
     app(arguments if arguments is None else [*arguments], prog_name="daedal")
 
 

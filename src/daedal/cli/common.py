@@ -1,4 +1,4 @@
-"""Common parts of the commands: names of problems, parameters, files, output."""
+"""Common parts of the commands: problem names, parameters, files, output."""
 
 import ast
 import importlib.util
@@ -21,10 +21,11 @@ from daedal.errors import near_names
 Name = Annotated[str, typer.Argument(help="Name of a problem, as in 'daedal list'.", show_default=False)]
 RunName = Annotated[
     str,
-    typer.Argument(help="Name of a problem, as in 'daedal list', or FILE.py:NAME of your own.", show_default=False),
+    typer.Argument(help="Name of a problem, as in 'daedal list', or FILE.py:NAME for your own.", show_default=False),
 ]
 Parameters = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable.")
+    list[str] | None,
+    typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; may be repeated."),
 ]
 End = Annotated[float | None, typer.Option(help="End of the interval; by default that of the source.")]
 Plot = Annotated[Path | None, typer.Option(help="Write a plot to this file (.png, .pdf, .svg).")]
@@ -70,7 +71,7 @@ def check_figure(path: Path | None) -> None:
 
 # --- output and errors of commands ------------------------------------------------------------------------------------
 
-_NAMES = 10  # characters; aligns the second column in all tables of a command
+_NAMES = 10  # in characters; aligns the second column in all tables of a command
 
 
 def print_rows(rows: Sequence[tuple[str, str]], wrap: bool = False) -> None:
@@ -90,17 +91,17 @@ def refuse(message: str, code: int = 1) -> NoReturn:
 
 
 def find_model(name: str, parameters: dict[str, Any]) -> daedal.library.Model:
-    """The model with these parameters; exits for a wrong name or value."""
+    """The model with the given parameters; exits for an invalid name or value."""
     try:
         return daedal.library.get(name, **parameters)
     except daedal.DaedalError as error:
         refuse(str(error))
     except (TypeError, ValueError) as error:
-        refuse(f"the parameters {parameters} do not suit '{name}': {error}")
+        refuse(f"invalid parameters {parameters} for '{name}': {error}")
 
 
 def parameters_of(name: str) -> dict[str, inspect.Parameter]:
-    """The parameters of its factory."""
+    """The parameters of the model's factory."""
     return dict(inspect.signature(getattr(daedal.library, name)).parameters)
 
 
@@ -110,7 +111,7 @@ def span_of(model: daedal.library.Model, t_end: float | None) -> tuple[float, fl
 
 
 def short(value: Any) -> str:
-    """A value on one line; an array by its smallest and largest entry."""
+    """A value on one line; an array is represented by its smallest and largest entry."""
     if isinstance(value, np.ndarray):
         return f"{value.min():g} to {value.max():g}" if value.min() < value.max() else f"{value.flat[0]:g}"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -125,7 +126,7 @@ def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tupl
     if model.reference is not None:
         found = largest_error(model.reference, solution)
         place = f"the reference at t = {model.reference.t:g}"
-        rows.append(("error", f"not known: {place} was not passed" if found is None else f"{found} against {place}"))
+        rows.append(("error", f"unknown: {place} was not passed" if found is None else f"{found} against {place}"))
     return rows
 
 
@@ -165,7 +166,7 @@ _PROBLEMS = (
     daedal.HessenbergDAE,
     daedal.hybrid.HybridProblem,
 )
-_WANTED = "a problem, a daedal.library.Model, or a function without further arguments that returns one of them"
+_WANTED = "a problem, a daedal.library.Model, or a function without required arguments that returns one of them"
 
 
 def is_own(name: str) -> bool:
@@ -175,7 +176,7 @@ def is_own(name: str) -> bool:
 
 
 def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) -> daedal.library.Model:
-    """The model defined in a file, with parameters, interval and initial values; exits if something is missing."""
+    """The model defined in a file, with parameters, interval and initial values; exits if any of them is missing."""
     file, _, wanted = name.rpartition(":") if not name.endswith(".py") else (name, "", "")
     module = _loaded(Path(file))
     found = _defined(module, file, wanted)
@@ -197,7 +198,7 @@ def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) 
         lacks = [
             text for text, value in (("--t-span 0,10", t_span), ("--initial '[1.0, 0.0]'", initial)) if value is None
         ]
-        refuse(f"{name} is only a problem: give {' and '.join(lacks)} as well, or a daedal.library.Model that has them")
+        refuse(f"{name} is only a problem: also give {' and '.join(lacks)}, or a daedal.library.Model that has them")
     return daedal.library.Model(
         name=wanted, title=title, problem=problem, t_span=t_span, initial=initial, index=index, options=options,
         plot=plot, **extra,
@@ -205,7 +206,7 @@ def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) 
 
 
 def daedal_params(problem: Any, parameters: dict[str, Any]) -> Any:
-    """The problem with parameters by name."""
+    """The problem, with parameters given by name."""
     if getattr(problem, "params", None) is None:
         raise daedal.InvalidProblemError("the problem has no params; let a function create it, with arguments")
     return problem.with_params(parameters)
@@ -217,7 +218,7 @@ def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # as for ``python FILE.py``
+    sys.path.insert(0, str(path.resolve().parent))  # import path as set by ``python FILE.py``
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module

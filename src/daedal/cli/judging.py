@@ -37,15 +37,15 @@ def analyse(
     save: Annotated[
         Path | None,
         typer.Option(
-            help="Of a problem: write the page (.txt, .html), the block-triangular form (.svg) or its graph (.dot)."
+            help="For a problem: write the page (.txt, .html), the block-triangular form (.svg) or its graph (.dot)."
         ),
     ] = None,
     settings: Parameters = None,
 ) -> None:
     """Analyse a problem before solving it, or a method from its coefficients.
 
-    Of a problem: structure, index by several notions, hidden constraints, degrees of freedom. Of a method: orders on
-    DAEs of index 0 to 3, stability.
+    For a problem: structure, index by several definitions, hidden constraints, degrees of freedom. For a method: orders
+    on DAEs of index 0 to 3, stability.
 
     Examples: daedal analyse pendulum --save structure.svg; daedal analyse radau5 --plot radau5.png
     """
@@ -58,7 +58,7 @@ def analyse(
         return
     if save is not None or settings:
         option = "--set" if settings else "--save"
-        raise typer.BadParameter(f"requires a library problem, and '{name}' is none", param_hint=option)
+        raise typer.BadParameter(f"requires a library problem, but '{name}' is not one", param_hint=option)
     _analyse_method(name, plot)
 
 
@@ -94,7 +94,7 @@ def _analyse_method(method: str, plot: Path | None) -> None:
 
 
 def _from_file(path: Path, name: str) -> Any:
-    """The coefficients defined in a Python file: by name, or the only ones."""
+    """The coefficients defined in a Python file: those of the given name, or the only ones."""
     if not path.is_file():
         refuse(f"there is no file '{path}'", code=2)
     found = runpy.run_path(str(path))
@@ -107,7 +107,8 @@ def _from_file(path: Path, name: str) -> Any:
     if len(listed) != 1:
         known = f"defines {', '.join(listed)}" if listed else "defines none"
         refuse(
-            f"'{path}' must define one RungeKuttaTableau or MultistepFormula, or name one: '{path}:NAME'; it {known}"
+            f"'{path}' must define exactly one RungeKuttaTableau or MultistepFormula; otherwise specify one: "
+            f"'{path}:NAME'; it {known}"
         )
     return next(iter(listed.values()))
 
@@ -133,7 +134,7 @@ def advise(
 
 
 def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model:
-    """A problem with a choice of formulations."""
+    """A problem that has several formulations."""
     model = find_model(name, assignments(set_, "--set"))
     kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
     if not isinstance(model.problem, kinds):
@@ -154,7 +155,7 @@ def compare(
         str | None, typer.Option(metavar="A,B,...", help="Methods; dopri5 and dassl by default.")
     ] = None,
     rtol: Annotated[str, typer.Option(metavar="R,...", help="Relative tolerance, or several.")] = "1e-6",
-    fixed_step: Annotated[float | None, typer.Option(help="Constant steps of this size instead.")] = None,
+    fixed_step: Annotated[float | None, typer.Option(help="Use constant steps of this size instead.")] = None,
     t_end: End = None,
     set_: Parameters = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers to this file (.json).")] = None,

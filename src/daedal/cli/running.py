@@ -48,7 +48,7 @@ def run(
     ] = False,
     set_: Parameters = None,
     option: Annotated[
-        list[str] | None, typer.Option(metavar="OPTION=VALUE", help="An option of daedal.solve; repeatable.")
+        list[str] | None, typer.Option(metavar="OPTION=VALUE", help="An option of daedal.solve; may be repeated.")
     ] = None,
     progress: Annotated[bool, typer.Option("--progress", help="Show a progress bar.")] = False,
 ) -> None:
@@ -90,7 +90,7 @@ def run(
 
 
 def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, Any]):
-    """The solution, or the partial solution before a failure together with the failure."""
+    """The solution; after a failure, the partial solution and the failure."""
     try:
         problem = model.problem.compiled() if compiled else model.problem
         return daedal.solve(problem, span_of(model, t_end), model.initial, **options), None
@@ -105,7 +105,7 @@ def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, A
 
 
 def _animated(model, solution) -> Path:
-    """Write the page with the motion; machines draw themselves, others need a drawing of the library."""
+    """Write the page with the motion; machines have a picture, other problems need a drawing from the library."""
     path, is_machine = Path("out") / f"{model.name}.html", hasattr(model.problem, "machine")
     try:
         return solution.animate(path, None if is_machine else model, title=model.title)
@@ -141,7 +141,7 @@ def sweep(
         typer.Option(
             "--set",
             metavar="PARAMETER=FIRST:LAST:COUNT",
-            help="A parameter and its values; several are combined. PARAMETER=VALUE sets a fixed value.",
+            help="A parameter and its values; several parameters are combined. PARAMETER=VALUE sets a fixed value.",
         ),
     ] = None,
     on: Annotated[str, typer.Option(help="threads, processes or dask.")] = "threads",
@@ -205,13 +205,16 @@ def _ranges(texts: list[str] | None) -> tuple[dict[str, Any], dict[str, np.ndarr
             raise typer.BadParameter(f"'{key}={value}' has no values", param_hint="--set")
         axes[key] = np.linspace(first, last, count)
     if not axes:
-        raise typer.BadParameter("nothing varies; give for example --set torque=0.02:0.04:1000", param_hint="--set")
+        raise typer.BadParameter(
+            "no parameter varies; give for example --set torque=0.02:0.04:1000", param_hint="--set"
+        )
     grids = np.meshgrid(*axes.values(), indexing="ij")
     return fixed, {key: grid.ravel() for key, grid in zip(axes, grids)}
 
 
 def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], span, options) -> daedal.Ensemble:
-    """The ensemble: one problem with varied parameters if these are numbers, otherwise a new problem per member."""
+    """The ensemble: one problem with varied parameters if these are numbers, otherwise a new problem for each
+    member."""
     count = len(next(iter(ranges.values())))
     rows = [{key: float(values[k]) for key, values in ranges.items()} for k in range(count)]
     models = (find_model(name, fixed | row) for row in rows)
@@ -232,7 +235,7 @@ def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], s
 
 
 def _through_modes(model: Any, models: list[Any], span, options) -> daedal.Ensemble:
-    """Runs through modes, with the parameters and starts of all members."""
+    """Solve models with modes, with the parameters and starts of all members."""
     params = {key: np.array([one.problem.params[key] for one in models]) for key in model.problem.params}
     starts: Any = [one.initial for one in models]
     if len({mode for mode, _ in starts}) == 1:
@@ -241,7 +244,7 @@ def _through_modes(model: Any, models: list[Any], span, options) -> daedal.Ensem
 
 
 class _Builder:
-    """Creates a library problem with given parameters; it can be pickled."""
+    """Creates a library problem with given parameters; picklable."""
 
     def __init__(self, name: str, fixed: dict[str, Any]):
         self._name, self._fixed = name, fixed
@@ -252,7 +255,7 @@ class _Builder:
 
 
 def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, float]) -> bool:
-    """Whether another value changes only numbers: the functions of the problem are identical objects."""
+    """Whether another value changes only numbers, so that the functions of the problem are identical objects."""
     other = find_model(name, fixed | row).problem
     if isinstance(other, daedal.hybrid.Friction):
         return _is_same_friction(model.problem, other)
@@ -284,7 +287,7 @@ def _are_same(problem: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class _StopRun:
-    """A stop of the tour: a problem, its duration, and variables to plot."""
+    """A stop of the tour: a problem, its duration, and the variables to plot."""
 
     name: str
     shows: str

@@ -78,13 +78,15 @@ def reproduce(
         list[str] | None,
         typer.Argument(help="Tables, such as stability/4.4, or documents; all by default.", show_default=False),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the tables and do nothing else.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Only list the tables.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the cells as JSON, or write them to the given FILE.json.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the web page.")] = Path("out/reproduction"),
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write the web page.")] = True,
-    summary: Annotated[bool, typer.Option("--summary", help="Print one line for each table, not every cell.")] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print one line for each table instead of every cell.")
+    ] = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table of the documentation, with a line for each document.")
     ] = False,
@@ -93,7 +95,7 @@ def reproduce(
 
     Example: daedal reproduce stability/4.4 half-explicit
 
-    The exit code is 1 if a cell is not reproduced and the data files give no reason.
+    The exit code is 1 if a cell is not reproduced and the data files give no reason for it.
     """
     from rich.console import Console
 
@@ -163,7 +165,7 @@ _SELF_TEST_ERROR = 1e-4  # a hundred times the relative tolerance of the problem
 
 
 def doctor() -> None:
-    """Check the installation: versions, the cache of compiled code, a problem solved and compared."""
+    """Check the installation: versions, the cache of compiled code, a problem that is solved and compared."""
     print(f"Daedal {daedal.__version__}")
     print_rows(
         [
@@ -174,7 +176,7 @@ def doctor() -> None:
     )
     try:
         rows, healthy = _self_test()
-    except Exception as error:  # the report must be completed whatever fails
+    except Exception as error:  # the report must be completed regardless of failures
         rows, healthy = [("self-test", f"failed with {type(error).__name__}: {error}")], False
     print_rows([*_kernel_report(), *rows])
     if not healthy:
@@ -221,7 +223,8 @@ def _kernel_report() -> list[tuple[str, str]]:
     units = all_units()
     there = sum(find(unit) is not None for unit in units)
     source = "installed" if SHIPPED.is_dir() else "built"
-    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as first use does"
+    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as does their first "
+    "use"
     folder = object_store.folder()
     files = list(folder.glob("*.o")) if folder.is_dir() else []
     size = sum(file.stat().st_size for file in files) / 1e6
@@ -287,10 +290,10 @@ def _labels_of_parameters(name: str, values: dict[str, Any], model: daedal.libra
 def gallery(
     out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/gallery"),
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this problem; repeatable. All by default.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this problem; may be repeated. By default all.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes; by default that of the cores, up to 4.")
+        int | None, typer.Option(min=1, help="Number of processes; by default the number of cores, up to 4.")
     ] = None,
 ) -> None:
     """Solve the problems of the library and build a page with their equations, pictures, animations and code.
@@ -313,6 +316,7 @@ def gallery(
     moving = sum(card.moves for card in made.cards)
     size, seconds = made.path.stat().st_size / 1e6, time.perf_counter() - begin
     print(
-        f"{len(made.cards)} problems, {moving} of them move, {len(made.failed)} failed; {size:.1f} MB, {seconds:.0f} s"
+        f"{len(made.cards)} problems, {moving} of them with motion, {len(made.failed)} failed; {size:.1f} MB, "
+        f"{seconds:.0f} s"
     )
     print(f"open {made.path}")

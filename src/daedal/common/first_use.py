@@ -1,4 +1,4 @@
-"""Seconds that a process spends only once: importing, tracing functions, generating and loading machine code."""
+"""Time that a process spends only once: importing, tracing functions, generating and loading machine code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def seconds() -> float:
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Count the time spent inside; nested blocks are not counted twice."""
+    """Measure the time spent inside; nested blocks are counted once."""
     if getattr(_local, "inside", False):
         yield
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 from daedal.errors import DaedalWarning, UnknownNameError, near_names
 
-_MOST_NAMED = 20  # names in a message
+_MOST_NAMED = 20  # number of names in a message
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 

@@ -22,7 +22,7 @@ LARGEST = 512
 """Maximal size of the folder in megabytes, unless ``DAEDAL_CACHE_SIZE`` is set; the least recently used entries are
 removed first."""
 _MAGIC = b"daedal object code 1\n"
-_IMPOSSIBLE = (OSError, RuntimeError, ValueError)  # also: no home folder, an invalid name
+_IMPOSSIBLE = (OSError, RuntimeError, ValueError)  # also raised if there is no home folder, or for an invalid name
 _DAY = 86_400.0
 _EVERY = 50  # entries written by a process between two checks of the folder size
 _written = count()
@@ -55,7 +55,7 @@ def load(key: str) -> bytes | None:
 
 
 def _note_use(path: Path):
-    """Update the time of a file to its last use, to within a day; ignored if not writable."""
+    """Set the time of a file to its last use, to within a day; ignored if it is not writable."""
     try:
         if time.time() - path.stat().st_mtime > _DAY:
             os.utime(path)
@@ -74,13 +74,13 @@ def read(path: Path) -> bytes | None:
         return None
     code = content[len(_MAGIC) + 32 :]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) :][:32] != hashlib.sha256(code).digest():
-        say_once(f"object code was damaged ({path}), and is generated again")
+        say_once(f"object code was damaged ({path}) and is generated again")
         return None
     return code
 
 
 def save(key: str, code: bytes):
-    """Store a content under a key, if possible."""
+    """Store contents under a key, if possible."""
     try:
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def write(path: Path, code: bytes):
 
 
 def sealed(code: bytes) -> bytes:
-    """A content preceded by its digest."""
+    """Contents preceded by their digest."""
     return _MAGIC + hashlib.sha256(code).digest() + code
 
 
@@ -145,7 +145,7 @@ def _prune(place: Path):
 
 def say(message: str):
     """Print a message on stderr; errors in printing are ignored."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # full, closed, or None
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is full, closed, or None
         sys.stderr.write(f"daedal: {message}\n")
         sys.stderr.flush()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 class Progress:
-    """Shows the progress of the model time (tqdm), or nothing; if `show` is a function, it is called instead."""
+    """Displays the progress of the model time (tqdm), or nothing; if `show` is a function, it is called instead."""
 
     def __init__(self, show: bool | Callable[[float], None], t_span: tuple[float, float]):
         self._t0, self._t1 = t_span

@@ -35,7 +35,7 @@ def public_names(
     not_starred : iterable of str
         Names excluded from ``from module import *``, because they take long to import.
     old_names : dict, optional
-        New places of names that used to be here, as ``{"DASSL": "daedal.methods.DASSL"}``. They still work, with a
+        New locations of names that were moved, as in ``{"DASSL": "daedal.methods.DASSL"}``. They still work, with a
         `DeprecationWarning`.
     """
     module = namespace["__name__"]
@@ -56,7 +56,7 @@ def public_names(
             try:
                 return import_module(f"{module}.{name}")
             except ModuleNotFoundError as error:
-                if error.name != f"{module}.{name}":  # one of its imports is missing
+                if error.name != f"{module}.{name}":  # one of the imports of the module is missing
                     raise
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
@@ -67,7 +67,7 @@ def public_names(
 
 
 def _places(stub: str) -> dict[str, tuple[str, str]]:
-    """The module of each name in a stub, and the name in it."""
+    """The module of each name in a stub, and its name there."""
     with open(stub, encoding="utf-8") as lines:
         words = [line.split() for line in lines if line.startswith("from daedal")]
     return {alias: (module, name) for _, module, _, name, _, alias in words}
@@ -83,7 +83,7 @@ def _at(holder: str, name: str, module: str) -> Any:
 
 
 def warn_of_old_name(old: str, new: str, *, stacklevel: int = 3) -> None:
-    """Warn that `old` is now `new`, at the line of the user."""
+    """Warn, at the user's line, that `old` is now `new`."""
     import warnings
 
     warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)

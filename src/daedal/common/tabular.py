@@ -1,6 +1,6 @@
-"""Text columns, used for all tables: as plain text, in a notebook, in colour on a terminal.
+"""Tables of text columns: as plain text, in notebooks, in colour on terminals.
 
-Also lists, counts and derivatives in words, for sentences.
+The module also formats lists, counts and derivatives for sentences.
 """
 
 import re
@@ -87,7 +87,7 @@ class Tabular:
             return Markup("<tr>{}</tr>").format(Markup("").join(parts))
 
         header = [line(self.header, "th", "th")] if self.header else []
-        first = "td" if self.header else "th"  # without headings the first cell names its row
+        first = "td" if self.header else "th"  # without headings, the first cell labels its row
         body = Markup("").join([*header, *(line(row, first, "td") for row in self.rows)])
         return Markup('<table style="margin: 0">{}</table>').format(body)
 
@@ -104,7 +104,7 @@ class Tabular:
 
 
 class FunctionTable(dict):
-    """How the functions of a problem are evaluated: {name: words}, shown as a table."""
+    """How the functions of a problem are evaluated: {name: description}, displayed as a table."""
 
     def __repr__(self) -> str:
         return str(Tabular("ll", list(self.items())))
@@ -112,7 +112,7 @@ class FunctionTable(dict):
     __str__ = __repr__
 
     def summary(self) -> list[tuple[str, str]]:
-        """Short form of the rows: all traced functions in one, and each of the others."""
+        """Short form of the rows: one for all traced functions, and one for each of the others."""
         traced = {name: words for name, words in self.items() if words.startswith(("traced", "exact"))}
         others = [row for row in self.items() if row[0] not in traced]
         if others and len({words for _, words in others}) == 1 and not traced:
@@ -124,7 +124,8 @@ class FunctionTable(dict):
 
 
 def listing(parts: Iterable[str], total: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number; ``none`` for an empty list."""
+    """``a``, ``a and b``, ``a, b and c``; the number of omitted names if there are `total`; ``none`` for an empty
+    list."""
     named = list(parts)
     more = (total or 0) - len(named)
     if more > 0:

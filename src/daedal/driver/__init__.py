@@ -1,4 +1,4 @@
-"""The driver used by every problem: request, plan, run, finish.
+"""The driver of all runs: request, plan, run, finish.
 
 Start with `solving.py`, then `solver.py` and `run_segments.py`.
 """

@@ -1,4 +1,4 @@
-"""Higher-index problems solved by a compiled reduced problem, verified against the user's own functions."""
+"""Higher-index problems solved through a compiled reduced problem, verified against the user's functions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from daedal.solution.status import Status
 class ReducedForm(Form):
     """The reduced problem, used instead of the original equations.
 
-    The original equations are used for constant steps, to study a method on the problem as given, and if the functions
-    have changed since they were traced.
+    The original equations are used with constant steps, which serve to study a method on the problem as given, and if
+    the functions have changed since they were traced.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ReducedForm(Form):
         return self._plan.reduction.mu
 
     def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
-        """Plan for a problem made of this many copies of the structure, e.g. one with its variational equations."""
+        """Plan for a problem made of several copies of the structure, for example with its variational equations."""
         from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
         from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
@@ -80,14 +80,14 @@ class ReducedForm(Form):
 class SingularPlan(Wrapped):
     """Plan for a problem without a unique solution: the message of a failed run includes the reason.
 
-    A run that reaches its end has followed an arbitrary solution, and fails too.
+    A run that reaches its end has computed an arbitrary solution and is also reported as failed.
 
     Parameters
     ----------
     plan : TracedPlan
         Plan of the problem as given.
     reason : DaedalError
-        Over- and underdetermined parts of the equations, or that they do not determine the solution.
+        Why: over- and underdetermined parts of the equations, or a solution that they do not determine.
     """
 
     as_stated = False
@@ -98,7 +98,7 @@ class SingularPlan(Wrapped):
         self._is_structural = isinstance(reason, StructurallySingularError)
 
     def solve(self, request: Request):
-        """Solve the problem as given as far as possible."""
+        """Solve the problem as given, up to where this is possible."""
         try:
             solution = self.plan.solve(request)
             if solution.success:
@@ -115,7 +115,7 @@ class SingularPlan(Wrapped):
             raise
 
     def _reason_at(self, request: Request) -> str:
-        """The reason, with the variables left undetermined at the start."""
+        """The reason, followed by the variables that are undetermined at the start."""
         y, yp = given_values(self.problem, request)
         y, yp = np.nan_to_num(y), np.zeros(y.size) if yp is None else yp
         t0, t1 = request.span

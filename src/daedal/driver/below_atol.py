@@ -12,22 +12,22 @@ from daedal.common.tabular import listing
 from daedal.errors import ToleranceWarning
 
 _LEAST_STEPS = 4  # number of points in a run needed to judge the size of its variables
-_NOISE = 1e-6  # times atol: smaller values are round-off
-_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest of all values: the same
-_STATED = 1e-4  # times atol: a larger start value is deliberate
+_NOISE = 1e-6  # times atol: smaller values count as round-off
+_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest of all values: smaller values count as round-off
+_STATED = 1e-4  # times atol: a larger start value counts as intended
 _SEEN = 1e-4  # fraction of its values to which a variable should be accurate
-_FEW = 3  # turning points too few to be conclusive
+_FEW = 3  # fewer turning points are inconclusive
 _WIGGLES = 0.3  # fraction of turning points that identifies noise; motions have fewer
 _MOST_NAMED = 6
 _NEGLIGIBLE = 1e-2  # times rtol: smaller spacings of t, as fractions of a step, do not matter
 _UNRESOLVED = 3.0  # tolerances between neighbouring times from which a warning is given
-_ERRORS = 2.0  # times atol: explicit methods let errors of a variable that started smaller grow this large
+_ERRORS = 2.0  # times atol: with explicit methods, errors of variables that started smaller grow to this size
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
 
 
 def warn_below_atol(solution: Any, settings: Any) -> None:
-    """Name the variables that stay below their `atol` throughout, but are not just noise."""
+    """Find the variables that stay below their `atol` throughout but are not just round-off."""
     y, names = solution.y, solution.names
     if solution.stats.steps < _LEAST_STEPS or not y.shape[1]:
         return
@@ -40,7 +40,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     here = largest <= most
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
-    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
+    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that started at 0 and have hardly changed
     least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
     least = np.maximum(least, _ROUNDING * largest.max())
     small = np.flatnonzero(here & begun & (largest > least))
@@ -75,7 +75,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
 
 
 def warn_unresolved_time(solution: Any, settings: Any) -> None:
-    """Warn if a solution changes by more than its tolerance between neighbouring floats of t."""
+    """Warn if a solution changes by more than its tolerance between adjacent floats of t."""
     t, y = solution.t, solution.y
     if solution.stats.steps < _LEAST_STEPS or t.size < _LEAST_STEPS or y.shape[1] != t.size:
         return
@@ -92,8 +92,8 @@ def warn_unresolved_time(solution: Any, settings: Any) -> None:
         return
     warn(
         f"floats near t = {t[-1]:.4g} are {spacing:.2g} apart, and the solution changes by {usual:.2g} tolerances "
-        f"between them: rtol={sharpest:.2g} cannot be achieved. Remedy: count the time from the start of "
-        "the interval (t_span[0] = 0), or use larger tolerances",
+        f"between them: rtol={sharpest:.2g} cannot be achieved. Remedy: measure time from the start of the interval "
+        f"(t_span[0] = 0), or use larger tolerances",
         ToleranceWarning,
     )
 
@@ -114,8 +114,9 @@ def warn_unsuitable(solution: Any, settings: Any) -> None:
     asked = np.min(settings.rtol)
     if solution is not None and asked < sharpest:
         warn(
-            f"method={name!r} takes velocities and accelerations from differences of positions, with their round-off, "
-            f"and cannot achieve rtol={asked:.2g}: errors correspond to about {sharpest:.0e}, or larger. Remedy: "
+            f"method={name!r} computes velocities and accelerations from differences of positions, which amplify "
+            f"round-off, and cannot achieve rtol={asked:.2g}: errors correspond to about {sharpest:.0e}, or larger. "
+            f"Remedy: "
             "method='radau', or a larger rtol",
             ToleranceWarning,
         )

@@ -25,7 +25,7 @@ def thread_count() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """Getter and setter for the number of threads of SciPy's BLAS; None if it is not OpenBLAS."""
     from scipy.linalg import cython_lapack
 
-    library = ctypes.CDLL(cython_lapack.__file__)  # its symbols include those of its dependencies
+    library = ctypes.CDLL(cython_lapack.__file__)  # also resolves symbols of its dependencies
     for name in _NAMES:
         if hasattr(library, name.format("set")):
             return getattr(library, name.format("get")), getattr(library, name.format("set"))
@@ -33,9 +33,9 @@ def thread_count() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 
 class _OneThread(AbstractContextManager):
-    """Limit BLAS to one thread while at least one run is active; the setting is process-wide.
+    """Limit BLAS to one thread while any run is active. The setting is process-wide.
 
-    The first run to enter sets the limit and the last one to leave restores it, in whatever threads they execute.
+    The first run to enter sets the limit and the last one to leave restores it, regardless of their threads.
     """
 
     def __init__(self):

@@ -24,7 +24,7 @@ from daedal.methods.named_methods import named_method
 
 
 def _fastest(measures) -> float:
-    """The rate that limits explicit steps: of decay, of rotating constraint forces, or of vibration."""
+    """The rate that limits explicit steps: a decay rate, the rotation rate of constraint forces, or a frequency."""
     return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF)))
 
 
@@ -34,10 +34,10 @@ class MethodChoice:
     The automatic choice starts with an explicit method, suitable for nonstiff problems: DOPRI5, or DOP853 for tight
     tolerances, with projection if accelerations are straight-line code, and the half-explicit PHEM56 if functions are
     called. When stability limits its steps, the measures of Ascher and Petzold's decision procedure select the stiff
-    form: the stabilised index-2 form; projected invariants along C^T where rapidly rotating constraint forces would
-    make the former behave like an explicit method; or collocation at Radau nodes where vibrations are the fast modes.
-    The stabilised form is monitored for rotating forces. Periodically the stiffness is checked again; if it has ended,
-    the explicit method resumes.
+    form: the stabilised index-2 form; projected invariants along C^T if rapidly rotating constraint forces would make
+    the former behave like an explicit method; or collocation at Radau nodes if the fast modes are vibrations. The
+    stabilised form is monitored for rotating forces. Stiffness is checked periodically; when it has ended, the explicit
+    method resumes.
     """
 
     def __init__(self, plan, assembly, request):
@@ -45,9 +45,9 @@ class MethodChoice:
         self.notes: list[str] = []
         self.changed = True
         self.watches_amplification = False
-        self.step_limit: int | None = None  # steps of a stiff method before the need for it is checked again
-        self._explicit: tuple | None = None  # what to return to
-        self._found_stiff: Any = None  # time, step size and measures where the explicit method stopped
+        self.step_limit: int | None = None  # steps of a stiff method before stiffness is checked again
+        self._explicit: tuple | None = None  # formulation and method to return to
+        self._found_stiff: Any = None  # time, step size and measures when the explicit method stopped
         self._patience = PATIENCE
         self._chooses_steps = request.settings.fixed_step is None
         self._passed: list = []  # singular configurations
@@ -63,7 +63,7 @@ class MethodChoice:
         return id(self.formulation), id(self.method)
 
     def goes_on(self, segment) -> bool:
-        """Whether another segment follows; prepares it."""
+        """Whether another segment follows; if so, prepare it."""
         reason = segment.outcome.reason
         if reason in (Ending.FINISHED, Ending.EVENT_STOP):
             return False
@@ -98,9 +98,9 @@ class MethodChoice:
         self.formulation, self.method = formulation, method
 
     def look_into_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
-        """Number of suspicious steps before the next check; 0 if stability limits steps like the last one, h.
+        """Number of suspicious steps before the next check; 0 if stability limits steps like the last one, of size h.
 
-        The run is suspended meanwhile; a false alarm leaves it unchanged.
+        The run is suspended during the check; a false alarm leaves it unchanged.
         """
         measures = self._measure(t, state)
         if measures is None or h * _fastest(measures) >= STABILITY_BOUND * self.method.suspicious:
@@ -127,7 +127,7 @@ class MethodChoice:
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with {type(method).__name__}.")
 
     def _look_for_the_end_of_stiffness(self, segment):
-        """Return to the explicit method if it could take the steps of the stiff one; otherwise check again later."""
+        """Return to the explicit method if it could take the steps of the stiff method; otherwise check again later."""
         t, state = segment.equations.last_state(segment.outcome)
         h, measures, explicit = abs(segment.outcome.h_last), self._measure(t, state[0]), self._explicit
         bound = 0.0 if explicit is None else STIFFNESS_OVER * explicit[1].suspicious
@@ -176,11 +176,11 @@ class MethodChoice:
 
     @property
     def _may_pass(self) -> bool:
-        """Whether steps may jump across singular configurations: true of explicit methods with step size control."""
+        """Whether steps may jump across singular configurations, as explicit methods with step size control can."""
         return self._chooses_steps and isinstance(self.formulation, CoordinateProjection | VelocityConstraints)
 
     def _note_passage(self, point):
-        """A single note for all of them."""
+        """A single note on all these configurations."""
         from daedal.analysis.dependent_constraints import in_passing
 
         if self._passed:
@@ -195,19 +195,19 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
     if formulation is None or (isinstance(formulation, str) and formulation == "none"):
         if assembly.n_c:
             raise InvalidProblemError(
-                f"formulation={formulation!r} is for systems without constraints; 'index3' takes constraints as "
-                "given, 'auto' chooses"
+                f"formulation={formulation!r} is for systems without constraints; 'index3' imposes constraints as "
+                f"given, 'auto' chooses a formulation"
             )
         formulation = "auto"
     any_method = isinstance(method, str) and method == "auto"
     first = formulation.split(",")[0] if isinstance(formulation, str) else ""
     if first == CoordinateProjection.__name__ and first != formulation and any_method:
-        formulation = "auto"  # labels in solutions of runs that changed method ("CoordinateProjection, then GGL")
+        formulation = "auto"  # labels in solutions of runs that changed their method ("CoordinateProjection, then GGL")
     if first == VelocityConstraints.__name__:
-        # Labels in solutions of half-explicit runs and of those that started so ("VelocityConstraints, then GGL").
+        # Labels in solutions of half-explicit runs and of runs that started with such a method.
         if not any_method and not method.works_on("mechanism"):
             raise InvalidProblemError(
-                f"formulation {formulation!r} belongs to half-explicit methods, which impose the constraints on the "
+                f"formulation {formulation!r} is for half-explicit methods only, which impose the constraints on the "
                 f"velocity level in their stages: omit formulation or method={method.name!r}"
             )
         formulation = "auto"

@@ -1,4 +1,4 @@
-"""Events in terms of the problem's variables, whatever the method integrates."""
+"""Events in terms of the problem's variables, independent of the variables being integrated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from daedal.events.event import (
 )
 from daedal.symbolic.tracing.enclosures import enclosed_event
 
-_OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions with memory, made from others
+_OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions with memory, created from others
 _LARGEST = 1000  # number of unknowns up to which events are traced for enclosures
 
 
@@ -35,7 +35,7 @@ class EventView:
 
 @dataclass(frozen=True, eq=False)
 class EventsOf:
-    """Events of a problem other than the integrated one.
+    """Events of a problem other than the one being integrated.
 
     ``arguments(t, state)`` returns the unknowns of that problem and their derivatives from the integrated state.
     """
@@ -48,7 +48,7 @@ class EventsOf:
 def switching_functions(
     request: Request, view, t: float, y0, yp0, recover=None, earlier: list[Segment] | None = None, *, leading=False
 ) -> SwitchingFunctions | None:
-    """The user's events as functions of the integrated unknowns, with the occurrences in earlier segments.
+    """The user's events as functions of the integrated unknowns, with their occurrences in earlier segments.
 
     ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass this if
     the problem's variables are the `leading` unknowns.
@@ -79,7 +79,7 @@ def switching_functions(
 
 
 def _guards_alone(events: Any, view: Any, n: int) -> SwitchingFunctions | None:
-    """The guards of a mode made ready, where there are no other events."""
+    """The guards of a mode, prepared for runs without other events."""
     only = events[0] if isinstance(events, list) and len(events) == 1 else None
     if not isinstance(only, GuardEvent) or not only.is_own or n > _LARGEST:
         return None

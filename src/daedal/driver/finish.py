@@ -1,4 +1,4 @@
-"""The end of a run: termination reason, and the concatenated output of its segments."""
+"""The end of a run: the reason for termination, and the concatenated output of its segments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
 
 
 def _explained(explain, outcome) -> str:
-    """The result of `explain`; exceptions in it must not lose the computed solution."""
+    """The result of `explain`; exceptions in it must not discard the computed solution."""
     try:
         return explain()
     except KeyboardInterrupt:
@@ -50,10 +50,10 @@ def _explained(explain, outcome) -> str:
 
 
 def delivered(solution, segments: list[Segment]):
-    """The solution, or the error that carries it."""
+    """The solution; if the run failed, raise the error with the solution attached."""
     exception = segments[-1].outcome.exception
     if exception is not None:
-        if hasattr(exception, "solution"):  # raised inside a function of the model
+        if hasattr(exception, "solution"):  # raised in a function of the model
             raise exception
         with suppress(AttributeError, TypeError):  # exceptions with slots do not accept attributes
             exception.solution = solution  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def delivered(solution, segments: list[Segment]):
 
 
 def join_labels(names: list[str]) -> str:
-    """The names in order, with repetitions of neighbours removed."""
+    """The names in order, without consecutive repetitions."""
     return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
 
 
@@ -107,7 +107,7 @@ def joined_history(segments: list[Segment]) -> History | None:
 
 
 def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
-    """Concatenate the output of segments with the same unknowns; the termination reason is that of the last."""
+    """Concatenate the output of segments with the same unknowns. The last segment gives the reason for termination."""
     last = segments[-1].outcome
     if len(segments) == 1:
         return last
@@ -127,7 +127,7 @@ def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
 
 
 def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
-    """Dense output whose last step ends at `t` instead of its end: the same polynomial about another point."""
+    """Dense output whose last step ends at `t` instead of at its own end: the same polynomial about another point."""
     if dense is None or dense.ends[-1] == t:
         return dense
     last, k, start = dense.ends.size - 1, int(dense.orders[-1]), int(dense.starts[-1])

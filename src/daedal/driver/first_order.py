@@ -49,12 +49,12 @@ from daedal.solution.solution import Solution
 _RESOLVED = 100.0  # roundings of t in a first step, times rtol
 _ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
 _UNCHANGED = 10.0  # in units of the tolerance
-_MOST_RUNS = 4  # pooled for reuse
+_MOST_RUNS = 4  # pooled runs
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
 
 
 class FirstOrderPlan(Plan):
-    """Data independent of the start: method, tolerances, and pooled runs."""
+    """Data that do not depend on the start: method, tolerances, and pooled runs."""
 
     def __init__(
         self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, wishes: dict[str, Any] | None = None
@@ -124,7 +124,7 @@ class FirstOrderPlan(Plan):
         segments, excluded, notes = run(run_state, request), run_state.excluded, run_state.choice.notes
         of_methods = run_state.notes
         run_state.give_back()
-        del run_state  # of a large problem only the output is kept
+        del run_state  # for large problems, keep only the output
         further = of_methods if tracker is None else [*of_methods, *tracker.notes]
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
@@ -143,10 +143,10 @@ class FirstOrderPlan(Plan):
     def _second_opinion(
         self, request: Request, solution: Solution, lost: tuple[int, float, float], repeats: bool
     ) -> Solution:
-        """The solution after the sign of a variable was not resolved; its message includes the result of a DASSL run.
+        """The solution after the sign of a variable was lost; its message includes the result of a DASSL run.
 
-        DASSL's solution replaces it only if that resolves the sign: both agree up to the interval where it was lost,
-        and DASSL's does not lose it.
+        DASSL's solution replaces it only if it resolves the sign: both agree up to the interval in which the sign was
+        lost, and DASSL does not lose it.
         """
         variable, begin, end = lost
         doubt = in_words(self.names[variable], (begin, end))
@@ -165,7 +165,7 @@ class FirstOrderPlan(Plan):
             )
             return solution
         if lost_sign(other, self.atol) is None and not contradict(solution, other, self.rtol, self.atol, begin):
-            other.message += f" This is the result of DASSL, and not that of {solution.method}: {doubt}"
+            other.message += f" This is the result of DASSL, not of {solution.method}: {doubt}"
             return other
         solution.message += f" {doubt} A second run, with DASSL, ends at other values."
         return solution
@@ -177,8 +177,7 @@ class FirstOrderPlan(Plan):
         return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
     def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
-        """The result of DASSL where other methods failed: they may have left the solution, or DASSL may find the
-        cause."""
+        """Rerun with DASSL if other methods failed: they may have left the solution, or DASSL may find the cause."""
         try:
             solution = self._with_dassl(request)
         except IntegrationError as other:
@@ -213,7 +212,7 @@ class FirstOrderPlan(Plan):
     def take(self, method) -> tuple[Any, Workspace | None]:
         """A prepared run and a workspace for initial values, for exclusive use by the caller.
 
-        Explicit methods for ordinary differential equations have no workspace; their slopes follow from f.
+        Explicit methods for ordinary differential equations have no workspace; f gives their slopes.
         """
         try:
             ready, workspace = self._runs.get(id(method), []).pop()
@@ -239,7 +238,7 @@ class FirstOrderPlan(Plan):
 
 
 class LinearPlan(Plan):
-    """Linear problems: reformulated at the start, then solved like other first-order problems."""
+    """Linear problems, reformulated at the start, then solved like other first-order problems."""
 
     def __init__(self, problem: LinearDAE, settings: Settings):
         self.problem = problem
@@ -260,7 +259,7 @@ def _end(error: IntegrationError, request: Request) -> float:
 
 
 def _checked_method(settings: Settings, forms: tuple[str, ...]):
-    """A method for first-order problems whose equations are available in these forms."""
+    """A method for first-order problems that accepts the available forms of the equations."""
     if isinstance(settings.method, type):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
     automatic = isinstance(settings.method, str) and settings.method == "auto"
@@ -288,15 +287,15 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
 
 
 class FirstOrderRunState(RunState):
-    """One run: one segment for every method tried."""
+    """One run: one segment per method."""
 
-    searches = False  # for switches within steps
+    searches = False  # whether to search for switches within steps
 
     def __init__(self, plan: FirstOrderPlan, request: Request):
         self.plan, self.request, self._t = plan, request, request.span[0]
         self.notes: list[str] = []
         try:
-            with np.errstate(all="ignore"):  # trial values in the search for a start may be outside the domain
+            with np.errstate(all="ignore"):  # trial values in the search for a start may lie outside the domain
                 self._begin()
         except Unevaluable as error:
             functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
@@ -356,7 +355,8 @@ class FirstOrderRunState(RunState):
             (i, j), what = found, "sparsity" if given.sparsity is not None else "bandwidth"
             warn(
                 f"{what} omits row {i}, column {j}, but equation {i} depends on {plan.names[j]} or its derivative "
-                f"at t = {t0:.6g}: the matrices of Newton's method are wrong, and steps may fail or become very small. "
+                f"at t = {t0:.6g}: so the matrices of Newton's method are wrong, and steps may fail or become very "
+                f"small. "
                 f"Remedy: correct {what}, or omit it; it is then determined if the functions can be traced",
                 DerivativeWarning,
             )
@@ -366,7 +366,7 @@ class FirstOrderRunState(RunState):
         self.ready, self.workspace = self.plan.take(self.choice.method)
 
     def give_back(self):
-        """Release prepared data to later runs."""
+        """Make prepared data available to later runs."""
         self.plan.give_back(self.choice.method, self.ready, self.workspace)
 
     @property
@@ -465,7 +465,7 @@ class FirstOrderRunState(RunState):
         return True
 
     def task(self, switching, progress: Progress, **changes) -> Task:
-        """The task of the method from start to end; segments override some values."""
+        """The task of the method from the start to the end; segments override some values."""
         plan, request, settings = self.plan, self.request, self.request.settings
         values: dict[str, Any] = {
             "t_span": request.span,
@@ -513,9 +513,9 @@ def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarra
 
 
 def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> bool:
-    """Whether dg/dz looks nonsingular (index 1): every row of g must depend on z, and for few z the rank is checked.
+    """Whether dg/dz appears nonsingular (index 1): every row of g must depend on z, and for few z the rank is checked.
 
-    Assumed if g cannot be evaluated on either side of z.
+    True if g cannot be evaluated on either side of z.
     """
     y, z, many = x0[: problem.n_y], x0[problem.n_y :], problem.n_z > 100
     base = problem.constraint(t0, y, z)
@@ -538,7 +538,7 @@ def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.
     for sign in (1.0, -1.0):
         try:
             change = sign * (problem.constraint(t, y, z + sign * shift) - base)
-        except Exception:  # outside its domain g may raise any exception
+        except Exception:  # g may raise any exception outside its domain
             continue
         if np.isfinite(change).all():
             return change
@@ -546,7 +546,7 @@ def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.
 
 
 def check_signs(plan: FirstOrderPlan, y0: np.ndarray):
-    """Check that nonnegative variables are so at the start, up to the tolerance."""
+    """Check that nonnegative variables are nonnegative at the start, up to the tolerance."""
     if plan.nonnegative is None:
         return
     negative = np.flatnonzero(plan.nonnegative & (y0 < -plan.atol))
@@ -558,7 +558,7 @@ def check_signs(plan: FirstOrderPlan, y0: np.ndarray):
 
 
 def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
-    """The start of constant steps: used as given; an unknown y'_0 is computed if possible."""
+    """The start of constant steps: given values are used unchanged; an unknown y'_0 is computed if possible."""
     start = np.zeros(y0.size) if yp0 is None else yp0
     check_start(problem, workspace, span[0], y0, start)
     if yp0 is None and np.all(weights > 0.0):

@@ -1,4 +1,4 @@
-"""Choice of the method for first-order problems: the user's, or based on structure, tolerance and the run itself."""
+"""Choice of the method for first-order problems: given by the user, or based on structure, tolerance and the run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAILURES = (
     *(Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.ERROR_THEN_NEWTON_FAILED),
     *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
 )
-_MOST_CHANGES = 20  # changes of the method in one run
+_MOST_CHANGES = 20  # maximum number of method changes in one run
 _FIRST_LOOKS = {
     "radau": 4 * FIRST_LOOK,
     **dict.fromkeys(("rosenbrock", "dopri5", "dop853"), 16 * FIRST_LOOK),
@@ -40,7 +40,7 @@ _FIRST_LOOKS = {
 
 
 def is_automatic(settings: Settings) -> bool:
-    """Whether Daedal chooses the method; given options select DASSL."""
+    """Whether Daedal chooses the method; options of methods select DASSL."""
     return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
 
 
@@ -53,8 +53,8 @@ def first_method(problem: Any, rtol: np.ndarray) -> str:
     """The initial method from the structure of F(t, y, y') = 0 and the tolerance; see docs/methods.
 
     Radau IIA needs few but expensive steps: several factorisations of larger matrices and, with difference Jacobians,
-    many evaluations. DASSL takes many cheap ones. Rosenbrock steps are a single piece of machine code for small traced
-    problems M y' = f(t, y), the fastest at low accuracy.
+    many evaluations. DASSL takes many cheap ones. For small traced problems M y' = f(t, y), a Rosenbrock step is one
+    compiled function, which is fastest at low accuracy.
     """
     code, sharpest = problem.linearly_implicit, float(np.min(rtol))
     if code is not None and problem.n <= LARGEST_IN_ONE and sharpest >= SHARPEST_IN_ONE and code.constant_mass:
@@ -91,10 +91,10 @@ def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
 
 
 class FirstOrderChoice:
-    """The method of the current segment, and whether another one takes over.
+    """The method of the current segment, and whether another method takes over.
 
     Ordinary differential equations start with an explicit method, which stops when stability has limited its steps
-    fifteen times (Hairer and Wanner IV.2); then the initial method of other problems takes over.
+    fifteen times (Hairer and Wanner IV.2); then the method with which other problems start takes over.
 
     A method that fails or performs badly is replaced: DASSL if its order stays at 1 and 2, and any method if more steps
     are rejected than accepted. DASSL and Rosenbrock methods are replaced by Radau, Radau by DASSL. The run fails if
@@ -126,7 +126,7 @@ class FirstOrderChoice:
         self._changes, self._failed_at = 0, np.nan
 
     def watch(self) -> _Watch | None:
-        """A monitor of the next segment; its interval grows with every change of the method."""
+        """A monitor for the next segment; its interval grows with every change of method."""
         if self._is_open:
             longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
             first = _FIRST_LOOKS.get(self.method.name, FIRST_LOOK)
@@ -134,7 +134,7 @@ class FirstOrderChoice:
         return self._watch
 
     def goes_on(self, segment: Segment) -> bool:
-        """Whether another method takes over; selects it."""
+        """Whether another method takes over; if so, select it."""
         outcome, watch = segment.outcome, self._watch
         if watch is None or self._changes >= _MOST_CHANGES:
             return False

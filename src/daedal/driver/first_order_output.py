@@ -15,8 +15,8 @@ from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution, Statistics
 from daedal.solution.status import Status
 
-_SETTLED = 10  # steps a multistep method needs to find its order
-_UNRESOLVED = 10.0  # tolerances by which interpolated variables outside the error test may be wrong without a note
+_SETTLED = 10  # steps in which a multistep method finds its order
+_UNRESOLVED = 10.0  # error of interpolated variables outside the error test, in tolerances, above which a note is added
 
 
 def finished(
@@ -25,7 +25,7 @@ def finished(
     """The solution from all segments; `notes` describe changes of the method."""
     stats = joined_statistics(request, segments)
     while len(segments) > 1 and not segments[-1].outcome.steps and all(s.outcome.failure for s in segments[-2:]):
-        # the last method's message explains why no other one could continue
+        # the last method's message explains why no other method could continue
         segments, notes = segments[:-1], notes[:-1]
     segment, outcome = segments[-1], joined_outcome(request, segments)
 
@@ -47,7 +47,8 @@ def finished(
     if success and segment.may_be_singular and outcome.t.size:
         arbitrary = _arbitrary(plan, request, outcome)
         if arbitrary:
-            success, status, message = False, "failed", f"{message} But the computed values are arbitrary: {arbitrary}."
+            success, status, message = False, "failed", f"{message} However, the computed values are arbitrary: "
+            f"{arbitrary}."
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
         if segment.method.needs_past:
@@ -83,18 +84,18 @@ def methods_of(segments: list[Segment]) -> str:
 
 
 def complaint(stats: Statistics, ordinary: bool = False) -> str:
-    """A warning for runs that barely succeeded; always if more attempts failed than succeeded."""
+    """A warning for runs that barely succeeded; always given if more attempts failed than succeeded."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
     cause = "" if ordinary else "variables of index 2 or higher (then method='dassl' with error_test='differential'), "
     return (
-        f" But {stats.rejected} attempts were rejected against {stats.steps} accepted steps: check for {cause}"
+        f" However, {stats.rejected} attempts were rejected and {stats.steps} steps accepted: check for {cause}"
         "discontinuities (then events) or too small an atol."
     )
 
 
 def _arbitrary(plan, request: Request, outcome) -> str:
-    """Unknowns left undetermined at the start, in words; later they may dominate everything else."""
+    """Description of the unknowns left undetermined at the start, which may later dominate the solution."""
     from daedal.analysis.undetermined import in_words, undetermined
 
     start = outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]
@@ -125,7 +126,7 @@ def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
     return (
         f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
         f"t = {dense.ends[steps[step] + 1]:.4g}: it is not in the error test, and the steps are too long for its "
-        "interpolation. Its values at the steps are not affected (t_eval=None); for those in between use "
+        "interpolation. Its values at the steps are not affected (t_eval=None); for values in between use "
         "method='dassl' with error_test='all', a max_step, or breakpoints at its kinks."
     )
 
@@ -137,7 +138,7 @@ def _constraint_drift(problem: SemiExplicitDAE, outcome) -> float:
     for i in np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int)):
         try:
             residual = problem.constraint(outcome.t[i], outcome.y[:split, i], outcome.y[split:, i])
-        except Exception:  # the run is over; no exception may discard its results
+        except Exception:  # the run is over; exceptions must not discard its results
             continue
         except KeyboardInterrupt:
             break

@@ -1,4 +1,5 @@
-"""Comparison of given initial values with nearby consistent ones: accepted, or rejected with the necessary changes."""
+"""Comparison of given initial values with nearby consistent ones: acceptance, or rejection with the required
+changes."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from daedal.errors import InconsistentInitialError
 from daedal.methods.step_size import first_step_size
 from daedal.problems.checks import check_tolerances
 
-_TOLERATED = 0.33  # weighted size of a correction below Newton's convergence test
+_TOLERATED = 0.33  # weighted size of a correction that passes Newton's convergence test
 _ROUNDOFF = 1e-12  # relative size below which a change counts as 0
 _VIOLATED = 1e-3  # fraction of the worst violation
 
 
 @dataclass(frozen=True)
 class GivenStart:
-    """y and y' of a problem as given and as corrected; NaN where unknown.
+    """y and y' of a problem, as given and corrected; NaN if unknown.
 
     Changes of y' are weighted by their effect on y during the first step, as for problems solved directly.
     """
@@ -47,7 +48,7 @@ class GivenStart:
         message = (
             f"The initial values do not satisfy the equations and their derivatives at "
             f"t = {number(self.request.span[0])}.\n{told}Required changes, for example: {self._changes()}.\n"
-            "Remedy: correct these values, or have them corrected with correct_initial=True."
+            "Remedy: correct these values, or pass correct_initial=True."
         )
         raise InconsistentInitialError(message, tuple(dict.fromkeys(rows[k] for k in violated)), residual)
 
@@ -62,7 +63,7 @@ class GivenStart:
         return np.abs(np.nan_to_num(changes, nan=0.0)) / weights
 
     def _changes(self) -> str:
-        """The largest changes, in words."""
+        """Description of the largest changes."""
         label, n, ratios = self.problem.label, self.y.size, self._ratios().ravel()
         given, exact = (np.concatenate(pair) for pair in ((self.y, self.yp), (self.consistent_y, self.consistent_yp)))
         exact = np.where(np.abs(exact) <= _ROUNDOFF * np.abs(given), 0.0, exact)

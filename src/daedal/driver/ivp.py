@@ -79,7 +79,7 @@ class IVPResult:
         return getattr(self, key)
 
     def __repr__(self) -> str:
-        """SciPy's fields; arrays by shape."""
+        """SciPy's fields; arrays are displayed by their shape."""
         rows = [(name, _in_words(getattr(self, name))) for name in sorted(set(self.keys()) - {"solution"})]
         return f"IVPResult\n{Tabular('ll', rows, indent=2)}"
 
@@ -156,9 +156,9 @@ def solve_ivp(
     y0 : array (n,)
         Initial values, real.
     method : str or method object
-        "auto" detects stiffness. SciPy's names select the closest method: "RK45" and "RK23" DOPRI5, "DOP853", "Radau"
-        Radau IIA of variable order, "BDF" DASSL, "LSODA" the automatic choice. Daedal's names and objects are accepted
-        as well.
+        "auto" detects stiffness. SciPy's names select the closest method: "RK45" and "RK23" select DOPRI5, "DOP853"
+        itself, "Radau" Radau IIA of variable order, "BDF" DASSL, and "LSODA" the automatic choice. Daedal's names and
+        objects are accepted as well.
     t_eval : array, optional
         Output times; every step by default.
     dense_output : bool
@@ -265,7 +265,7 @@ def _method(method):
     if isinstance(method, str):
         if method not in METHODS and method != "auto" and method_class(method) is None:
             raise InvalidProblemError(
-                f"unknown method '{method}'; SciPy's names are {', '.join(METHODS)}, besides those of daedal.solve"
+                f"unknown method '{method}'; the names of daedal.solve and SciPy's are accepted: {', '.join(METHODS)}"
             )
         return METHODS.get(method, method)
     if not isinstance(method, Method):
@@ -287,7 +287,7 @@ def _reachable(rtol):
 
 
 def _right_hand_side(fun, params, vectorized: bool):
-    """fun as f(t, y), or as f(t, y, p) with the additional arguments in p."""
+    """fun as f(t, y), or as f(t, y, p) with additional arguments in p."""
     if vectorized:
         if params is None:
             return lambda t, y: np.asarray(fun(t, y[:, None])).reshape(-1)
@@ -296,7 +296,7 @@ def _right_hand_side(fun, params, vectorized: bool):
 
 
 def _as_vector(f, params):
-    """A function of one unknown, which may return a scalar, as in SciPy."""
+    """Wrap a function of one unknown, which may return a scalar, as in SciPy."""
     if params is None:
         return lambda t, y: np.reshape(f(t, y), (1,))
     return lambda t, y, p: np.reshape(f(t, y, p), (1,))
@@ -333,7 +333,7 @@ def _event(event: Event, params) -> Event:
 
 
 def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output: bool) -> IVPResult:
-    """The result on an interval of length 0: the initial values twice, as in SciPy, or at t_eval."""
+    """The result on an interval of length 0: the initial values twice, as in SciPy, or once for each time in t_eval."""
     times = np.array([t, t]) if t_eval is None else np.atleast_1d(check_real(t_eval, "t_eval", "be a vector"))
     if np.any(times != t):
         raise InvalidProblemError(f"t_eval must lie in t_span, which starts and ends at {t:g}")

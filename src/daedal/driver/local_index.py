@@ -1,4 +1,4 @@
-"""Problems with a misleading structure: the index is determined at the start, and where a run stops."""
+"""Problems with a misleading structure: the index is determined at the start, and at the point at which a run stops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in a
 
 
 def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> bool:
-    """Whether the index is checked at the start: for traced problems of moderate size that may have constraints."""
+    """Whether to check the index at the start: for traced problems of moderate size that may have constraints."""
     automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
     traced = plan.traced is not None and bool(plan.traced.functions)
     kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
@@ -42,10 +42,10 @@ def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
 class LocallyJudgedPlan(Wrapped):
     """A plan for a problem as given, and for its strangeness-free form if the structure is misleading.
 
-    The structural index can be smaller than the index, since terms that vanish on the solution count like others.
-    Therefore ranks are determined at the start, at a point that satisfies the equations; problems of index 3 and more,
-    and those with misleading structure, are reduced. If a run fails to converge and Daedal chooses the method, it is
-    repeated in the strangeness-free form.
+    The structural index can be smaller than the index, since structural analysis includes terms that vanish on the
+    solution. Therefore ranks are determined at a point near the start that satisfies the equations; problems of index 3
+    and more, and those with misleading structure, are reduced. If the method is automatic and a run fails to converge,
+    it is repeated in the strangeness-free form.
 
     Parameters
     ----------
@@ -73,14 +73,14 @@ class LocallyJudgedPlan(Wrapped):
         return other
 
     def direct(self, irregular: bool = False) -> Any | None:
-        """As for other plans; None if the problem is not always solved as given."""
+        """The innermost plan; None unless the problem is always solved as given."""
         return None if self._forms or self._misleads else super().direct(irregular)
 
     def solve(self, request: Request):
         """Solve the problem as given, or reduced."""
         other = self.judged(request)
         if other is not None:
-            with suppress(InvalidProblemError):  # its matrices are singular at the start
+            with suppress(InvalidProblemError):  # matrices are singular at the start
                 return other.solve(request)
         try:
             return self.plan.solve(request)
@@ -96,11 +96,11 @@ class LocallyJudgedPlan(Wrapped):
             )
 
     def judged(self, request: Request) -> Plan | None:
-        """The plan for this start if it differs from this one; the last result is cached."""
+        """The plan for this start if it differs from this plan; the last result is cached."""
         try:
             y, yp = given_values(self.problem, request)
         except InvalidProblemError:
-            return None  # the run rejects them
+            return None  # invalid values are rejected by the run
         at = request.span[0], y.tobytes(), None if yp is None else yp.tobytes()
         known = self._known  # read once: other threads may write it
         if known[0] != at:
@@ -123,7 +123,7 @@ class LocallyJudgedPlan(Wrapped):
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
         point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
-        return point is None or is_clearly_index_1(*point[2:])  # if unknown, the run decides
+        return point is None or is_clearly_index_1(*point[2:])  # if unknown, the index is checked during the run
 
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
         """A plan for the strangeness-free form if the index is at least `lowest` or the structure is misleading.
@@ -150,7 +150,7 @@ class LocallyJudgedPlan(Wrapped):
         return self._forms[values]
 
     def _with_states(self, request: Request) -> Request:
-        """The request with given values for unknowns that are obviously states; the others are guesses."""
+        """The request with the given values of unknowns that are obviously states; others are guesses."""
         orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
         states = set() if orders is None else {j for row in orders for j, order in row.items() if order}
         if not request.settings.correct_initial or orders is None or len(states) == self.problem.n:
@@ -159,7 +159,7 @@ class LocallyJudgedPlan(Wrapped):
         return request.changed(correct_initial=False, initial=(request.initial[0], second))
 
     def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
-        """Run in the strangeness-free form; the original error stands if that fails too."""
+        """Run in the strangeness-free form; if that fails too, raise the original error."""
         try:
             form = self._form(request, *given_values(self.problem, request), LOWEST_REDUCED - 1)
             solution = None if form is None else form.solve(request)

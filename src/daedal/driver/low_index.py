@@ -13,16 +13,16 @@ from daedal.problems import SecondOrderDAE
 from daedal.problems.compile import machine_value
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_LARGEST_COMPILED = 100  # number of unknowns of a compiled problem that is traced just for its structure
+_LARGEST_COMPILED = 100  # number of unknowns up to which a compiled problem is traced just for its structure
 _LARGEST_PLAIN = 300  # number of unknowns up to which nothing needs to be imported
 _LARGEST_MECHANISM = 2000  # number of unknowns up to which mechanisms are recognised
 LARGEST_EXAMINED = 50
-"""Number of unknowns up to which misleading structure is tested for."""
+"""Number of unknowns up to which a misleading structure is tested for."""
 LOWEST_REDUCED = 3
-"""Structural index from which problems are reduced automatically: methods solve index 2 directly, and those for
-second-order problems index 3."""
+"""Structural index from which problems are reduced automatically: methods solve index 2 directly, and second-order
+methods index 3."""
 _SAMPLES = 3  # random points at which all matrices must be singular
-_SINGULAR = 1e-13  # ratio to the largest singular value that regular matrices of this size do not reach by chance
+_SINGULAR = 1e-13  # ratio to the largest singular value that regular random matrices of this size do not reach
 
 
 def is_reduction(formulation: Any) -> bool:
@@ -31,7 +31,7 @@ def is_reduction(formulation: Any) -> bool:
 
 
 def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | None) -> bool:
-    """Whether a problem is to be reduced, or a closer analysis is needed."""
+    """Whether a problem must be reduced or analysed further."""
     formulation = settings.formulation
     if is_reduction(formulation):
         return True
@@ -50,7 +50,7 @@ def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | Non
 
 
 def _structural_index(orders: list[dict[int, int]]) -> float:
-    """Structural index from the orders alone, cheap after tracing; infinite if some unknown is not determined."""
+    """Structural index from the orders alone, cheap after tracing; infinite if an unknown is undetermined."""
     from daedal.index.structure.signature import StructuralSignature
 
     try:
@@ -99,14 +99,14 @@ def _matches_all(rows: list[list[int]], n: int) -> bool:
                     waiting.append(row_of[j])
         if free < 0:
             return False
-        while free >= 0:  # flip the path: each row takes the column reached from it and releases its own
+        while free >= 0:  # flip the path: each row takes the column reached from it and releases its previous one
             i = came_from[free]
             row_of[free], column_of[i], free = i, free, column_of[i]
     return True
 
 
 def misleads(problem: Any, orders: list[dict[int, int]]) -> bool:
-    """Whether the highest derivatives occur with an always singular matrix.
+    """Whether the matrix of the highest derivatives is always singular.
 
     Example: x' + t y' = ..., x + t y = ... . The structural index is then too small.
     """
@@ -133,7 +133,7 @@ def misleads(problem: Any, orders: list[dict[int, int]]) -> bool:
 
 
 def _partials(problem: Any, rng: np.random.Generator) -> list[np.ndarray] | None:
-    """Exact partial derivatives with respect to x, x', ... at a random point; None if not available."""
+    """Exact partial derivatives with respect to x, x', ... at a random point; None if unavailable."""
     n, t = problem.n, float(rng.uniform(0.1, 0.9))
     if isinstance(problem, SecondOrderDAE):
         if not getattr(problem.jacobian, "is_derivative", False):

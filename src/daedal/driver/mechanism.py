@@ -34,7 +34,7 @@ _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 
 
 class MechanismPlan(Plan):
-    """Data independent of the start: tolerances, the user's method, and pooled assemblies."""
+    """Data that do not depend on the start: tolerances, the user's method, and pooled assemblies."""
 
     def __init__(self, problem: MechanicalSystem | HessenbergDAE, settings: Settings):
         self.problem: Any = problem
@@ -58,7 +58,7 @@ class MechanismPlan(Plan):
         return other
 
     def solve(self, request: Request, tracker=None, known: dict[str, bool] | None = None):
-        """Start, run and finish; repeat if the constraints turn out different from what the start suggested.
+        """Start, run and finish; repeat if the constraints differ from what the start suggested.
 
         `tracker` tracks the switches of the equations.
         """
@@ -82,7 +82,7 @@ class MechanismPlan(Plan):
         return delivered(solution, segments)
 
     def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismRunState:
-        """A run about to start."""
+        """A run that is about to start."""
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
             assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
@@ -104,15 +104,15 @@ class MechanismPlan(Plan):
 
 
 class MechanismRunState(RunState):
-    """One run: the assembled system, its current state, and the choice of formulation and method."""
+    """One run: the assembled system, its current state, and the chosen formulation and method."""
 
     def __init__(
         self, plan: MechanismPlan, request: Request, assembly, start: ConsistentStart, notes: list[str], choice
     ):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
-        self.stretch: Any = None  # overrides for an arc, if switches are followed
-        self._in_place = False  # whether the next segment has the records of the last one
+        self.stretch: Any = None  # task overrides for an arc, if switches are tracked
+        self._in_place = False  # whether the next segment reuses the records of the last one
         self._usual_norms: Any = 0.0  # norms of the rows of K seen in earlier segments
 
     @property
@@ -203,7 +203,7 @@ class MechanismRunState(RunState):
         return ready
 
     def _adapted_method(self, reduction: Reformulation):
-        """The method with default options that suit the formulation."""
+        """The method, with default options that suit the formulation."""
         method, settings = self.choice.method, self.request.settings
         if method.works_on("rate") and reduction.rate is None:
             raise InvalidProblemError(
@@ -258,7 +258,8 @@ class MechanismRunState(RunState):
         return suspect
 
     def _tolerances(self, reduction: Reformulation):
-        """Tolerances of the unknowns: the user's for (z, r); for multipliers relative to their initial size."""
+        """Tolerances of the unknowns: the user's for (z, r); those of multipliers are relative to their initial
+        size."""
         plan, start = self.plan, self.start
         n, n_state = reduction.n, self.assembly.n_state
         if reduction.tolerances is not None:
@@ -368,7 +369,7 @@ class MechanismRunState(RunState):
 
 
 def learned(segment: Segment) -> dict[str, bool]:
-    """Findings about the constraints that require the run to be repeated."""
+    """Findings about the constraints that require a repeated run."""
     if segment.outcome.reason != Ending.HOOK_STOPPED:
         return {}
     from daedal.mechanics.inspection import DEPENDS_ON_TIME, NOT_ANALYTIC
@@ -377,7 +378,7 @@ def learned(segment: Segment) -> dict[str, bool]:
 
 
 def _equations(reduction: Reformulation, method, assembly) -> Equations:
-    """The interface of the reformulated problem used by the method."""
+    """The interface of the reformulated problem that the method uses."""
     second_order = method.works_on("second_order")
     return Equations(
         n=reduction.n,

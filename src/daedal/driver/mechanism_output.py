@@ -1,4 +1,4 @@
-"""Solution of a constrained system from the segments of its run: recovery of q and v, and termination reason."""
+"""Solution of a constrained system from the segments of its run: recovery of q and v, and reason for termination."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FAR_OFF = 1e3  # drift before projection, in units of the tolerance
 
 
 class PostprocessGuard:
-    """Evaluates the model after the run; exceptions there must not lose the computed results.
+    """Evaluates the model after the run; exceptions in it must not discard the computed results.
 
     Interrupts are caught as well, except in lazy evaluation requested by the user.
     """
@@ -44,7 +44,7 @@ class PostprocessGuard:
         self._reasons: set[str] = set()
 
     def attempt(self, what: str, action, default=None):
-        """The result of ``action()``, or `default` with one note per reason."""
+        """The result of ``action()``; after an exception `default`, with one note per reason."""
         try:
             return action()
         except KeyboardInterrupt:
@@ -62,7 +62,7 @@ class PostprocessGuard:
 
 
 def finished(plan, request: Request, run_state, segments: list[Segment], t, states, salvage: PostprocessGuard):
-    """The solution: stored points and termination reason; derived quantities are computed on demand."""
+    """The solution: stored points and reason for termination; derived quantities are computed on demand."""
     assembly = run_state.assembly
     success, status, message = salvage.attempt(
         "searching for the cause of the failure",
@@ -148,7 +148,7 @@ def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
     if failed.size:
         notes.append(
             f"{failed.size} of {t.size} output points, the first at t = {t[failed[0]]:.6g}, could not be projected "
-            "onto the constraints: they are returned as integrated."
+            f"onto the constraints and are returned as integrated."
         )
 
 
@@ -176,7 +176,7 @@ def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[
 
 
 def _unresolved(settings, assembly, states: np.ndarray) -> list[str]:
-    """A note if all positions stay below atol, so that the error test is without effect."""
+    """A note if all positions stay below atol, so that the error test has no effect."""
     if settings.fixed_step is not None or states.shape[0] == 0:
         return []
     largest = np.max(np.abs(states[:, : assembly.nx]), axis=0)
@@ -234,7 +234,7 @@ def _state_of(event, segment: Segment) -> np.ndarray:
 
 
 def _complete(event, state: np.ndarray, assembly):
-    """The event with the projected state of the system, and its derivative."""
+    """The event, with the projected state of the system and its derivative."""
     state = state.copy()
     if assembly.n_c:
         assembly.project(np.array([event.t]), state, weight=assembly.output_weight)

@@ -24,7 +24,7 @@ _MOST_SETTINGS = 64
 
 
 class MechanismStarts:
-    """Finds starts of one system; depends on the system and previously found settings only."""
+    """Finds starts of one system. The result depends only on the system and on previously found settings."""
 
     def __init__(self, system: MechanicalSystem):
         self.system = system
@@ -36,7 +36,7 @@ class MechanismStarts:
         self._asks_for_time = asks_for_time(system)
 
     def with_system(self, system: MechanicalSystem) -> MechanismStarts:
-        """The same for the system with other parameters; assemblies are shared."""
+        """The same for the system with other parameters. Assemblies are shared."""
         other = copy(self)
         other.system, other._settings, other._notes = system, {}, {}
         return other
@@ -104,7 +104,7 @@ class MechanismStarts:
     def _ready_without_redundant(
         self, request: Request, t: float, z, r, key: tuple, setting: Setting, notes: list[str]
     ):
-        """As `_ready`, for a start with known redundant constraints.
+        """As `_ready`, for a start that is known to have redundant constraints.
 
         Repeat the notes on a start for compiled functions.
         """
@@ -116,7 +116,7 @@ class MechanismStarts:
         return ready
 
     def _ready(self, request: Request, t: float, z: np.ndarray, r: np.ndarray, known: dict[str, bool], key: tuple):
-        """Assembly and start if the given values are consistent to round-off and clearly regular, else None."""
+        """Assembly and start; None unless the given values are consistent to round-off and clearly regular."""
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
         setting = None if known else self._settings.get(key)
@@ -134,7 +134,7 @@ class MechanismStarts:
         return assembly, ConsistentStart(t, z, a, lam, r, rate, direction=int(request.sign))
 
     def _keep(self, key: tuple, setting: Setting):
-        """Cache the results for a start, which are deterministic."""
+        """Cache the results for a start; they are deterministic."""
         if len(self._settings) >= _MOST_SETTINGS:
             self._settings.clear()
             self._notes.clear()
@@ -165,7 +165,7 @@ class MechanismStarts:
 
 
 def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
-    """Whether the constraints at `times` equal those at t0; times where they cannot be evaluated are skipped."""
+    """Whether the constraints at `times` equal those at t0; times at which they cannot be evaluated are skipped."""
     from daedal.mechanics.readiness import same_in_time
 
     same = same_in_time(assembly.address, t0, times, states)

@@ -32,7 +32,7 @@ class Option(NamedTuple):
 
     group: str
     default: Any
-    kind: str  # its type in words
+    kind: str  # description of the type
     about: str
     check: Callable[[Any, str], Any] | None = None  # function of (value, name), returns the value for the driver
 
@@ -158,7 +158,7 @@ _EVENTS, _RUN, _DERIVATIVES = "Events and switches", "Values of this run", "Sens
 
 
 class MethodOptions(TypedDict, total=False):
-    """Options of a method given by name; the classes of :mod:`daedal.methods` explain them."""
+    """Options of a method given by name; the classes of :mod:`daedal.methods` describe them."""
 
     columns: int
     controller: Any
@@ -189,7 +189,7 @@ class MethodOptions(TypedDict, total=False):
     tableau: Any
     variable_index: Any
     variant: Any
-    max_events: int  # of hybrid problems
+    max_events: int  # limit for hybrid problems
     record_events: bool
 
 

@@ -12,7 +12,7 @@ from daedal.driver.request import Request
 
 
 class Plan(ABC):
-    """Everything the runs of a problem need that does not depend on their start, for one stage.
+    """Everything that the runs of a problem need and that does not depend on their start, for one stage.
 
     Attributes
     ----------
@@ -21,13 +21,13 @@ class Plan(ABC):
     """
 
     problem: Any
-    traced: Any = None  # the problem with machine code, if functions were traced
-    form: Any = None  # the form in which the problem is solved, if not as given
+    traced: Any = None  # the problem with machine code, if its functions were traced
+    form: Any = None  # the form in which the problem is solved, unless it is solved as given
     as_stated: bool = True  # whether the equations are solved as given
 
     @property
     def inner(self) -> Any:
-        """The plan of the method, for functions as used by runs."""
+        """The plan of the method, for the functions used by runs."""
         return self
 
     @abstractmethod
@@ -35,31 +35,32 @@ class Plan(ABC):
         """The solution of a request."""
 
     def is_current(self) -> bool:
-        """Whether captured data of the problem's functions is unchanged since the plan was made."""
+        """Whether captured data of the problem's functions are unchanged since the plan was made."""
         return True
 
     def with_problem(self, problem: Any) -> Plan | None:
-        """The plan for the same problem with other parameters, sharing prepared data; None if it must be rebuilt."""
+        """The plan for the same problem with other parameters, which shares prepared data; None if it must be
+        rebuilt."""
         return None
 
     def direct(self, irregular: bool = False) -> Plan | None:
         """The innermost plan if no stage depends on the start; else None.
 
-        `irregular` accepts derivatives that can be infinite: the caller checks them at each start.
+        If `irregular`, derivatives may be infinite; the caller checks them at each start.
         """
         return None
 
     def machine_system(self) -> Any:
-        """The fully compiled mechanism, if runs would use it; else None."""
+        """The fully compiled mechanism, if runs would use it; otherwise None."""
         return None
 
     def judged(self, request: Request) -> Plan | None:
-        """The plan for this start if it differs from this one, or None."""
+        """The plan for this start if it differs from this plan, otherwise None."""
         return None
 
 
 class Wrapped(Plan):
-    """A stage that wraps another plan and delegates to it by default."""
+    """A stage that wraps another plan and, by default, delegates to it."""
 
     def __init__(self, plan: Any):
         self.plan = plan
@@ -80,11 +81,11 @@ class Wrapped(Plan):
         return self.plan.inner
 
     def is_current(self) -> bool:
-        """Whether captured data of the problem's functions is unchanged since the plan was made."""
+        """Whether captured data of the problem's functions are unchanged since the plan was made."""
         return self.plan.is_current()
 
     def with_problem(self, problem: Any) -> Wrapped | None:
-        """This stage around the plan for the same problem with other parameters."""
+        """The same stage, wrapping the plan for the problem with other parameters."""
         plan = self.plan.with_problem(problem)
         if plan is None:
             return None
@@ -109,7 +110,7 @@ class Recent:
         self._values: OrderedDict[Any, Any] = OrderedDict()
 
     def get(self, key: Any) -> Any:
-        """The value of a key, or None."""
+        """The value of a key; None if missing."""
         with self._guard:
             if key in self._values:
                 self._values.move_to_end(key)

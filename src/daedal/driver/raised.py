@@ -1,4 +1,4 @@
-"""Exceptions of the user's functions at points of a run, which the reduced equations do not raise."""
+"""Exceptions of user functions during a run that the reduced equations do not raise."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def until_raised(problem: Any, request: Request, outcome: Outcome) -> Outcome:
         As given by the user.
     request : Request
     outcome : Outcome
-        Of a segment, in the unknowns of the problem. If every step is known, step ends are checked too, since output
-        times may be few.
+        Of a segment, in the unknowns of the problem. If every step is known, step ends are also checked, since there
+        may be few output times.
     """
     implicit, sign, dense = problem.implicit(), request.sign, outcome.dense
     for t, y, yp in _points(request, outcome):

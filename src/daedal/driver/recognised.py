@@ -1,4 +1,4 @@
-"""Problems recognised as mechanisms: solved as such, with results in their own unknowns."""
+"""Problems recognised as mechanisms: solved as such, with results in the original unknowns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROUNDOFF = 1e-12
 class MechanismForm(Form):
     """The mechanism described by the equations, and its plan.
 
-    The solution is inserted into the original equations; if they are not satisfied, the problem is solved without
+    The original equations are checked with the solution; if they are not satisfied, the problem is solved without
     recognition.
 
     Parameters
@@ -46,7 +46,7 @@ class MechanismForm(Form):
 
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
         self.problem, self.found = plan.problem, found
-        self._general: Plan | None = None  # for runs that reveal a different mechanism
+        self._general: Plan | None = None  # plan for runs that reveal a different mechanism
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
@@ -64,7 +64,7 @@ class MechanismForm(Form):
         return other
 
     def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
-        """Those of (q, v, r)."""
+        """Index classes of (q, v, r)."""
         roles = self.found.roles
         rtol, atol = check_tolerances(self.problem.n, settings.rtol, settings.atol)
         scale = np.ones(self.problem.n)
@@ -81,11 +81,11 @@ class MechanismForm(Form):
             return plan.solve_as_stated(request)
         solution, error = self._as_mechanism(request)
         traced = plan.traced
-        problem = plan.problem  # compiled, if available
+        problem = plan.problem  # compiled functions, if available
         if traced is not None and traced.functions:
             problem = with_numbers(traced.problem, problem.params)
         if not solves(problem, solution, traced is not None and traced.n_switches > 0):
-            note = "The equations look like those of a mechanism, but its motion does not solve them."
+            note = "The equations resemble those of a mechanism, but its motion does not satisfy them."
             return add_note(self._as_any_other(plan).solve(request), note)
         if request.settings.dense_output is False:
             solution.dense = solution.mechanical.dense = None
@@ -94,7 +94,7 @@ class MechanismForm(Form):
         return solution
 
     def _as_any_other(self, plan: TracedPlan) -> Plan:
-        """The plan of the problem if it is not a mechanism."""
+        """The plan for a problem that turns out not to be a mechanism."""
         if self._general is None:
             stated = copy(plan)
             stated.form, stated.as_stated = None, True
@@ -102,9 +102,9 @@ class MechanismForm(Form):
         return self._general
 
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
-        """The mechanism's solution, and the reason if it ends early."""
+        """The solution of the mechanism, and the reason if it ends early."""
         own = self._of_mechanism(request)
-        if request.times is not None:  # output may be sparse: the equations are tested at all steps
+        if request.times is not None:  # output may be sparse, so the equations are tested at all steps
             own = own.changed(dense_output=None)
         try:
             return self._carried_back(self._inner.solve(own)), None
@@ -116,7 +116,7 @@ class MechanismForm(Form):
         except IntegrationError as error:
             solution = self._carried_back(error.solution)
             return solution, IntegrationError(solution.message, solution)
-        except Exception as error:  # from a user's function
+        except Exception as error:  # exceptions of user functions
             if isinstance(getattr(error, "solution", None), MechanicalSolution):
                 error.solution = self._carried_back(error.solution)  # type: ignore[attr-defined]
             raise
@@ -152,7 +152,7 @@ class MechanismForm(Form):
             start.refuse([f"equation {i}" for i in range(y.size)], residual, range(y.size))
 
     def _in_words(self, request: Request, error: InconsistentInitialError) -> InconsistentInitialError:
-        """What is wrong with the initial values, in terms of the problem."""
+        """Description of the error in the initial values, in terms of the problem."""
         found, t, (q, v, *further) = self.found, request.span[0], request.initial
         rows = [found.constraint_rows[i] for i in error.equations]
         traced = self._inner.traced
@@ -163,7 +163,7 @@ class MechanismForm(Form):
         values |= dict(zip(slopes, point.velocity[:n]))
         largest = max(map(abs, values.values()), default=0.0)
         wrong = [f"{name} ({number(x)})" for name, x in values.items() if abs(x) > max(_VIOLATED * largest, _ROUNDOFF)]
-        if not wrong:  # consistent, so the error has another cause
+        if not wrong:  # the values are consistent, so the error has another cause
             return InconsistentInitialError(str(error), rows, error.residual)
         message = (
             f"The initial values violate the equations at t = {number(t)}. With the residual that should be 0: "

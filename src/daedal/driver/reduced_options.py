@@ -15,7 +15,8 @@ _FOR_HIGHER_INDEX = ("variable_index", "newton_weights", "row_scaling")
 
 
 def option_for_higher_index(settings: Settings) -> str | None:
-    """The name of an option with powers of the step size, which only direct solution of higher-index problems needs."""
+    """The name of an option with powers of the step size, used only for the direct solution of higher-index
+    problems."""
     return next((name for name in _FOR_HIGHER_INDEX if _given(settings, name, None) is not None), None)
 
 
@@ -24,7 +25,7 @@ def inside_options(reduction: ReducedProblem, settings: Settings) -> Settings:
     problem, masks = reduction.original, {}
     nonnegative = _given(settings, "nonnegative", False)
     if nonnegative is not False:
-        # derivatives and other reduced unknowns may be negative
+        # derivatives and other unknowns of the reduced problem may be negative
         further = np.zeros(reduction.problem.n - reduction.n, dtype=bool)
         masks["nonnegative"] = np.append(_mask(nonnegative, problem, "nonnegative"), further)
     tested = _given(settings, "error_test", "auto")

@@ -22,15 +22,16 @@ from daedal.solution.solution import Solution
 from daedal.solution.status import Status
 
 _MOST_POINTS, _MOST_NAMED = 50, 6
-_NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian at a failure
+# smallest singular value of the scaled system Jacobian that indicates a singular point after a failure
+_NEARLY_SINGULAR = 1e-6
 
 
 Selections = list[tuple[float, ReducedProblem]]
-"""Times from which each selection was integrated, in order."""
+"""Start times of the selections, in order."""
 
 
 def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.ndarray) -> Outcome:
-    """Output of a segment, projected onto all equations; interpolating polynomials are unchanged."""
+    """Output of a segment, projected onto all equations. The interpolating polynomials are unchanged."""
     n, events, dense = selections[0][1].n, outcome.events, outcome.dense
     y, yp = _restricted(selections, sizes, outcome.t, outcome.y.T, outcome.yp.T)
     if events:
@@ -46,7 +47,7 @@ def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.nd
 def _restricted(
     selections: Selections, sizes: np.ndarray, t: np.ndarray, y: np.ndarray, yp: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """y and y' of the original problem at points of the reduced one, each with the selection at its time.
+    """y and y' of the original problem at points of the reduced one, each with the selection valid at its time.
 
     Points that cannot be projected are returned as computed.
     """
@@ -142,8 +143,8 @@ def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
     return (
         f"Stopped at t = {t:.6g}: {_few(equations)} {FROM_ZERO} no longer determine {_few(unknowns)}. The index "
         "changes here, or the solution passes a singular point, after which it need not be unique.\n"
-        "Remedy: end the run before this point (t_span, or a terminal event), or reformulate the equations so they "
-        "stay independent there."
+        "Remedy: end the run before this point (t_span, or a terminal event), or reformulate the equations so that "
+        "they remain independent there."
     )
 
 

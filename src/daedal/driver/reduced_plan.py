@@ -1,4 +1,4 @@
-"""Problems of any index: reduced, then solved as first-order problems of index 1, with one selection per segment."""
+"""Problems of any index: reduced, then solved as first-order problems of index 1, with a changing selection."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ from daedal.solution.solution import Solution
 from daedal.symbolic.tracing.problem import traced_problem
 
 LIMIT, GROWTH = 1.5, 2.0
-"""Thresholds on the change of dependent derivatives per change of the integrated ones, relative to their sizes: the
-selection changes if it exceeds the first and has grown by the second. A pendulum is then 56 degrees from the optimal
-point of its selection. Measured with a pendulum passing over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the same, 4 costs
-15 to 40 % more steps, 8 up to twice as many and two digits with DASSL. A change costs a new matrix but no restart."""
+"""Thresholds for the change of dependent derivatives per change of the integrated ones, relative to their sizes: the
+selection changes if this exceeds the first threshold and has grown by the second. A pendulum is then 56 degrees from
+the optimal point of its selection. Measured with a pendulum passing over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the
+same; 4 costs 15 to 40 % more steps; 8 costs up to twice as many, and two digits with DASSL. A change costs a new matrix
+but no restart."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class ReducedPlan(FirstOrderPlan):
     def __init__(self, reduction: ReducedProblem, settings: Settings):
         self.reduction, self.settings, self.original = reduction, settings, reduction.original
         given = check_tolerances(reduction.n, settings.rtol, settings.atol)
-        self.tolerances = tuple(map(reduction.tolerance, given))  # of all unknowns
+        self.tolerances = tuple(map(reduction.tolerance, given))  # tolerances of all unknowns
         rtol, atol = map(reduction.inside, self.tolerances)
         solver = settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
         traced = traced_problem(reduction.problem, "always", solver)
@@ -71,11 +72,11 @@ class ReducedPlan(FirstOrderPlan):
         super().__init__(traced.problem, inner)
         if (
             len(self.methods) > 1 and self.first == "rosenbrock"
-        ):  # its errors accumulate over many selection changes, and its code is slow to generate
+        ):  # errors accumulate over many selection changes, and the code is slow to generate
             self.first = "radau"
 
     def with_reduction(self, reduction: ReducedProblem) -> ReducedPlan:
-        """The plan for another selection; prepared data is shared."""
+        """The plan for another selection, which shares prepared data."""
         params = reduction.problem.params
         problem = self.problem if params is None else with_numbers(self.problem, params)
         other = super().with_problem(problem)
@@ -122,7 +123,7 @@ class ReducedPlan(FirstOrderPlan):
 
 
 class ReducedRunState(FirstOrderRunState):
-    """One run: one segment per method. Selections change within segments; the unknowns stay the same."""
+    """One run, with one segment per method. Selections change within segments; the unknowns stay the same."""
 
     plan: ReducedPlan
     _singular: Singular | None = None
@@ -158,7 +159,7 @@ class ReducedRunState(FirstOrderRunState):
     # --- selections ---------------------------------------------------------------------------------------------------
 
     def _select(self, t: float, u: np.ndarray) -> bool:
-        """Choose the best selection at a point; returns whether it changed."""
+        """Choose the best selection at a point; returns whether it has changed."""
         before, after = self.plan.reduction, self.plan.reduction.selected(t, u, self._sizes)
         self._limit = max(LIMIT, GROWTH * after.amplification(t, u, self._sizes))
         if after.selects_like(before):
@@ -230,7 +231,7 @@ class ReducedRunState(FirstOrderRunState):
         return self._begins_again(segment) or super().goes_on(segment)
 
     def _begins_again(self, segment: Segment) -> bool:
-        """After a failure or a stop by the monitor: whether another selection fits better at this point."""
+        """After a failure, or a stop by the monitor: whether another selection is better at this point."""
         outcome, (t0, t1) = segment.outcome, self.request.span
         t, before = outcome.t_reached, self.plan.reduction
         watched = outcome.reason == Ending.HOOK_STOPPED

@@ -1,6 +1,6 @@
 """Second-order problems of any index, differentiated directly without reduction to first order.
 
-The integrated problem has index 1 in x, x', x'' and, where equations require them, higher derivatives. Only derivatives
+The integrated problem has index 1 in x, x', x'' and, if equations require them, higher derivatives. Only derivatives
 determined by the equations become unknowns, which avoids the increase of the index by order reduction (Wunderlich,
 section 2.1).
 """
@@ -30,7 +30,7 @@ from daedal.solution.solution import SecondOrderSolution
 
 
 class _Plan(ReducedPlan):
-    """A plan for (x, x'), which may be partly unknown."""
+    """A plan for (x, x'), which may be only partly known."""
 
     def given(self, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
         """The checked values of the request."""
@@ -57,11 +57,11 @@ class ReducedSecondOrder:
         self._plan = _Plan(self.reduction, self._settings)
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> None:
-        """Rebuilt for other parameters."""
+        """A new plan, built for other parameters."""
         return None
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Solve, and convert the result to x, x' and x''."""
+        """Solve the problem, and convert the result to x, x' and x''."""
         form, (x0, xp0, _) = self.form, split_second_order(self.form.problem, request.initial)
         y0 = np.concatenate([x0, np.full(x0.size, np.nan) if request.initial[1] is None else xp0])[form.source]
         given = {name: getattr(self._settings, name) for name in ("rtol", "atol")}

@@ -33,7 +33,7 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
     """
     t, n = request.span[0], y.size
     u = lift(reduction, t, y, yp)
-    guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # quantities on which no state depends
+    guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # quantities that no state depends on
     around = u.copy()
     slopes, given_slopes = np.full((2, n), np.nan)
     if yp is not None and not _hold(reduction.original, t, y, yp):

@@ -68,7 +68,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             raise
         if isinstance(reason, (StructurallySingularError, UndeterminedError)):
             return SingularPlan(plan, reason)
-        return judged_locally(problem, settings, plan)  # it may still be solved, or fail with an explanation
+        return judged_locally(problem, settings, plan)  # the run may still succeed, or fail with an explanation
     from daedal.driver.reduced_plan import ReducedPlan
 
     return plan.in_form(ReducedForm(ReducedPlan(reduction, settings), asked))
@@ -77,12 +77,13 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
 def _automatic_reduction(
     problem: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
 ) -> ReducedProblem:
-    """By dummy derivatives; if the structure is misleading, by the strangeness-free form for index 3 and above."""
+    """Reduce by dummy derivatives; if the structure is misleading, by the strangeness-free form for index 3 and
+    above."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
     except InvalidProblemError as reason:
         if equations.order > 1:
-            characteristic_values(equations, signature)  # raises for equations that do not determine the solution
+            characteristic_values(equations, signature)  # raises if the equations do not determine the solution
             raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
         reduction = StrangenessFreeProblem.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
@@ -96,6 +97,6 @@ def _misleads(equations: SystemEquations, signature: StructuralSignature) -> boo
 
 
 def _is_open(settings: Settings) -> bool:
-    """Whether formulation and method are automatic, so that a mechanism may be solved as one."""
+    """Whether formulation and method are automatic, so that the problem may be solved as a mechanism."""
     automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
     return automatic and not settings.options

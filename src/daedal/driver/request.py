@@ -1,4 +1,4 @@
-"""A request to the driver: the arguments of :func:`daedal.solve`, checked once."""
+"""A request to the driver: the arguments of :func:`daedal.solve`, which are checked once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from daedal.problems import HessenbergDAE, Quasilinear
 from daedal.problems.checks import check_number, check_real, paired
 from daedal.problems.symbols import check_values
 
-_PLAIN = (str, float, int, bool, type(None))  # types whose values are their own key
-_FEWEST_SPACINGS = 1e4  # number of floats in t_span
-_SHORTEST_SPAN = 1e-300  # smaller step sizes or their reciprocals leave the float range
+_PLAIN = (str, float, int, bool, type(None))  # types whose values serve as their own keys
+_FEWEST_SPACINGS = 1e4  # number of floats that t_span must contain
+_SHORTEST_SPAN = 1e-300  # bound of step sizes: smaller ones or their reciprocals leave the range of floats
 _MOST_FIXED_STEPS = 1_000_000  # guards against a mistyped fixed_step that would exhaust memory
 
 
@@ -32,7 +32,7 @@ class Settings:
     rtol: Any
     atol: Any
     events: Any
-    max_steps: int | None  # None: unlimited, while steps make progress
+    max_steps: int | None  # None: unlimited, provided that steps make progress
     first_step: float | None
     max_step: float
     fixed_step: float | None
@@ -41,11 +41,11 @@ class Settings:
     compile: str
     switches: str
     sensitivities: Sensitivities | None
-    options: dict[str, Any]  # of the method
+    options: dict[str, Any]  # options of the method
 
     @property
     def key(self) -> tuple:
-        """The settings that a plan depends on; the others may vary between runs."""
+        """The settings on which a plan depends; the others may vary between runs."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
         if self.sensitivities is not None:
             chosen = (*chosen, *self.sensitivities.key)
@@ -64,12 +64,13 @@ class Request:
     t_stop: float = inf
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
-    event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once known
-    doubted: set[str] = field(default_factory=set)  # switching functions with a place where a zero was undecidable
-    begins_only: bool = False  # whether the run is prepared only, see `run_segments.run`
+    event_names: list[str] = field(default_factory=list)  # names of the user's switching functions, once known
+    # switching functions with an interval in which a zero could not be excluded
+    doubted: set[str] = field(default_factory=set)
+    begins_only: bool = False  # whether the run is only prepared, see `run_segments.run`
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """y0 and, if given, y'0 of a first-order problem, checked once for all stages."""
+        """y0 and, if given, y'0 of a first-order problem; checked once for all stages."""
         kept = vars(self).get("_stacked")
         if kept is None:
             from daedal.initial.consistent import split_initial
@@ -84,14 +85,14 @@ class Request:
 
     @property
     def remedies_taken(self) -> frozenset[str]:
-        """Remedies that messages about initial values omit, because they were applied."""
+        """Remedies that messages about initial values omit because they have been applied."""
         taken = {"correct_initial"} if self.settings.correct_initial else set()
         if isinstance(self.initial, (tuple, list)) and len(self.initial) > 1 and self.initial[1] is None:
             taken.add("None")
         return frozenset(taken)
 
     def changed(self, **values) -> Request:
-        """The request with replaced values, including those of the settings."""
+        """The request with some values replaced, including values of the settings."""
         inner = {name: values.pop(name) for name in list(values) if name in Settings.__dataclass_fields__}
         if inner:
             values["settings"] = replace(self.settings, **inner)
@@ -105,7 +106,7 @@ def checked_settings(**given: Any) -> Settings:
 
 
 def checked_options(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """Settings from options of `solve`, and those options that hold for one run."""
+    """Settings from options of `solve`, and the options for a single run."""
     known, rest = split(given, RunOptions)
     run = {name: known.pop(name) for name in _OF_A_RUN}
     return _settings(known, rest), run
@@ -148,7 +149,7 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
 
 
 def check_span(t_span) -> tuple[float, float]:
-    """The interval as two floats, checked to be resolvable."""
+    """The interval as two floats, which must be resolvable."""
     if type(t_span) is tuple and len(t_span) == 2 and type(t_span[0]) is float and type(t_span[1]) is float:
         t0, t1 = t_span
     else:
@@ -231,7 +232,7 @@ def _identity(value):
 
 
 class _Same:
-    """An object compared by identity and kept alive by the key."""
+    """An object that is compared by identity; the key keeps it alive."""
 
     __slots__ = ("value",)
 

@@ -1,4 +1,4 @@
-"""Points of a run as function arguments by name: its start and later points."""
+"""Points of a run as function arguments by name: the start and later points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Parts = dict[str, tuple[Any, int]]
 
 
 def start_of(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | None:
-    """The start of the run; None if its values are invalid (the run raises the error)."""
+    """The start of the run; None if its values are invalid, for which the run raises the error."""
     try:
         parts = _of_class(_STARTS, problem)(problem, request.initial)
         vectors = {name: _vector(values, n) for name, (values, n) in parts.items()}
@@ -39,7 +39,7 @@ def point_of(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]
 
 
 def bits_of(initial: Any) -> list | None:
-    """Initial values as a comparable key; None if they are not float vectors."""
+    """Initial values as a comparable key; None unless they are vectors of floats."""
     known = isinstance(initial, (tuple, list))
     if not known or not all([x is None or (type(x) is np.ndarray and x.dtype == np.float64) for x in initial]):
         return None
@@ -127,6 +127,6 @@ def _vector(values: Any, n: int) -> np.ndarray:
 
 
 def _slope(solution: Any, i: int) -> np.ndarray:
-    """y' at one point, without computing all others if it is lazy."""
+    """y' at one point; the others are not computed if it is lazy."""
     single = getattr(solution, "slope", None)
     return solution.yp[:, i] if single is None else single(i)

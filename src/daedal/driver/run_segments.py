@@ -31,16 +31,16 @@ def keeps_dense_output(request: Request, n: int) -> bool:
 class Segment:
     """A segment of the run with one formulation, method and chart."""
 
-    equations: Any  # the integrated equations, with the mapping to the problem's variables
+    equations: Any  # the integrated equations, and the mapping to the problem's variables
     outcome: Outcome
     method: Any
     formulation: Any
-    signal: int = 0  # the value of the hook that stopped the run
+    signal: int = 0  # the signal with which the hook stopped the run
     singular: Any = None  # the singular configuration at its end
     unexplained: str = ""  # description of a constraint change not explained by its derivatives
     may_be_singular: bool = False  # whether a pivot of the last iteration matrix is at round-off level
-    stopped: str = ""  # why no segment can follow, if the equations do not explain it
-    stuck: bool = False  # whether it was the last of several without progress
+    stopped: str = ""  # why no segment can follow, unless the equations explain it
+    stuck: bool = False  # whether it was the last of several segments without progress
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class PreparedSegment:
     task : Task
     finish : callable
         The segment from the outcome of the task.
-    equations : object
-        As those of a :class:`Segment`.
+    equations : object As in :class:`Segment`.
     """
 
     ready: Any
@@ -65,14 +64,14 @@ class PreparedSegment:
 
 
 class Begun(BaseException):
-    """Carries a run that is about to start out of the stages that have prepared it; see :func:`run`.
+    """Takes a prepared run out of the stages that prepared it, before it starts; see :func:`run`.
 
     Attributes
     ----------
     run_state : RunState
     request : Request
     carried_back : callable or None
-        The solution in the unknowns of the problem, from that of the run, where these are others.
+        Converts the solution of the run to the unknowns of the problem, if these differ.
     """
 
     def __init__(self, run_state: RunState, request: Request):
@@ -86,7 +85,7 @@ class RunState(ABC):
 
     @abstractmethod
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
-        """The next segment, about to start."""
+        """The next segment, ready to start."""
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         """Integrate the next segment."""
@@ -95,14 +94,14 @@ class RunState(ABC):
 
     @abstractmethod
     def delivered(self, segments: list[Segment]) -> Any:
-        """The solution from all segments, or the error that carries it."""
+        """The solution from all segments; if the run failed, raise the error with the solution attached."""
 
     def goes_on(self, segment: Segment) -> bool:
-        """Whether another segment follows; prepares it."""
+        """Whether another segment follows; if so, prepare it."""
         return False
 
     def restarts(self, t: float, segment: Segment) -> bool:
-        """Whether it can restart at t, where a segment was stopped because inputs have jumped; prepares it.
+        """Whether the run can restart at t, where a segment was stopped because inputs have jumped; if so, prepare it.
 
         Differential variables are unchanged in ``segment.outcome.y_reached``, algebraic ones are computed.
         """
@@ -115,9 +114,9 @@ class RunState(ABC):
 
 
 def run(run_state: RunState, request: Request) -> list[Segment]:
-    """Integrate by segments until the end, a failure or a terminal event; computed results are always kept.
+    """Integrate by segments until the end, a failure or a terminal event. Computed results are always kept.
 
-    A request to begin only raises :class:`Begun`: who catches it integrates the segments.
+    If the request is only to begin, :class:`Begun` is raised; the caller catches it and integrates the segments.
     """
     if request.begins_only:
         raise Begun(run_state, request)
@@ -162,8 +161,9 @@ def _tell_doubts(outcome: Outcome, doubted: set[str]):
             doubted.add(name)
             warn(
                 (
-                    f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on pairs of changes "
-                    "within a step may be missed. Remedy: write the condition in a simpler form, or set max_step"
+                    f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on, pairs of sign "
+                    f"changes within a step may be missed. Remedy: write the condition in a simpler form, or set "
+                    f"max_step"
                 ),
                 SwitchWarning,
             )

@@ -35,17 +35,17 @@ from daedal.solution.solution import SecondOrderSolution
 from daedal.solution.status import Status
 
 _SHORTEST_SPAN = 1e-140
-# rtol below which round-off in second differences of positions matters; then the first-order form is used
+# rtol below which round-off in second differences of positions matters, and the first-order form is used
 _SHARP = 3e-9
 _LARGEST_CHECKED = 200  # number of variables up to which hidden constraints at the start are checked
 _WRONG_JACOBIAN = [
-    "Likely cause: the given jacobian is wrong: it disagrees with finite differences of the residual.",
+    "Likely cause: the given jacobian is wrong, since it disagrees with finite differences of the residual.",
     "Remedy: correct jacobian, which must return dF/dx + c1 dF/dx' + c2 dF/dx'', or omit it.",
 ]
 
 
 class SecondOrderPlan(Plan):
-    """Data independent of the start: the method."""
+    """Data that do not depend on the start: the method."""
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
@@ -248,12 +248,12 @@ def _finished(run_state: _SecondOrderRunState, segments: list[Segment]) -> Secon
 
 
 def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
-    """Why the run stopped, in words."""
+    """Description of why the run stopped."""
     causes, failure = _causes(form, failure)
     what, remedy = {
         Ending.ZERO_WEIGHT: (
             f"{form.label(max(failure.component, 0))} is zero, and so is its atol: this allows no error",
-            f"make atol of {form.label(max(failure.component, 0))} positive, the largest irrelevant error; "
+            f"make atol of {form.label(max(failure.component, 0))} positive: the largest error that does not matter; "
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
@@ -287,7 +287,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
 
 
 def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
-    """Cause and remedy, from the equations near the point of failure, and the failure reinterpreted with them.
+    """Cause and remedy, from the equations near the point of failure, and the failure reinterpreted accordingly.
 
     The analysis uses the companion form, whose y is that of the run.
     """
@@ -323,6 +323,6 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
                 found = finder(case)
                 if found:
                     return found, failure
-    except Exception:  # the run is over; no exception may discard its results
+    except Exception:  # the run is over; exceptions must not discard its results
         pass
     return [], failure

@@ -17,8 +17,8 @@ from daedal.problems.compile import machine_value, with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_implicit
 
-_ITERATIONS = 20  # of Newton's method for the start
-_CONVERGED = 1e-12  # relative size of its last correction
+_ITERATIONS = 20  # maximum number of Newton iterations for the start
+_CONVERGED = 1e-12  # relative size of the last correction
 _SHARE = 1e-2  # relative to rtol, for the integral of nu scaled by the interval
 
 
@@ -36,14 +36,14 @@ class SlidingEquations:
         self.shares = self._found = np.full(self.k, 0.5)
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The fractions of all switches, as computed by :meth:`consistent`; NaN for switches that do not slide."""
+        """The fractions of all switches, computed by :meth:`consistent`; NaN for switches that do not slide."""
         shares = np.full(len(self._follower.switches), np.nan)
         shares[self.surfaces] = self._found
         return shares
 
     @classmethod
     def family(cls, plan, tracker: SwitchTracker) -> Callable[[list[int]], SlidingEquations | SlidingRate | None]:
-        """A cached function from surfaces to the equations along them."""
+        """A cached function that maps surfaces to the equations along them."""
         made: dict[tuple[int, ...], SlidingEquations] = {}
         ordinary = plan.ordinary is not None and tracker.switched.closed is not None
         rate = SlidingRate(plan, tracker) if ordinary else None
@@ -57,14 +57,14 @@ class SlidingEquations:
             if key not in made:
                 problems = tracker.switched.along(key, sliding_implicit)
                 if problems is None:
-                    raise Unfollowable("the equations along a surface are too large, or their fractions multiply")
+                    raise Unfollowable("the equations along a surface are too large, or nonlinear in the fractions")
                 made[key] = cls(plan, tracker, list(key), problems)
             return made[key]
 
         return along
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y and y' along the surfaces by Newton's method; differential variables are fixed, fractions stored."""
+        """y and y' along the surfaces by Newton's method. Differential variables are fixed; fractions are stored."""
         state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
         free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
         function, matrix = self._begin.residual, self._begin.jacobian
@@ -118,7 +118,7 @@ class SlidingEquations:
         return base.extended(joined, (*names, *names))
 
     def shortened(self, outcome: Outcome) -> Outcome:
-        """The outcome with the unknowns of the problem alone."""
+        """The outcome, with the unknowns of the problem only."""
         n = self.n
         outcome.y, outcome.yp, outcome.y_reached = outcome.y[:n], outcome.yp[:n], outcome.y_reached[:n]
         if outcome.dense is not None:
@@ -149,7 +149,7 @@ class SlidingRate:
         self._is_stiff = True
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y unchanged, and y' along the surfaces; NaN if no fractions keep the solution there."""
+        """y unchanged, and y' along the surfaces; NaN if no fractions keep the solution on them."""
         slope = machine_value(self._problem.f, self._problem.params, t, y)
         return y, np.full(y.size, np.nan) if slope is None else slope
 
@@ -178,7 +178,7 @@ class SlidingRate:
         return self._ready[self._method]
 
     def shortened(self, outcome: Outcome) -> Outcome:
-        """The outcome as it is: there are no further unknowns."""
+        """The outcome, unchanged, since there are no further unknowns."""
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:

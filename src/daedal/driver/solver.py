@@ -94,13 +94,13 @@ Found = TypeVar("Found", covariant=True)
 
 
 class Solver(Generic[Found]):
-    """One problem with a method, a formulation and tolerances, ready to be solved from any start.
+    """One problem with a method, a formulation and tolerances, prepared for runs from any start.
 
     Created by :func:`daedal.prepare`. It is immutable for the user and thread-safe: every run uses a separate
     workspace.
 
-    Before every run it checks, in microseconds, the global and captured values its functions use, and retraces the
-    functions if any has changed; :meth:`refresh` forces it.
+    Before every run it checks, in microseconds, the global and captured values that its functions use, and retraces the
+    functions if any has changed; :meth:`refresh` forces this.
 
     Examples
     --------
@@ -116,8 +116,9 @@ class Solver(Generic[Found]):
     def __init__(self, problem: Any, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
-        self._stated = self._problem  # the original problem, whatever parameters and inputs follow
-        self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)  # pieces have their own
+        self._stated = self._problem  # the original problem, independent of later parameters and inputs
+        # segments have separate inputs
+        self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)
 
     @property
     def problem(self) -> Any:
@@ -163,7 +164,7 @@ class Solver(Generic[Found]):
     def refresh(self) -> None:
         """Trace the functions again.
 
-        Not needed for changes that Python can detect. Numba-compiled functions and other machine code may depend on
+        Not needed for changes that Python can detect, but Numba-compiled functions and other machine code may depend on
         more.
         """
         if self._plan is not None:
@@ -171,17 +172,17 @@ class Solver(Generic[Found]):
 
     @property
     def plan(self) -> Plan:
-        """Solver data independent of the start."""
+        """Solver data that do not depend on the start."""
         return self._plan or make_plan(self._problem, self._settings)
 
     def with_params(self, params: Any) -> Solver[Found]:
-        """A solver for the same problem with other parameters; prepared data is shared."""
+        """A solver for the same problem with other parameters, which shares prepared data."""
         return self._with(with_other_params(self._problem, params))
 
     def with_inputs(
         self, values: Mapping[str, Any] | None = None, /, *, hold: str = "zero", **named: Any
     ) -> Solver[Found]:
-        """A solver for the same problem with other inputs; prepared data is shared."""
+        """A solver for the same problem with other inputs, which shares prepared data."""
         require_inputs(self._problem)
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
@@ -207,7 +208,7 @@ class Solver(Generic[Found]):
 
 @dataclass(frozen=True)
 class PlanStages:
-    """The stages of a solution for each class of problems; plans are named by module and class."""
+    """The stages of a solution for each class of problems; plans are given by module and class."""
 
     method: str  # starts, chooses, runs and finishes
     traced: bool = True  # compiles functions and verifies them against the user's
@@ -235,7 +236,7 @@ STAGES: dict[type, PlanStages] = {
 
 
 def make_plan(problem, settings: Settings) -> Plan:
-    """Everything the runs of a problem need that does not depend on their start, including machine code."""
+    """Everything that the runs of a problem need and that does not depend on their start, including machine code."""
     stages = next((STAGES[kind] for kind in type(problem).__mro__ if kind in STAGES), None)
     if stages is None:
         raise InvalidProblemError(
@@ -250,7 +251,7 @@ def make_plan(problem, settings: Settings) -> Plan:
     if not stages.traced:
         return method(problem, settings)
     if stages.restated is not None and is_as_stated(settings.formulation):
-        return _named(stages.restated)(problem, settings, _named(_FIRST_ORDER.method))  # in f and g
+        return _named(stages.restated)(problem, settings, _named(_FIRST_ORDER.method))  # restated in terms of f and g
     from daedal.driver.traced import TracedPlan
 
     if not stages.reduced:
@@ -315,9 +316,9 @@ def plan_for(problem, settings: Settings) -> Plan:
 
 
 def solve_request(request: Request, stated: Any = None):
-    """The solution of a request, by a possibly shared plan; Ctrl-C is raised.
+    """The solution of a request, by a possibly shared plan; raises if the user pressed Ctrl-C.
 
-    `stated` is the same problem with its original parameters, whose plan serves all others.
+    `stated` is the same problem with its original parameters, whose plan is used for all others.
     """
     before = first_use.seconds()
     solution = described(lambda request: _plan_of(request, stated).solve(request), request)
@@ -333,7 +334,7 @@ def solve_request(request: Request, stated: Any = None):
 
 
 def with_jumps(breakpoints: Any, problem: Any) -> Any:
-    """Break points with those of the inputs of a problem; None if there are none."""
+    """Break points, including those of the inputs of a problem; None if there are none."""
     jumps = jumps_of(problem)
     if not jumps:
         return breakpoints
@@ -342,7 +343,7 @@ def with_jumps(breakpoints: Any, problem: Any) -> Any:
 
 
 def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
-    """The solution of a request, piece by piece between break points.
+    """The solution of a request, segment by segment between break points.
 
     `stated` is the original problem; plans are cached with it.
     """
@@ -362,7 +363,7 @@ def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
 
 
 def complete_or_raise(solution):
-    """The solution; if the user interrupted the run, KeyboardInterrupt with the partial solution."""
+    """The solution; if the user interrupted the run, raise KeyboardInterrupt with the partial solution."""
     if getattr(solution, "status", None) == "interrupted":
         interrupt: Any = KeyboardInterrupt(solution.message)
         interrupt.solution = solution
@@ -392,7 +393,7 @@ def _describe(solution, request: Request):
 
 def _plan_of(request: Request, stated: Any):
     if stated is not None:
-        with suppress(Exception):  # e.g. of the functions, at placeholder parameters
+        with suppress(Exception):  # for example of the functions, with placeholder parameters
             other = plan_for(stated, request.settings).with_problem(request.problem)
             if other is not None:
                 return other

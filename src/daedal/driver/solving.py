@@ -63,7 +63,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
         Start and end; backward integration is allowed.
     initial : tuple, mapping or None
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, (x0, xp0) for a second-order one,
-        (mode, initial values) for a hybrid one. The second is computed where it is None or omitted. Or values by name,
+        (mode, initial values) for a hybrid one. The second is computed if it is None or omitted. Or values by name,
         ``{"x": 1.0, "x'": 0.0}``: :doc:`/guide/initial-values`.
 
     {options}
@@ -78,7 +78,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     InvalidProblemError, InconsistentInitialError
         Invalid input, or initial values that violate the equations; the message names them.
     IntegrationError
-        With the cause; ``.solution`` holds the partial results, as does that of the KeyboardInterrupt of Ctrl-C.
+        With the cause; ``.solution`` holds the partial results; likewise for the KeyboardInterrupt raised by Ctrl-C.
 
     Examples
     --------
@@ -169,8 +169,8 @@ _guard = Lock()
 def stated_once(make: Callable[..., Any], *given: Any) -> Any:
     """The problem ``make(*given)``, reused from an earlier call with identical arguments.
 
-    Traces and machine code are then available. Calls with mutable arguments, such as arrays or lists, create a new
-    problem.
+    This makes its traces and machine code available. Calls with mutable arguments, such as arrays or lists, create a
+    new problem.
     """
     key = (make, *map(_identity, given))
     if None in key:
@@ -199,7 +199,7 @@ def _identity(value: Any) -> tuple | None:
 
 @contextmanager
 def about_y0(n: int):
-    """Explain in the error that y0 determines the number of equations."""
+    """Add to the error that y0 determines the number of equations."""
     try:
         yield
     except InvalidProblemError as error:

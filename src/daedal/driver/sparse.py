@@ -65,7 +65,8 @@ class SparseChoice:
             if _oscillates(assembly, start, request, frequency):
                 self.method = replace(method, max_order=2)
                 self.notes.append(
-                    f"Order 2 at most, since the system can oscillate with up to {frequency:.3g} rad per unit of time, "
+                    f"The order is at most 2, since the system can oscillate at up to {frequency:.3g} rad per unit of "
+                    f"time, "
                     "which higher orders would need to resolve."
                 )
 
@@ -80,7 +81,7 @@ class SparseChoice:
 
 
 def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation:
-    """The formulation, GGL for "auto"; raises for those without a sparse form, and for methods other than DASSL."""
+    """The formulation, GGL for "auto"; raises if it has no sparse form, and for methods other than DASSL."""
     automatic = isinstance(formulation, str) and formulation == "auto"
     form = named_formulation("ggl" if automatic else formulation)
     check_sparse(form, system)
@@ -92,7 +93,7 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
 
 
 def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
-    """Whether modes irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
+    """Whether modes that are irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
 
     These orders are unstable on a section of the imaginary axis and must resolve every undamped mode; order 2 is stable
     there, and takes about rtol^(-1/3) steps for each characteristic time of the motion.

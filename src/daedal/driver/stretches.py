@@ -14,7 +14,7 @@ from daedal.symbolic.tracing.modal import Moded
 
 
 class ArcEvaluator:
-    """Provides the evaluation of the system of a solution.
+    """Evaluates the system of a solution with the equations of each arc.
 
     Parameters
     ----------
@@ -40,14 +40,15 @@ class ArcEvaluator:
             yield _ArcAssembly(base, lenders, moded, self)
 
     def groups(self, times: np.ndarray):
-        """(arc, indices) for all arcs that contain some of the times; at a switch the arc that starts there."""
+        """(arc, indices) for all arcs that contain some of the times; a switching time belongs to the arc that starts
+        there."""
         found = np.searchsorted(self._sign * self._begins, self._sign * times, side="right") - 1
         for i in np.unique(np.maximum(found, 0)):
             yield self._stretches[i], np.flatnonzero(np.maximum(found, 0) == i)
 
 
 class _ArcAssembly:
-    """An assembly that computes accelerations by arc."""
+    """An assembly that computes accelerations arc by arc."""
 
     start = Assembly.start
 

@@ -11,7 +11,7 @@ from daedal.events.event import Enclosed, no_functions
 from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
-_NEAR, _MOST_NEAR = 1e-10, 100  # fraction of the interval, and number of switches this close to each other
+_NEAR, _MOST_NEAR = 1e-10, 100  # switches this close to each other, as a fraction of the interval, and their number
 
 
 class SwitchTimes:
@@ -30,19 +30,19 @@ class SwitchTimes:
         others = np.array(switched.in_time, dtype=bool) & ~np.array(switched.is_affine, dtype=bool)
         self.isolated: list[int] = np.flatnonzero(others).tolist()
         self._known: tuple[bytes, float] = b"", nan
-        self._rates: np.ndarray | None = None  # if they are the same in all modes
+        self._rates: np.ndarray | None = None  # rates if they are the same in all modes
         self._near, self._noisy = 0, list[tuple[int, float]]()
         self._search = _ZeroSearch(switched, moded) if self.isolated else None
 
     def after(self, t: float, end: float) -> float:
-        """The first one in (t, end), or `end`."""
+        """The first switching time in (t, end), or `end`."""
         end = self._by_formula(t, end) if self._affine else end
         if self._search is None:
             return end
         modes, sign = self._moded.modes.tobytes(), self._request.sign
         known, at = self._known
         if known != modes or not sign * (at - t) > 0.0:
-            at = self._search.first(t, end)  # beyond it, another branch may hold
+            at = self._search.first(t, end)  # beyond that time another branch may apply
             self._near = self._near + 1 if abs(at - t) <= _NEAR * abs(end - self._request.span[0]) else 0
             if self._near > _MOST_NEAR:  # caused by round-off
                 self._noisy = [(j, t) for j in self.isolated]
@@ -50,7 +50,7 @@ class SwitchTimes:
         return at if sign * (end - at) > 0.0 else end
 
     def doubts(self) -> list[tuple[int, float]]:
-        """Switches whose existence is undecided, each with its first possible time."""
+        """Switches whose existence is undecided, each with the first possible time."""
         return self._noisy if self._search is None or self._noisy else self._search.doubts()
 
     def _by_formula(self, t: float, end: float) -> float:

@@ -1,4 +1,4 @@
-"""Switches of a run: the mode of each, when it ends, and what follows.
+"""Switches of a run: the mode of each, when the mode ends, and what follows.
 
 Locate, switch, restart (Wijckmans 1996, section 7.4): within an arc the equations are those of one branch, on both
 sides of the surface. An arc ends where a switching function leaves the bounds of its mode. The continuation depends on
@@ -26,24 +26,24 @@ from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
 """Number of arcs over which the benefit of following a switch is judged, and the average number of steps per arc that
 justifies it: for a jump of y', for a kink (a method would pass it before finding its order), and for one-step methods,
-for which restarts are free."""
-_MOST_STEPS = 2000  # approximately as many as take a few seconds; chosen empirically
+which restart at no cost."""
+_MOST_STEPS = 2000  # the number of arcs that takes a few seconds; chosen empirically
 _BAND = 1e-3  # tolerances within which a switching function counts as zero at the start of an arc
 _INSTANT = 1e-13  # fraction of the time, or of the interval, after a switch
 _WRONG = 10.0  # number of such bands beyond its bound at which a function changes mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
-_CLEAR = 1e-9  # minimum ratio of the smaller to the larger rate
+_CLEAR = 1e-9  # smallest ratio of the smaller to the larger rate
 _POINT = 1e-2  # times sqrt(rtol): fraction of the time left before an accumulation point, with an error of O(h^2)
-_FAR = 100.0  # tolerances within which a solution stays on a surface by itself
+_FAR = 100.0  # tolerances within which a solution remains on a surface without sliding
 _SHARES_HELD = (0.5, 0.25, 0.75, 0.1, 0.9)
 _PIVOTS = 10  # pivots per surface, in the search for surfaces along which the solution slides
-_RETURN = 10.0  # times the interval: time scale of the return to a surface while sliding
+_RETURN = 10.0  # times the interval: time constant of the return to a surface while sliding
 Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
-"""Returns u' of all switches in the current modes, and the fractions of sliding ones; None if there are none."""
+"""Returns u' of all switches in the current modes, and the fractions of sliding switches, or None."""
 
 
 class Unfollowable(DaedalError):
-    """The switches of a run cannot be followed; it is repeated with the original functions."""
+    """The switches of a run cannot be tracked; the run is repeated with the original functions."""
 
 
 class SwitchTracker:
@@ -61,16 +61,16 @@ class SwitchTracker:
         self.switched, self.moded, self.request = switched, moded, request
         self.switches: list[Followed] = switched.switches
         self.sliding: list[int] = []
-        # surfaces on which the solution stays although their fractions do not keep it there
+        # surfaces on which the solution stays without fractions that enforce this
         self.held: set[int] = set()
         self.notes: list[str] = []
         self.history: list[tuple[float, np.ndarray, bool]] = []  # arcs: start, modes, whether sliding
-        self._left = [False] * switched.count  # left to step size control
+        self._left = [False] * switched.count  # switches left to step size control
         in_time = np.array(switched.in_time, dtype=bool)
         self._clocked, self._watched = np.flatnonzero(in_time).tolist(), np.flatnonzero(~in_time).tolist()
         self._surfaces = [j for j in self._watched if self.switches[j].is_surface]
         self._next: tuple[float, bytes, list[np.ndarray]] | None = None  # modes after the switch that ends the arc
-        self._idle: list[int] = []  # switches in time that change nothing in this arc
+        self._idle: list[int] = []  # time-dependent switches without effect in this arc
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
@@ -95,8 +95,8 @@ class SwitchTracker:
         self._let_rest(t, point)
 
     def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
-        """Use the original functions for switches that stay on their surface, where they may belong to neither side,
-        like sign(0).
+        """Use the original functions for switches that stay on their surface, where their value may belong to neither
+        side, like sign(0).
         """
         if not self._surfaces:
             return
@@ -106,29 +106,29 @@ class SwitchTracker:
             if j in self.sliding or j in self.held or not isfinite(u[j]):
                 continue
             if u[j] != switch.points[0] and isfinite(switch.points[0]):
-                if self.moded.modes[j] != self.moded.modes[j]:  # it has left the surface
+                if self.moded.modes[j] != self.moded.modes[j]:  # the state has left the surface
                     self._set(j, switch.mode_at(float(u[j])))
                 continue
             rates = self._rates() if rates is None else rates
             if rates is None or rates[0][j] == 0.0:
                 self._set(j, np.nan)
-            elif self.moded.modes[j] != self.moded.modes[j]:  # it is about to leave the surface
+            elif self.moded.modes[j] != self.moded.modes[j]:  # the state is about to leave the surface
                 self._set(j, 1.0 if self.request.sign * rates[0][j] > 0.0 else -1.0)
 
     def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
-        """Allow functions that start next to a bound to lie beyond it by a small fraction of the tolerances.
+        """Allow functions that start next to a bound to exceed it by a small fraction of the tolerances.
 
-        Returns those clearly on the wrong side, because an algebraic variable has jumped.
+        Returns the functions that are clearly on the wrong side because an algebraic variable has jumped.
         """
         moded, first = self.moded, point[0]
         moded.slack[: len(self.switches)] = 0.0
         if not self._watched:
             return []
         u = self.switched.values(t, *point, moded)
-        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no cancellation between few entries
+        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # few entries do not cancel
         moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
         wrong = []
-        for j in self._watched:  # the others start on the right side, see `clock`
+        for j in self._watched:  # the others start on the correct side, see `clock`
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
             if inside <= band < inf:
@@ -138,9 +138,9 @@ class SwitchTracker:
         return wrong
 
     def clock(self, t: float) -> list[tuple[int, int]]:
-        """Set the modes of time-dependent switches to those just after t; returns the changes.
+        """Set the modes of time-dependent switches to their values just after t; returns the changes.
 
-        Evaluate the original functions slightly later.
+        The original functions are evaluated slightly later.
         """
         which, moded = self._clocked, self.moded
         if not which:
@@ -181,7 +181,8 @@ class SwitchTracker:
         return at if at != last else end
 
     def _find_idle(self, taken: tuple):
-        """Leave the switches alone that change nothing as long as all others stay: their next times are not needed."""
+        """Skip the switches that have no effect as long as all others keep their modes: their next times are not
+        needed."""
         for j in self._idle:
             self._set(j, float(self.moded.modes[j]))
         self._idle = []
@@ -197,7 +198,8 @@ class SwitchTracker:
                     self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
-        """Whether all functions are back to `taken`, their state before the switches at t; these are then ignored."""
+        """Whether all functions have returned to `taken`, their state before the switches at t, which are then
+        ignored."""
         moded = self.moded
         kept = [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
         self.clock(t)
@@ -231,7 +233,7 @@ class SwitchTracker:
         """The user's events and the ends of modes, as functions of the n unknowns of a method.
 
         ``state(t, y, yp)`` returns the arguments of switching functions if they are not the unknowns, or only the
-        `leading` ones; with `along`, the fractions of sliding motions follow.
+        `leading` ones; with `along`, they are followed by the fractions of sliding motions.
         """
         if own is None and (n, along) in self._functions:
             return self._functions[n, along]
@@ -281,7 +283,7 @@ class SwitchTracker:
         return shown, ended
 
     def is_at_end(self, events: list[EventRecord]) -> bool:
-        """Whether the interval left after the last event is too short to resolve."""
+        """Whether the interval after the last event is too short to resolve."""
         end = self.request.span[1]
         return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
 
@@ -296,7 +298,7 @@ class SwitchTracker:
         while wrong := self.band(t, now, weights):
             if wrong in tried:
                 for j in wrong:
-                    self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
+                    self._leave_alone(j, t, "none of its branches is consistent with its condition there")
             else:
                 tried.append(wrong)
                 u = self.switched.values(t, *now, self.moded)
@@ -308,7 +310,7 @@ class SwitchTracker:
     # --- end of an arc ------------------------------------------------------------------------------------------------
 
     def cross(self, t: float, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
-        """Switch to the modes beyond the bounds reached, leave surfaces, or start to slide."""
+        """Switch to the modes beyond the bounds reached, leave surfaces, or start sliding."""
         touched = set()
         self._note(t, ended)
         for j, side in left:
@@ -324,18 +326,19 @@ class SwitchTracker:
             self._resolve(sorted(touched.union(self.sliding)))
 
     def _resolve(self, on: list[int]):
-        """Choose a side of each surface the state is on, or slide along it.
+        """Choose a side of each surface that contains the state, or slide along it.
 
-        A solution leaves to a side on which it moves away from the surface, and slides with a fraction between 0 and 1:
-        a complementarity problem in fractions and rates, the cases (i), (iii) and (iv) of the source for one surface.
-        It is solved by principal pivoting with least index (K. G. Murty, Opsearch 11 (1974)); if that fails, the sides
+        A solution leaves to a side on which it moves away from the surface, or slides with a fraction between 0 and 1.
+        This is a complementarity problem in fractions and rates; for one surface, its cases are (i), (iii) and (iv) of
+        the source. It is solved by principal pivoting with least index (K. G. Murty, Opsearch 11 (1974)); if that
+        fails, the sides
         stay unchanged.
         """
         given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
         scale, tried, before, fixed = np.zeros(len(self.switches)), -1, 0.0, set[int]()
         for _ in range(_PIVOTS * len(on)):
             found = self._rates()
-            if found is None and tried >= 0:  # its rate is independent of the side
+            if found is None and tried >= 0:  # the rate does not depend on the side
                 self.leave(tried, -int(before))
                 fixed.add(tried)
                 tried = -1
@@ -371,7 +374,7 @@ class SwitchTracker:
     # --- accumulation of switches ------------------------------------------------------------------------------------
 
     def _note(self, t: float, ended: list[tuple[int, int]]):
-        """Record switches, and detect accumulation or chattering; intervals may depend on the direction."""
+        """Record switches, and detect accumulation or chattering. Intervals may depend on the direction."""
         self._accumulating = []
         for j, direction in ended:
             before = self._last[j]
@@ -389,9 +392,9 @@ class SwitchTracker:
     def stay(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, move: Callable[[np.ndarray], None]):
         """If switches accumulate, continue on all of their surfaces, or stop.
 
-        The solution slides along surfaces whose rates are determined by the fractions. On the others it stays by
-        itself, within bounds, for any fractions: these are fixed at values with which all fractions are between 0 and
-        1. ``move(state)`` projects the run onto the surfaces.
+        The solution slides along surfaces whose rates depend on the fractions. It remains on the others, within bounds,
+        for any fractions; these are fixed such that all fractions are between 0 and 1. ``move(state)`` projects the run
+        onto the surfaces.
         """
         group = self._accumulating
         if not group:
@@ -411,7 +414,7 @@ class SwitchTracker:
         )
 
     def _held(self, group: list[int], widths: np.ndarray, time: float) -> bool:
-        """Find fractions with which the solution stays on surfaces; False if there are none."""
+        """Find fractions for which the solution stays on the surfaces; False if there are none."""
         for share in _SHARES_HELD:
             self.sliding = [j for j in self.sliding if j not in group]
             self.held |= {*group}
@@ -437,7 +440,7 @@ class SwitchTracker:
 
     def _widths(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
         """The change of switching functions within the tolerances."""
-        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # no cancellation between few entries
+        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # few entries do not cancel
         u = self.switched.values(t, *point, self.moded)
         return np.abs(self.switched.values(t, point[0] + weights * pattern, *point[1:], self.moded) - u)
 
@@ -477,7 +480,7 @@ class SwitchTracker:
 
     @property
     def first_slide(self) -> tuple[float, str] | None:
-        """Time at which the run first slid along a surface, and the surface."""
+        """The surface along which the run first slid, and the time."""
         for t, modes, along in self.history:
             if along:
                 j = int(np.flatnonzero((modes[: len(self.switches)] == 0.0) & np.array(self.switched.slides))[0])
@@ -497,15 +500,15 @@ class SwitchTracker:
     # -------------------------------------------------------------------------------
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
-        """Stop following switches in rapid succession: an arc of this many steps has ended with them."""
+        """Stop tracking switches in rapid succession: those that ended an arc of the given number of steps."""
         if ended and self.history and self.switched.taken(self.history[-1][1]) == self.switched.taken(self.moded.modes):
-            return  # only modes have changed: keep watching later switches
+            return  # only modes have changed, so later switches are still tracked
         for j in ended:
             window, fewest = limits
             if limits is JUMP and not (self.switches[j].is_surface or self.switches[j].kind == "locate"):
-                window = _MOST_STEPS  # a staircase: its jumps must be passed in any case
+                window = _MOST_STEPS  # a staircase, whose jumps must be resolved in any case
             if any(self._watch.is_shrinking(f"{j} {direction}") for direction in (1, -1)):
-                continue  # towards an accumulation point
+                continue  # the switches accumulate
             lengths = self._lengths[j]
             lengths.append(steps)
             if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:
@@ -515,11 +518,11 @@ class SwitchTracker:
                 self._leave_alone(j, t, often)
 
     def _leave_alone(self, j: int, t: float, why: str):
-        """Leave the switch to step size control from now on."""
+        """From now on, leave the switch to step size control."""
         self._left[j] = True
         self._set(j, np.nan)
         note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
         self.notes.append(note)
-        if self.switches[j].name not in self.request.doubted:  # once, in whatever modes of a hybrid problem
+        if self.switches[j].name not in self.request.doubted:  # only once for all modes of a hybrid problem
             self.request.doubted.add(self.switches[j].name)
             warn(note, SwitchWarning)

@@ -1,4 +1,4 @@
-"""Runs of first-order problems with switches: one segment for every arc between two of them."""
+"""Runs of first-order problems with switches: one segment for every arc between consecutive switches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from daedal.solution.solution import Solution
 
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
-_SAME = 1e-2  # fraction by which y' may change within a step without jumps
-_CONTINUOUS = 10.0  # tolerances by which y' may change within a step without jumps
+_SAME = 1e-2  # fraction by which y' may change within a step without being a jump
+_CONTINUOUS = 10.0  # tolerances by which y' may change within a step without being a jump
 
 
 class SwitchedRunState(FirstOrderRunState):
-    """One run in arcs: each with the equations of its branches, or of sliding between them."""
+    """One run in arcs, each with the equations of its branches or of sliding between them."""
 
     def __init__(self, plan: FirstOrderPlan, request: Request, tracker: SwitchTracker):
         self.searches = not all(tracker.switched.in_time)  # arcs end exactly at the other switches
@@ -44,7 +44,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
-        self._restarted: dict[Any, Any] = {}  # values of the last restart, by what it started from
+        self._restarted: dict[Any, Any] = {}  # values of the last restart, by the state from which they were computed
         y0, yp0 = self.y0, self.yp0
         tracker.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
@@ -102,7 +102,7 @@ class SwitchedRunState(FirstOrderRunState):
 
     def goes_on(self, segment: Segment) -> bool:
         if self._along is None and super().goes_on(segment):
-            return True  # the same arc with another method
+            return True  # repeat the same arc with another method
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
             self._along.is_stiff()
@@ -162,7 +162,7 @@ class SwitchedRunState(FirstOrderRunState):
         tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(t, kinks, outcome.steps, KINK)  # a jumping clock leaves nothing to reuse
+            tracker.judge(t, kinks, outcome.steps, KINK)  # nothing can be reused after a clock has jumped
 
     def _move(self, y: np.ndarray):
         """Continue from another state."""
@@ -178,7 +178,7 @@ class SwitchedRunState(FirstOrderRunState):
     # --- consistent values --------------------------------------------------------------------------------------------
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u' of all switches in the current modes, and the fractions of sliding ones."""
+        """u' of all switches in the current modes, and the fractions of the sliding switches."""
         tracker = self.tracker
         self._restart()
         point = self._t, self.y0, self.yp0
@@ -257,7 +257,7 @@ class SwitchedRunState(FirstOrderRunState):
         """
         failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
-            return failed  # sensitivities have different jump conditions
+            return failed  # jump conditions of sensitivities are different
         written, given = self.tracker.switched.as_written.implicit(), self.request.problem
         problem = written if given.params is None else with_numbers(written, given.params)
         none, slope = np.zeros(self.y0.size, dtype=bool), self.yp0
@@ -272,13 +272,13 @@ class SwitchedRunState(FirstOrderRunState):
         return replace(found, y=point[0], yp=point[1])
 
     def algebraic(self) -> np.ndarray:
-        """The algebraic variables, as at the first restart."""
+        """The algebraic variables, as determined at the first restart."""
         if self._algebraic is None:
             self._algebraic = algebraic_variables(self.plan.implicit, self._t, self.y0, self.yp0)
         return self._algebraic
 
     def _settle(self):
-        """Make the modes consistent with the state: jumps of algebraic variables may cross other switches."""
+        """Make the modes consistent with the state, since jumps of algebraic variables may trigger other switches."""
         first = True
 
         def point():

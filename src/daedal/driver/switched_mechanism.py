@@ -1,4 +1,4 @@
-"""Runs of mechanisms with switches: one segment for every arc between two of them."""
+"""Runs of mechanisms with switches: one segment for every arc between consecutive switches."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Arc:
     t: float
     modes: np.ndarray
     run_state: tuple[int, ...]
-    further: int  # additional states of its run, the fractions
+    further: int  # additional states of the run: the fractions
 
 
 class SwitchedMechanismRunState(RunState):
-    """One run in arcs: each with the equations of its branches, or of sliding between them.
+    """One run in arcs, each with the equations of its branches or of sliding between them.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class SwitchedMechanismRunState(RunState):
     def __init__(self, run_state, tracker: SwitchTracker):
         self.base, self.current, self.tracker = run_state, run_state, tracker
         self.plan, self.request, self.assembly = run_state.plan, run_state.request, run_state.assembly
-        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding
+        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding arcs
         self.stretches: list[Arc] = []
-        self._earlier: list[Segment] = []  # of the run of the current arc
+        self._earlier: list[Segment] = []  # earlier segments of the current arc
         self._hint: float | None = None
         self._closed = tracker.switched.closed
         start = run_state.start
@@ -137,7 +137,7 @@ class SwitchedMechanismRunState(RunState):
         )
 
     def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
-        """Events of a sliding arc: also when a fraction reaches 0 or 1."""
+        """Events of a sliding arc, including fractions that reach 0 or 1."""
         k, assembly = len(self.tracker.sliding), self.current.assembly
         evaluate = base.evaluate
 
@@ -196,7 +196,7 @@ class SwitchedMechanismRunState(RunState):
         tracker.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
         if tracker.stopped:
             return
-        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # other clocks leave nothing to reuse
+        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # nothing can be reused with other clocks
         tracker.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
         )
@@ -236,12 +236,12 @@ class SwitchedMechanismRunState(RunState):
 
     @property
     def _key(self) -> tuple[int, ...]:
-        """The run state for the current equations: those of the surfaces, or any if all have the same equations."""
+        """The run state for the current equations, or any if all surfaces have the same equations."""
         return tuple(self._surfaces) if self._closed is None or not self._surfaces else self._closed.surfaces
 
     @property
     def _further(self) -> int:
-        """Number of states of the run in addition to those of the problem."""
+        """Number of states of the run beyond those of the problem."""
         return len(self._surfaces) if self._closed is None else 0
 
     def _course(self):
@@ -254,7 +254,7 @@ class SwitchedMechanismRunState(RunState):
         if key not in self.along:
             made = self.tracker.switched.along(key, sliding_system)
             if made is None:
-                raise Unfollowable("the equations along a surface are too large, or their fractions multiply")
+                raise Unfollowable("the equations along a surface are too large, or nonlinear in the fractions")
             self._begin_along(key, with_numbers(made, self.tracker.moded), len(key))
         return self.along[key]
 
@@ -278,7 +278,7 @@ class SwitchedMechanismRunState(RunState):
         self.along[key] = run_state
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u' of all switches in the current modes, and the fractions of sliding ones."""
+        """u' of all switches in the current modes, and the fractions of the sliding switches."""
         tracker = self.tracker
         self._surfaces = sorted({*tracker.sliding, *tracker.held})
         assembly, k = self._course().assembly, len(self._surfaces)
@@ -317,6 +317,6 @@ class _OwnStates:
         return np.ascontiguousarray(self._equations.states(times, y)[:, : self.n_state])
 
     def last_state(self, outcome) -> tuple[float, np.ndarray]:
-        """The time at which a run stopped, and (z, r) there, in one row."""
+        """The time at which a run stopped, and (z, r) at that time, as one row."""
         t, state = self._equations.last_state(outcome)
         return t, state[:, : self.n_state]

@@ -45,23 +45,23 @@ from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which two branches may differ next to a surface
-_BRIEF = 1e-9  # fraction of the interval: in shorter arcs round-off decides the side of a function
+_BRIEF = 1e-9  # fraction of the interval: in shorter arcs, round-off determines the side of a function
 _MOST_STRETCHES = 100  # number of arcs that are checked
 _SHARES = (1e-2, -3e-2)  # relative to the sizes of the variables, for points near the start
-_LONG = 2000  # steps of a run for which function calls at two points cost a few percent at most
+_LONG = 2000  # steps of a run for which function calls at two points cost at most a few percent
 
 
 @dataclass
 class _Findings:
-    """Shared knowledge about the machine code of a problem, among plans with different parameters."""
+    """Data about the machine code of a problem, shared by plans with different parameters."""
 
     compared: bool = False  # verified at a start
     held: bool = False  # verified along a run
-    refuted: bool = False  # a difference was found: the functions are called from then on
+    refuted: bool = False  # a difference was found; the functions are called from then on
 
 
 class Form(ABC):
-    """Another form of a problem, solved instead of the original equations."""
+    """Another form of a problem that is solved instead of the original equations."""
 
     @abstractmethod
     def solve(self, plan: TracedPlan, request: Request) -> Any:
@@ -93,9 +93,9 @@ class TracedPlan(Plan):
         self._untraced, self._traced_params = untraced_words(problem), problem.params
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # keyed by omitted derivatives; None for the original functions
-        self._switched: list[SwitchedProblem | None] = []  # a plan, once known
+        self._switched: list[SwitchedProblem | None] = []  # the plan, once known
         self._findings = _Findings()
-        # the last start, and derivatives that were infinite there
+        # the last start, and the derivatives that were infinite there
         self._infinite: tuple[Any, tuple[str, ...]] = None, ()
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
@@ -107,16 +107,16 @@ class TracedPlan(Plan):
 
     @property
     def _irregular(self) -> tuple[str, ...]:
-        """Derivatives that can be infinite, including those made on demand; a form has its own."""
+        """Derivatives that can be infinite, including those created on demand; a form has separate ones."""
         return () if self.traced is None or self.form is not None else irregular_derivatives(self.traced)
 
     @property
     def inner(self) -> Any:
-        """The plan with machine code, or with the original functions if there is none."""
+        """The plan with machine code; if there is none, the plan with the original functions."""
         return self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def is_current(self) -> bool:
-        """Whether captured data of the functions is unchanged since they were traced."""
+        """Whether captured data of the functions are unchanged since they were traced."""
         if self.traced is not None:
             return self.traced.is_current(self.problem.params)
         return all(f.is_current() for f in vars(self.problem).values() if hasattr(f, "is_current"))
@@ -125,7 +125,7 @@ class TracedPlan(Plan):
         """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         traced = self.traced
         if traced is not None and not traced.is_current(problem.params):
-            return None  # another structure, or captured data has changed
+            return None  # the structure or captured data have changed
         other = copy(self)
         other.problem = problem
         other._plans = {}
@@ -145,7 +145,7 @@ class TracedPlan(Plan):
         return other
 
     def direct(self, irregular: bool = False) -> Any | None:
-        """The plan of every run, if none needs a check of its start or follows switches; else None."""
+        """The plan of every run; None if starts must be checked or switches are tracked."""
         traced = self.traced
         if traced is None or not traced.functions or self._findings.refuted:
             return None
@@ -158,7 +158,7 @@ class TracedPlan(Plan):
         return self._plan(())
 
     def machine_system(self) -> MechanicalSystem | None:
-        """The fully compiled mechanism, if runs would use it; else None."""
+        """The fully compiled mechanism, if runs would use it; otherwise None."""
         plan = self.direct() if isinstance(self.problem, MechanicalSystem) else None
         coded = plan is not None and all(
             isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f)
@@ -166,7 +166,7 @@ class TracedPlan(Plan):
         return plan.problem if plan is not None and coded else None
 
     def solve(self, request: Request):
-        """Solve with machine code, or with the original functions if they turn out to differ."""
+        """Solve with machine code, or with the original functions if the two differ."""
         traced = self.traced
         if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
             return self._described(self.form.solve(self, request), self._untraced)
@@ -205,11 +205,11 @@ class TracedPlan(Plan):
                 warn(jump_words(name, getattr(self.problem, name, None), reason, interval), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
-        """After a failure: retry with differences for derivatives that can be infinite; else raise the failure."""
+        """After a failure, retry with differences for derivatives that can be infinite; otherwise raise the failure."""
         if self._irregular and left_out != self._irregular:
             with suppress(IntegrationError):
                 solution = self._plan(self._irregular).solve(request)
-                add_note(solution, "A first run, with exact derivatives that can be infinite, had stopped.")
+                add_note(solution, "A first run, with exact derivatives that can be infinite, stopped.")
                 return self._described(solution, self._words(self._irregular))
         self._described(error.solution, self._words(left_out))
         raise error
@@ -253,10 +253,10 @@ class TracedPlan(Plan):
         return None
 
     def _compare_along(self, request: Request, solution) -> Disagreement | None:
-        """Check at two points of the solution; captured globals must be unchanged.
+        """Check two points of the solution; captured globals must be unchanged.
 
-        Functions are called in the run for which machine code was made, and in later long ones: in a parameter study
-        they would take longer than the short runs themselves.
+        Functions are called in the run for which machine code was made and in later long runs; in the short runs of a
+        parameter study they would take longer than the runs.
         """
         assert self.traced is not None
         if solution is None:
@@ -283,7 +283,7 @@ class TracedPlan(Plan):
     # --- as given -----------------------------------------------------------------------------------------------
 
     def solve_as_stated(self, request: Request, left_out: tuple[str, ...] = ()):
-        """Follow switches if there are any; if that fails, use the original functions."""
+        """Track switches if there are any; if that fails, use the original functions."""
         settings = request.settings
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
@@ -307,7 +307,7 @@ class TracedPlan(Plan):
             warn(note, SwitchWarning)
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
-        except DaedalError as error:  # it may be caused by the switches, or occur again
+        except DaedalError as error:  # the error may be caused by the switches, or may recur
             if tracker.stopped:
                 raise
             failure = error
@@ -318,7 +318,7 @@ class TracedPlan(Plan):
         return add_note(solution, note) if note else solution
 
     def _leaves_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> float | None:
-        """A time at which the functions in the modes of an arc differ from the original ones, or None.
+        """A time at which the functions in the modes of an arc differ from the original ones; None if there is none.
 
         This happens where a switching function stays on its surface and the function there belongs to neither side.
         """
@@ -368,7 +368,8 @@ class TracedPlan(Plan):
                 source = self.switched.traced if followed and self.switched else self.traced
                 assert source is not None
                 problem = _without(source.problem, left_out)
-                if self.problem.params is not self._traced_params and not followed:  # followed plans take them later
+                # plans that track switches evaluate them later
+                if self.problem.params is not self._traced_params and not followed:
                     problem = with_numbers(problem, self.problem.params)
             self._plans[key] = self._make(problem, self.settings)
         return self._plans[key]
@@ -403,9 +404,9 @@ class TracedPlan(Plan):
 
 
 class RestatedPlan(Plan):
-    """A plan for a linear problem solved as given: x' = f, 0 = g, with its coefficients in f and g.
+    """A plan for a linear problem solved as given: x' = f, 0 = g, with coefficients in f and g.
 
-    The matrix is exact if they can be traced; otherwise it is assembled from the coefficients in Python.
+    The matrix is exact if the coefficients can be traced; otherwise it is assembled from them in Python.
     """
 
     def __init__(self, problem: LinearDAE, settings: Settings, make: Callable[[Any, Settings], Any]):
@@ -416,7 +417,7 @@ class RestatedPlan(Plan):
             self._plan = TracedPlan(stated, settings, make)
 
     def is_current(self) -> bool:
-        """Whether captured data of the coefficients is unchanged since they were traced."""
+        """Whether captured data of the coefficients are unchanged since they were traced."""
         return self._plan.is_current()
 
     def solve(self, request: Request):
@@ -441,18 +442,18 @@ def _without(problem: Any, names: tuple[str, ...]) -> Any:
         adopt_stacked(other, _without(problem.implicit(), names))
     else:
         other = copy(problem)
-        for name in (*names, "straight_line"):  # which contains the derivatives
+        for name in (*names, "straight_line"):  # contains the derivatives
             object.__setattr__(other, name, None)
     return other
 
 
 def linear_solver_of(settings: Settings) -> Any:
-    """The user's choice, by name or method option."""
+    """The user's choice, given by name or as a method option."""
     return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
 
 
 def named_variables(text: str, problem: Any) -> str:
-    """A condition in words with the user's variable names: ``level < 1`` for ``y[0] < 1``."""
+    """A condition with the user's variable names: ``level < 1`` for ``y[0] < 1``."""
     if getattr(problem, "names", None) is None:
         return text
     first = {"q": 0, "v": getattr(problem, "n_q", 0), "y": 0, "z": getattr(problem, "n_y", 0), "x": 0}

@@ -2,7 +2,7 @@
 
 A variable that decays towards zero, such as a concentration, may take either sign once it is below its atol. If one
 sign leads to a growing solution (Robertson's reaction), a run follows it for the rest of the interval, with every step
-within tolerance. No test of a single step can detect this; it shows afterwards.
+within tolerance. No test of a single step can detect this, only a test of the whole solution.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from daedal.solution.solution import Solution
 
 _LONG = 5  # consecutive points below atol: a variable crossing zero has fewer; the same number before and after
-_FAR = 10.0  # times atol, to be exceeded before and after
-_CONTRADICTION = 1e3  # tolerances by which two runs differ if they have followed different solutions
+_FAR = 10.0  # times atol: level that must be exceeded before and after
+_CONTRADICTION = 1e3  # difference of two runs, in tolerances, above which they have followed different solutions
 
 
 def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] | None:
-    """A variable that changed sign within an interval below its atol, and the ends of the interval.
+    """A variable whose sign changed within an interval in which it was below its atol, and the ends of the interval.
 
-    One that changes sign repeatedly oscillates through zero, with a sign determined by the equations.
+    A variable that changes sign repeatedly oscillates through zero, and the equations determine its sign.
     """
     dense = solution.dense
     if (solution.t if dense is None else dense.ends).size < 2 * _LONG:
@@ -39,7 +39,7 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
 
 
 def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarray, t: float | None = None) -> bool:
-    """Whether two runs of one problem differ at their ends, or at t, by more than their errors explain."""
+    """Whether two runs of one problem differ at their ends, or at t, by more than their errors."""
     a, b = (solution.y[:, -1] if t is None else _value(solution, t) for solution in (one, other))
     size = np.minimum(np.abs(a), np.abs(b))
     return bool(np.any(np.abs(a - b) > _CONTRADICTION * (rtol * size + atol)))

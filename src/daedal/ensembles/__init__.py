@@ -11,8 +11,9 @@ A backend is a class with
 ``__init__(request, workers)``: `request` is a checked :class:`~daedal.ensembles.inputs.EnsembleRequest`: the problem,
   its settings, the interval, the output times, and what to store;
 ``run(chunks, deliver)``: takes :class:`~daedal.ensembles.columns.Chunk` from the iterator `chunks` (starts and
-  parameters of some members, as arrays if they are) whenever it has capacity for one, and calls ``deliver(part)`` for
-  each, in the thread that called ``run``. It returns when all are delivered. `KeyboardInterrupt` may occur at any time:
+parameters of some members, as arrays if possible) whenever it has capacity for one, and calls ``deliver(part)`` for
+each, in the thread that called ``run``. It returns when all parts are delivered. `KeyboardInterrupt` may occur at any
+time:
   the backend stops the current work and re-raises it.
 
 A member's result must not depend on how members are divided into chunks, or on the backend. Threads (`backends.py`),

@@ -1,4 +1,4 @@
-"""Choice of the backend: the requested one, or the one that suits the problem."""
+"""Choice of the backend: the requested one, or one that suits the problem."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ThreadsBackend:
         self.name = "1 thread" if workers == 1 else f"{workers} threads"
 
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
-        """Run all chunks; with one worker in the current thread."""
+        """Run all chunks; a single worker uses the current thread."""
         if self.workers == 1:
             for chunk in chunks:
                 deliver(self._worker(chunk))
@@ -73,21 +73,21 @@ class ThreadsBackend:
                 if chunk is None:
                     break
                 results.put(self._worker(chunk, stop.is_set))
-        except BaseException as error:  # of Daedal itself, or of an iterator of the user: re-raised by `run`
+        except BaseException as error:  # errors of Daedal itself, or of a user's iterator: re-raised by `run`
             results.put(error)
         results.put(None)
 
 
-# --- the first member: run in this process, to find the layout of states, the run time and the requirements -----------
+# --- the first member: run in this process to determine the layout of states, the run time and the requirements ------
 
-_LOADING = 60.0  # allowed seconds for compiling and loading before a function counts as hanging at the start
+_LOADING = 60.0  # seconds allowed for compiling and loading before a function counts as hanging at the start
 
 
 @dataclass
 class FirstMember:
     """Results of running the first member."""
 
-    request: EnsembleRequest  # with the layout of states, if not known before
+    request: EnsembleRequest  # includes the layout of states if it was unknown before
     worker: Worker  # prepared for the other members
     part: Part  # the result of the first member
     seconds: float  # estimated time of another member
@@ -95,7 +95,8 @@ class FirstMember:
     is_batch: bool  # whether members run in a batch kernel
 
     def again(self, chunk: Chunk) -> Part:
-        """Run a second member, to exclude compilation and loading from the time, or to replace a failed first one."""
+        """Run a second member, to exclude compilation and loading from the time, or to replace a failed first
+        member."""
         failed = not self.worker.was_asked
         part, solution, self.seconds = _timed(self.worker, chunk)
         if failed:
@@ -103,7 +104,8 @@ class FirstMember:
         return part
 
     def _learn(self, chunk: Chunk, part: Part, solution: Any) -> None:
-        """Determine from a member the layout of states, whether a batch kernel applies, and the requirements if not."""
+        """Determine from a member the layout of states, and whether a batch kernel applies or which requirements
+        prevent it."""
         if self.request.layout is None and part.layout is not None and not self.request.is_factory:
             self.request = replace(self.request, layout=part.layout)
             self.worker.adopt(self.request)
@@ -155,7 +157,7 @@ def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
 # --- the choice -------------------------------------------------------------------------------------------------------
 
 _KNOWN = "'threads', 'processes', 'dask', 'gpu', a concurrent.futures.Executor or a dask.distributed.Client"
-_START = 3.0  # seconds of work below which starting processes does not pay
+_START = 3.0  # seconds of work below which starting processes is not worthwhile
 _CHUNK = 0.1  # duration of a chunk in seconds
 _LARGEST_CHUNK = 4096
 _ROUNDS = 4  # minimal number of chunks per worker
@@ -169,7 +171,7 @@ class Chosen:
     reason: str
     backend: Any = None
     workers: int = 1
-    client: Any = None  # closed at the end
+    client: Any = None  # backends to close at the end
 
     def chunk_size(self, seconds: float, left: int | None) -> int:
         """The number of members in a chunk: a tenth of a second's work, but several chunks per worker."""
@@ -180,7 +182,7 @@ class Chosen:
         return size if left is None else max(1, min(size, -(-left // (_ROUNDS * self.workers))))
 
     def close(self) -> None:
-        """Shut down what was started for this ensemble."""
+        """Shut down the backends started for this ensemble."""
         if self.client is not None:
             self.client.cluster.close()
             self.client.close()
@@ -212,12 +214,12 @@ def chosen_backend(
 
 
 def _for_python(request: EnsembleRequest, workers: int, found: FirstMember, left: int | None) -> Chosen:
-    """Processes if runs hold the GIL and take long enough; otherwise this thread."""
+    """Processes if runs hold the GIL and take long enough; otherwise the current thread."""
     here = Chosen("1 thread", "", ThreadsBackend(request, 1, found.worker))
     if workers == 1:
         return here
     if left is not None and found.seconds * left < _START:
-        here.reason = f"More threads would block each other, since {found.interpreter}; processes would not pay."
+        here.reason = f"More threads would block each other, since {found.interpreter}; processes would not be faster."
         return here
     try:
         return _named(ProcessesBackend(request, workers), f"Processes instead of threads, since {found.interpreter}.")

@@ -1,4 +1,4 @@
-"""Batches: members in one compiled loop, bit-identical to the driver. Common part of all problem classes."""
+"""Batches: members in one compiled loop, bit-identical to the driver. Common base for all problem classes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from daedal.problems.symbols import Driven
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.switching_functions import switching_code
 
-_SLICES = 50  # of runs, between two checks of the clock
+_SLICES = 50  # slices of runs between two checks of the clock
 _EVENTS = 4096  # rows of the event table; a slice of a run never needs more
 _FINISHED, _EVENT_STOP = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _GOOD = (_FINISHED, _EVENT_STOP)
-_GIVEN_UP = -1000  # a reason that no run has
+_GIVEN_UP = -1000  # a reason that never occurs
 
 
 class Unsuited(Exception):
-    """A request without a batch kernel, with the reason."""
+    """A request that no batch kernel supports, with the reason."""
 
 
 class Batch(ABC):
@@ -48,14 +48,14 @@ class Batch(ABC):
     """
 
     request: Any
-    lanes: Lanes | None = None  # for eight members at a time
+    lanes: Lanes | None = None  # lanes for eight members at a time
 
     @abstractmethod
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows of starts, and of slopes if needed; None if starts are not given as vectors."""
 
     def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
-        """Members with a nonzero reason are left to the driver; starts and parameters are set, slopes may change."""
+        """Members with a nonzero reason are left to the driver. Starts and parameters are set; slopes may change."""
         return np.zeros(count, dtype=np.int64)
 
     def _made_of(self, ready: Any, task: Any, image: Image, own: Any, pointers: dict[str, Any], bridges: list) -> None:
@@ -149,7 +149,7 @@ class Batch(ABC):
         self.record["events_stored"] = 0
 
     def _keep_events(self, part: Part, reasons: np.ndarray, happened: list[tuple[int, float, np.ndarray]]) -> None:
-        """The events of successful members, as rows."""
+        """The events of successful members, in rows."""
         for k, t, fired in happened:
             if reasons[k] in _GOOD:
                 part.events += [
@@ -204,7 +204,7 @@ def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
 def machine_events(
     switching: SwitchingFunctions | None, events: Any, stated: Any, problem: Any
 ) -> SwitchingFunctions | None:
-    """Switching functions called without the interpreter: compiled by the user, or traced.
+    """Switching functions that are called without the interpreter: compiled by the user, or traced.
 
     Events are those of the problem as `stated`; their code refers to the `problem` that is solved.
     """
@@ -220,13 +220,13 @@ def machine_events(
 
 
 class Image:
-    """Memory and its stored content: rows (address, address of the copy, number of words) for the loop."""
+    """Memory and its stored contents: rows (address, address of the copy, number of words) for the loop."""
 
     def __init__(self) -> None:
         self._alive: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, *arrays: np.ndarray) -> None:
-        """Add the current content of arrays of 8-byte numbers."""
+        """Add the current contents of arrays of 8-byte numbers."""
         self._alive += [(array, array.copy()) for array in arrays]
 
     @property
@@ -236,7 +236,7 @@ class Image:
 
 
 def parameters_of(bridges: Sequence[Any]) -> tuple[np.ndarray, Any]:
-    """Where the functions of bridges read their parameters, and the function that converts these to numbers."""
+    """The addresses from which bridges read their parameters, and the function that converts parameters to numbers."""
     entries = [entry for bridge in bridges for entry in bridge.parameters]
     values = [read(cell[0]) for _, cell, read in entries]
     if any(not np.array_equal(values[0], other) for other in values):
@@ -251,8 +251,8 @@ _LARGE = 2.0**30  # the factor by which `exact_partials` separates dF/dy' and dF
 
 
 class FirstOrderBatch(Batch):
-    """Implicit problems that clearly have index 0 or 1, from consistent y and y' or from y alone; ODEs, from y; and
-    semi-explicit problems of index 1, from consistent y and z, which together are the y of an implicit one.
+    """Implicit problems with index clearly 0 or 1, from consistent y and y' or from y alone; ODEs, from y; and
+    semi-explicit problems of index 1, from consistent y and z, which together are the y of an implicit problem.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class FirstOrderBatch(Batch):
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
-        # Explicit methods need no derivatives; for others they are checked at the start of each member.
+        # explicit methods need no derivatives; for others, derivatives are checked at the start of each member
         plan = direct_plan(runner, params, irregular=True)
         self.request = request = runner.request
         if not isinstance(plan, FirstOrderPlan):
@@ -344,7 +344,7 @@ class FirstOrderBatch(Batch):
         return y, None if self._ordinary else slopes
 
     def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
-        """Members whose index is not clearly 0 or 1 at the start are left to the driver, for closer analysis."""
+        """Leave members whose index is not clearly 0 or 1 at the start to the driver, for closer analysis."""
         from daedal.ensembles.batch_kernel import NOT_PLAIN
         from daedal.ensembles.first_order_kernel import values_at_starts
 

@@ -1,13 +1,14 @@
 """Many runs in one compiled loop, without the interpreter.
 
-For each member all memory is reset to the initial state of a run (its *image*), parameters and start are written, and
-the method's loop runs to the end: exactly as the driver does for a single run, so that the results are bit-identical.
-Members that need special handling (an inconsistent start, a failure, a change of the method) are returned with a code,
+For each member, all memory is reset to the initial state of a run (its *image*), parameters and start are written, and
+the method's loop runs to the end. This is exactly what the driver does for a single run, so the results are
+bit-identical. Members that need special handling (an inconsistent start, a failure, a change of the method) are
+returned with a code,
 and the driver runs them.
 
 Parts specific to problem classes are called through pointers: `begin(batch, k)` prepares member k, `look(batch,
 reason)` is called after every slice of a run, `finish(batch, k)` processes the results. All return 0 or a reason to
-leave the member to the driver; `look` normally returns the reason it was given.
+leave the member to the driver; `look` normally returns the reason that was passed to it.
 
 The loop returns after a number of slices and later resumes, so that interrupts and time limits are noticed, and before
 the event table is full.
@@ -40,8 +41,8 @@ BATCH = Struct(
     "BATCH",
     [
         ("next", INTEGER),  # the current or next member
-        ("resumed", INTEGER),  # whether it has started
-        ("place", INTEGER),  # number of its stored points
+        ("resumed", INTEGER),  # whether this member has started
+        ("place", INTEGER),  # number of stored points of this member
         ("count", INTEGER),  # number of members
         ("slices", INTEGER),  # number of slices after which the loop returns
         ("t0", FLOAT),
@@ -52,18 +53,18 @@ BATCH = Struct(
         ("run", at(RUN)),
         ("own", ADDRESS),  # the record of the problem class
         ("begin", ADDRESS),
-        ("look", ADDRESS),  # or 0
-        ("finish", ADDRESS),  # or 0
+        ("look", ADDRESS),  # 0 if unused
+        ("finish", ADDRESS),  # 0 if unused
         ("image", i64["n_image", 3]),  # rows (address, address of the copy, number of 8-byte words)
         ("n_image", INTEGER),
-        ("targets", i64["n_targets"]),  # addresses where functions read their parameters
+        ("targets", i64["n_targets"]),  # addresses from which functions read their parameters
         ("n_targets", INTEGER),
         ("numbers", f64["n_sets", "n_numbers"]),  # parameters, one row for each member
         ("n_sets", INTEGER),
         ("n_numbers", INTEGER),
         ("starts", f64["count", "n"]),
         ("slopes", optional(f64["count", "n"])),
-        ("states", f64["count", "n_times", "n"]),  # at the output times
+        ("states", f64["count", "n_times", "n"]),  # states at the output times
         ("finals", f64["count", "n"]),
         ("ends", f64["count"]),  # the times of these
         ("reasons", i64["count"]),  # how each member ended; members with a nonzero initial value are skipped
@@ -83,7 +84,7 @@ _call = caller(MEMBER)
 
 @entry(void(i64))
 def run_members(address):
-    """Run the members from ``batch.next`` on, until all are done or the loop must return."""
+    """Run the members from ``batch.next`` onwards, until all are done or the loop must return."""
     batch = record_at(address, BATCH)
     run, reasons, slices = batch.run, batch.reasons, 0
     while batch.next < batch.count and slices < batch.slices:
@@ -112,7 +113,7 @@ def run_members(address):
 
 @part
 def begin_member(batch, k):
-    """Set memory, parameters and start of a member; 0, or why it is left to the driver."""
+    """Set memory, parameters and start of a member; returns 0, or why the member is left to the driver."""
     restore(batch, k)
     found = _call(batch.begin, address_of(batch), k)
     if found != 0:
@@ -135,7 +136,7 @@ def restore(batch, k):
 
 @part
 def write_numbers(batch, k):
-    """Write the parameters for every function that has them."""
+    """Write the parameters of every function that has parameters."""
     targets, numbers = batch.targets, batch.numbers[k]
     for i in range(batch.n_targets):
         copy(floats(targets[i], numbers.size), numbers)
@@ -152,7 +153,7 @@ def _keep_points(run, batch, k):
 
 @part
 def _keep_events(run, batch, k):
-    """Copy its events to the table."""
+    """Copy the events of a slice to the table."""
     times, fired = run.event_t, run.event_fired
     for m in range(run.events_stored):
         row = batch.events_stored + m
@@ -164,7 +165,7 @@ def _keep_events(run, batch, k):
 
 @part
 def finish_member(batch, run, k, reason):
-    """Store the results of a finished member; returns the reason, or another one if this fails."""
+    """Store the results of a finished member; returns the reason, or another reason if this fails."""
     _keep_end(run, batch, k, reason)
     found = _call(batch.finish, address_of(batch), k) if batch.finish != 0 else 0
     return reason if found == 0 else found

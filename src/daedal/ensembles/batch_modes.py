@@ -35,9 +35,9 @@ from daedal.problems.arguments import (
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.mode_code import guard_code, state_code
 
-_SLICES = 500  # of runs, between two checks of the clock
-_MOST_ROWS = 4096  # of the transition table
-_LEAST_HOPELESS = 10**6  # of `events.accumulation`
+_SLICES = 500  # slices of runs between two checks of the clock
+_MOST_ROWS = 4096  # maximum number of rows of the transition table
+_LEAST_HOPELESS = 10**6  # smallest number of transitions after which a run is hopeless, see `events.accumulation`
 _GOOD = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _COLUMNS = "event_member", "event_t", "event_name", "event_direction", "event_ends"
 
@@ -94,7 +94,8 @@ class ModesBatch(Batch):
             raise Unsuited("the start of a run is decided in Python")
 
     def _elsewhere(self, run: _Recorded, name: str) -> tuple[float, np.ndarray]:
-        """A state for a mode that the first member did not enter: that of another one, on its constraints."""
+        """A state for a mode that the first member did not enter: the state of another mode, projected onto its
+        constraints."""
         t, y = next(iter(run.entered.values()))
         form, k = run.forms[name], self.request.layout.n_q
         if not form.mechanical or k is None or form.problem.n_q != k:
@@ -116,7 +117,7 @@ class ModesBatch(Batch):
         for mode in modes:
             mode.connect(numbers, self._names)
             if mode.read is not None and not _are_same(mode.params, run.problem.params):
-                raise Unsuited("modes have their own parameters")
+                raise Unsuited("modes have separate parameters")
         self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
         settings = RunSettings.of(request.settings)
         self.record = Record.allocated(
@@ -197,7 +198,7 @@ class ModesBatch(Batch):
 
 
 class _Recorded(HybridRun):
-    """A run that stores the state in which it first entered each mode."""
+    """A run that stores the state at which it first entered each mode."""
 
     def __init__(self, *arguments: Any):
         self.entered: dict[str, tuple[float, np.ndarray]] = {}
@@ -229,7 +230,7 @@ class _Numbered:
 
 
 class _ModeBatch(MechanismBatch):
-    """One mode: a batch of mechanisms with the guards as terminal events."""
+    """One mode: a batch of mechanisms that has the guards as terminal events."""
 
     def __init__(self, owner: ModesBatch, run: _Recorded, name: str, entered: tuple[float, np.ndarray]):
         self._run, self._name, (t, y) = run, name, entered
@@ -258,14 +259,14 @@ class _ModeBatch(MechanismBatch):
         )
 
     def _made_of(self, ready, task, image, own, pointers, bridges) -> None:
-        """Replace plain guards by ones that initially hold their sign; add resets and decisions."""
+        """Replace plain guards by guards that initially hold their sign; add resets and decisions."""
         from daedal.kernels.callbacks import Bridge
 
         self._system = system = self._used[0].plan.problem
         assembly = self._used[0].assembly
         code = guard_code(system, self._functions, task.switching.evaluate)
         guards, n_q = self._run.guards[self._name], system.n_q
-        bounds = guards.traced({"y": n_q, "z": n_q}, 2 * n_q, self.params)  # as in `solve`
+        bounds = guards.traced({"y": n_q, "z": n_q}, 2 * n_q, self.params)  # same layout as in `solve`
         enclosed = (
             () if bounds is None or bounds.program is None else (Enclosed(bounds.program, 0, bounds.read, self.params),)
         )
@@ -281,11 +282,12 @@ class _ModeBatch(MechanismBatch):
 
     @property
     def read(self) -> Callable[[Any], np.ndarray] | None:
-        """The function that converts parameters to the numbers of machine code; None if the mode has none."""
+        """The function that converts parameters to numbers for machine code; None if the mode has no parameters."""
         return self._numbers._read
 
     def _callback(self, name: str, function: Callable[..., Any], size: int | None = None) -> tuple[Any, int]:
-        """A function of (t, q, v[, p]) in the form called by kernels with the state, and its number of results."""
+        """A function of (t, q, v[, p]) in the form in which kernels call it with the state, and its number of
+        results."""
         function, count = _traceable(function, self._system)
         code, found = state_code(self._system, name, function, count)
         if size is not None and found != size:
@@ -310,7 +312,7 @@ class _ModeBatch(MechanismBatch):
         return None
 
     def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
-        """Build the record of the mode, once the numbers of all modes are known."""
+        """Build the record of the mode when the numbers of all modes are known."""
         from daedal.ensembles.guards_kernel import MODE
         from daedal.kernels.records import Record
 
@@ -385,7 +387,7 @@ def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
 
 
 def _flat(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A reset with its parts concatenated."""
+    """A reset whose parts are concatenated."""
     if count == 4:
         return lambda t, q, v, p: np.concatenate([np.asarray(part) for part in function(t, q, v, p)])
     return lambda t, q, v: np.concatenate([np.asarray(part) for part in function(t, q, v)])

@@ -25,7 +25,7 @@ from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import NOT_RUN, Part, StateLayout
 from daedal.errors import InvalidProblemError
 
-_SECONDS = 1.0  # between two files
+_SECONDS = 1.0  # seconds between two files
 
 
 class Checkpoint:
@@ -60,7 +60,7 @@ class Checkpoint:
                 warn(f"checkpoint: {file} cannot be read ({error}); its members are run again")
 
     def add(self, part: Part) -> None:
-        """Store a part; parts are written together, every second."""
+        """Store a part. Parts are written together, once per second."""
         self._waiting.append(part)
         if time.monotonic() - self._written > _SECONDS:
             self.flush()
@@ -156,7 +156,7 @@ def done_members(parts: list[Part]) -> np.ndarray:
 
 
 def request_digest(request: EnsembleRequest, members: Members) -> str:
-    """A digest of everything that affects the results: problem, settings, times, outputs, starts and parameters."""
+    """A digest of all data that affect the results: problem, settings, times, outputs, starts and parameters."""
     found = hashlib.sha256()
     settings = request.settings
     parts: list[Any] = [_version(), request.problem, vars(settings), request.span, request.t_eval, request.t_stop]
@@ -184,7 +184,7 @@ def _version() -> str:
 
 
 def _add(found: Any, value: Any, seen: set[int]) -> None:
-    """Add a value of any structure; functions by their code and closures."""
+    """Add a value of any structure; functions are represented by their code and closures."""
     found.update(type(value).__name__.encode())
     if value is None or isinstance(value, (str, bytes, int, float, complex, bool)):
         found.update(repr(value).encode())

@@ -13,14 +13,14 @@ _MOST_MESSAGES = 100_000  # number of stored messages of failed members
 
 
 class Collector:
-    """Accepts parts in any order; each member counts once.
+    """Accepts parts in any order; each member is counted once.
 
     Parameters
     ----------
     count : int or None
         Number of members; None if not yet known.
     reductions : list of Aggregator
-        If given, the values of successful members are not stored otherwise.
+        If given, only the reductions of successful members are stored.
     """
 
     def __init__(self, count: int | None, reductions: list[Aggregator]):
@@ -44,7 +44,7 @@ class Collector:
 
     @property
     def count(self) -> int:
-        """The number of members, as far as known."""
+        """The number of members, if known."""
         return self._capacity
 
     @property
@@ -58,12 +58,12 @@ class Collector:
 
     @property
     def status(self) -> np.ndarray:
-        """How the runs ended."""
+        """How each run ended."""
         return self._status[: self._capacity]
 
     @property
     def t_final(self) -> np.ndarray:
-        """Where they ended; None with reductions."""
+        """Where each run ended; None with reductions."""
         return self._t_final[: 0 if self.reductions else self._capacity]
 
     def add(self, part: Part) -> int:
@@ -121,7 +121,7 @@ class Collector:
             array[places] = values[rows]
 
     def _refuse(self, name: str, part: Part, rows: np.ndarray, values: np.ndarray, array: np.ndarray) -> None:
-        """Mark members whose output has a different shape from previous ones as failed."""
+        """Mark members whose output differs in shape from that of earlier members as failed."""
         for row in rows[np.isin(part.status[rows], (FINISHED, EVENT))]:
             member = part.first + int(row)
             self._status[member] = 2
@@ -143,7 +143,7 @@ class Collector:
             for name, values in part.arrays.items()
             if name == _reduced_quantity(part.arrays) or name.startswith("output:")
         }
-        numbers = (part.first + rows) // BLOCK  # in order
+        numbers = (part.first + rows) // BLOCK  # block numbers, in order
         came_through = np.isin(part.status, (FINISHED, EVENT))
         for own in np.split(rows, np.flatnonzero(np.diff(numbers)) + 1):
             number = int(part.first + own[0]) // BLOCK
@@ -194,7 +194,7 @@ class Collector:
 
 
 class _Block:
-    """Members of a block that have arrived, each at its position."""
+    """Members of a block that have arrived, in their positions."""
 
     def __init__(self):
         self.filled = 0

@@ -1,7 +1,7 @@
 """Starts and parameters of many runs as columns, lists and streams, divided into chunks.
 
-Varying quantities have a leading axis of length N, others one of length 1, and both are combined by NumPy's
-broadcasting rules. Iterators are read chunk by chunk and never as a whole.
+Varying quantities have a leading axis of length N, others an axis of length 1; they are combined by NumPy's
+broadcasting rules. Iterators are read chunk by chunk, never as a whole.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MemberColumn:
     values: np.ndarray
 
     def take(self, members: slice) -> np.ndarray:
-        """Its rows for some of the members."""
+        """The rows for some of the members."""
         return self.values if self.values.shape[0] == SHARED else self.values[members]
 
 
@@ -41,7 +41,7 @@ class Vectors:
         self.columns, self.bare, self.mode, self.scalar = tuple(columns), bare, mode, scalar
 
     def replaced(self, columns: Sequence[MemberColumn | None]) -> Vectors:
-        """The same with other columns."""
+        """The same vectors with other columns."""
         return Vectors(columns, self.bare, self.mode, self.scalar)
 
     @property
@@ -50,7 +50,7 @@ class Vectors:
         return {column.name: column.values.shape[0] for column in self.columns if column is not None}
 
     def take(self, members: slice) -> Vectors:
-        """The same for some of the members."""
+        """The vectors for some of the members."""
         return self.replaced([c if c is None else MemberColumn(c.name, c.take(members)) for c in self.columns])
 
     def arrays(self, count: int) -> list[np.ndarray | None]:
@@ -78,7 +78,7 @@ class Named:
         return {column.name: column.values.shape[0] for column in self.columns.values()}
 
     def take(self, members: slice) -> Named:
-        """The same for some of the members."""
+        """The values for some of the members."""
         return Named({key: MemberColumn(c.name, c.take(members)) for key, c in self.columns.items()})
 
     def member(self, i: int) -> dict[Any, Any]:
@@ -98,7 +98,7 @@ class Listed:
         return {self.name: len(self.items)}
 
     def take(self, members: slice) -> Listed:
-        """The same for some of the members."""
+        """The objects for some of the members."""
         return self if len(self.items) == SHARED else Listed(self.name, self.items[members])
 
     def member(self, i: int) -> Any:
@@ -143,7 +143,7 @@ class DrivenColumns:
 
 
 class Streamed:
-    """An iterator, read in chunks; ``arranged(list)`` makes columns of a list."""
+    """An iterator, read in chunks; ``arranged(list)`` converts a list to columns."""
 
     def __init__(self, name: str, items: Iterator[Any], arranged: Callable[[list[Any]], Any]):
         self.name, self.items, self._arranged = name, items, arranged
@@ -159,7 +159,7 @@ class Streamed:
 class Chunk:
     """Consecutive members: their numbers, starts and parameters."""
 
-    number: int  # of the chunk
+    number: int  # number of the chunk
     # The first member, and the number of members
     first: int
     count: int
@@ -169,7 +169,7 @@ class Chunk:
     params: Any
 
     def member(self, i: int) -> tuple[Any, Any]:
-        """Start and parameters of one run; the latter are None if the problem's own apply."""
+        """Start and parameters of one run; the latter are None if those of the problem apply."""
         return self.starts.member(i), None if self.params is None else self.params.member(i)
 
     def only(self, rows: Sequence[int]) -> list[Chunk]:
@@ -196,7 +196,8 @@ class Members:
         self.count = _common_count(starts, params, self.streamed)
 
     def chunks(self, size: int, first: int = 0) -> Iterator[Chunk]:
-        """The members from `first` on in chunks of `size`, the last one shorter; streams continue where they are."""
+        """The members from `first` onwards in chunks of `size`, the last of which may be shorter; streams continue at
+        their position."""
         for number in numbers_from():
             wanted = size if self.count is None else min(size, self.count - first)
             if wanted <= 0:
@@ -212,7 +213,7 @@ class Members:
                 return
 
     def _read(self, values: Any, first: int, wanted: int) -> tuple[Any, int]:
-        """Some members, and their number: iterators may have ended."""
+        """Some members, and their number, which is smaller if an iterator ended."""
         if isinstance(values, Streamed):
             return values.read(wanted)
         return None if values is None else values.take(slice(first, first + wanted)), wanted
@@ -282,7 +283,7 @@ class NumbersOf:
         self._places: dict[Any, np.ndarray | None] = {}
 
     def rows(self, chunk: Chunk) -> np.ndarray | None:
-        """A row of numbers for each member; None if not possible."""
+        """A row of numbers for each member; None if impossible."""
         if self._read is None or chunk.params is None:
             return np.ascontiguousarray(np.broadcast_to(self._base, (chunk.count, self._base.size)))
         if isinstance(chunk.params, Vectors):

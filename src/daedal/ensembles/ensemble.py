@@ -47,7 +47,7 @@ class Ensemble:
     outputs : dict of numpy.ndarray
         The chosen outputs, with a leading axis for the members.
     reduced : dict
-        ``reduced["mean"]["y"]`` and so on: the reductions of each quantity. States are called ``y``.
+        ``reduced["mean"]["y"]`` and so on: the reductions of each quantity. States have the name ``y``.
     status : numpy.ndarray of str
         ``"finished"``, ``"event"``, ``"failed"``, ``"timed out"`` or ``"not run"``.
     failed : numpy.ndarray of int
@@ -86,7 +86,7 @@ class Ensemble:
     event_rows: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: Members | None = None
     varied: dict[str, np.ndarray] | None = None  # varying quantities, if their names differ from the inputs
-    again: Any = None  # solves some of the members with other options
+    again: Any = None  # solves some of the members again with other options
     attributes: dict[str, Any] = field(default_factory=dict)  # user's notes, saved in files
     params: ClassVar[Any] = None
 
@@ -149,11 +149,11 @@ class Ensemble:
         values = self._parts("y" if "y" in self.arrays else "final")["y"]
         return values[:, self.names.index(name)]
 
-    # --- how they ended ---------------------------------------------------------------------------------------------
+    # --- how the runs ended ----------------------------------------------------------------------------------------
 
     @property
     def status(self) -> np.ndarray:
-        """How each run ended, in words."""
+        """How each run ended, as text."""
         return np.array(STATUS, dtype=object)[self.code]
 
     @property
@@ -284,7 +284,7 @@ def _merged(old: Ensemble, new: Ensemble, rows: np.ndarray) -> Ensemble:
         event_rows=events,
         layout=old.layout or new.layout,
         seconds=old.seconds + new.seconds,
-        message=f"{old.message} Of {rows.size} that had failed or not run, {left} were successful when run again.",
+        message=f"{old.message} Of {rows.size} that had failed or were not run, {left} succeeded when run again.",
     )
 
 
@@ -337,7 +337,7 @@ def _taken(ensemble: Ensemble) -> dict[str, Any]:
 
 
 def _wrong(given: dict[str, Any]) -> str | None:
-    """Inconsistencies in the sizes of the parts, or in their references."""
+    """Inconsistencies in the sizes of the parts or in their references."""
     members, code, names = given["members"], given["code"], given["names"]
     if code.size and not 0 <= code.min() <= code.max() < len(STATUS):
         return "has members with an unknown status"
@@ -440,7 +440,8 @@ def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
 
 
 def save_zarr(ensemble: Any, target: Path) -> Path:
-    """Write a Zarr group, completely or not at all: it is written under a temporary name, and replaces an older one."""
+    """Write a Zarr group completely or not at all: it is written under a temporary name and then replaces an older
+    one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     zarr = imported("zarr", f"saving {target.name}")
     beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))

@@ -20,7 +20,7 @@ from daedal.errors import InvalidProblemError
 
 
 def left_there(client: Any, future: Any) -> Part:
-    """A part whose arrays are dask arrays; the rest is fetched."""
+    """A part whose arrays are dask arrays; the other fields are fetched."""
     from dask.array import from_delayed
 
     part, shapes = client.submit(_without_arrays, future, pure=False).result()
@@ -46,7 +46,7 @@ class PartCollector:
         self._parts: dict[int, tuple[int, dict[str, Any]]] = {}
 
     def take(self, part: Part) -> Part:
-        """Store the arrays of a part; returns the rest of it."""
+        """Store the arrays of a part; returns the remaining fields."""
         self._parts[part.first] = part.count, part.arrays
         return replace(part, arrays={})
 
@@ -146,7 +146,7 @@ class DaskBackend:
             finished.clear()
 
     def _split(self, chunk: Chunk, error: Exception, deliver: Callable[[Part], None]) -> None:
-        """Run the members of a chunk that has ended several workers one by one; some may do so again."""
+        """Run the members of a chunk that has terminated several workers one by one; some may do so again."""
         if chunk.count == 1:
             deliver(lost(chunk, error))
             return
@@ -190,5 +190,5 @@ def dask_client() -> Any:
 
 
 def threads_of(client: Any) -> int:
-    """The number of threads of all workers of a cluster, at least one."""
+    """The number of threads of all workers of a cluster, but at least one."""
     return max(1, sum(client.nthreads().values()))

@@ -1,4 +1,4 @@
-"""Members that are first-order problems: stiff ones by Rosenbrock methods, others by explicit methods.
+"""Members that are first-order problems: stiff ones are solved by Rosenbrock methods, others by explicit methods.
 
 See :mod:`daedal.ensembles.batch_kernel`.
 """
@@ -23,7 +23,8 @@ FIRST_ORDER = Struct(
         ("system", at(SYSTEM)),
         ("jacobian", CALLBACK),  # dF/dy + cj dF/dy', with the arguments y, y' and cj
         ("atol", f64["system.n"]),
-        ("signs", i64[2, "system.n"]),  # the last step at which each variable exceeded its atol, then its signs there
+        # the last step at which each variable exceeded its atol, then its sign at this step
+        ("signs", i64[2, "system.n"]),
         ("first_look", INTEGER),  # steps after which failures are counted; 0 for never
         ("due", INTEGER),
         ("steps_seen", INTEGER),
@@ -60,7 +61,7 @@ def values_at_starts(address, factors, residuals, matrices):
 
 @entry(MEMBER)
 def begin_implicit(address, k):
-    """y and y' of F(t, y, y') = 0; left to the driver if not consistent to round-off."""
+    """y and y' of F(t, y, y') = 0; a member that is not consistent to round-off is left to the driver."""
     batch = record_at(address, BATCH)
     own, run, y, slope = record_at(batch.own, FIRST_ORDER), batch.run, batch.starts[k], batch.slopes[k]
     if not residual_is_roundoff(address_of(own.system), batch.t0, y, slope, own.memory):
@@ -85,7 +86,7 @@ def begin_ordinary(address, k):
 
 @part
 def begin_watch(own):
-    """Called before the first step of a member."""
+    """Initialise a member before its first step."""
     own.points, own.suspicious = 0, 0
     own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
     own.signs[:] = 0
@@ -93,7 +94,7 @@ def begin_watch(own):
 
 @entry(MEMBER)
 def look_at_slice(address, reason):
-    """The checks of the driver during a run and at its end."""
+    """The checks that the driver makes during a run and at its end."""
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), batch.run
     _watch_signs(run, own)
@@ -105,7 +106,8 @@ def look_at_slice(address, reason):
 
 @part
 def is_troubled(run, own):
-    """The check of the automatic choice, at its steps: more attempts failed than steps were accepted."""
+    """The check of the automatic choice, after the same numbers of steps: more attempts failed than steps were
+    accepted."""
     if own.first_look == 0:
         return False
     if run.steps >= own.due:
@@ -128,7 +130,7 @@ def _watch_signs(run, own):
 
 @part
 def watch_sign(own, y):
-    """Whether a variable has emerged from an interval below its atol with the opposite sign."""
+    """Whether a variable has left an interval below its atol with the opposite sign."""
     atol, last_large, last_sign = own.atol, own.signs[0], own.signs[1]
     own.points += 1
     for i in range(y.size):

@@ -29,17 +29,17 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import MEANINGS, Ending
 
 # The threads of a warp execute the same instructions. Runs with nearly equal starts and parameters accept and reject
-# their steps and end together, so that no thread waits: docs/guide/ensembles-gpu.md has the figures.
+# their steps and end at the same time, so that no thread waits: docs/guide/ensembles-gpu.md has the figures.
 
 FEWEST_OPERATIONS = 100
 """Operations of the accelerations above which sorting saves more time than it takes. Linearly implicit methods reject
 few steps; their runs are not sorted."""
 _MOST_COLUMNS = 8
-_BITS = 48  # of the sort key
+_BITS = 48  # bits of the sort key
 
 
 def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
-    """The order for a problem in C; None if the given one suffices."""
+    """The order for a problem in C; None if the given order is suitable."""
     if not code.positions or code.operations < FEWEST_OPERATIONS:
         return None
     return neighbours_together(xp, arrays, max(map(len, arrays)))
@@ -82,7 +82,7 @@ def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
 
 # --- the backend ------------------------------------------------------------------------------------------------------
 
-_MOST_MEMBERS = 1 << 22  # in a chunk
+_MOST_MEMBERS = 1 << 22  # maximum number of members in a chunk
 _SHARE = 0.4  # maximal fraction of the free memory used by a chunk
 _PRECISIONS = ("double", "single")
 MESSAGES = {
@@ -91,7 +91,8 @@ MESSAGES = {
     int(Ending.ERROR_TEST_FAILED): MEANINGS[Ending.ERROR_TEST_FAILED],
     int(Ending.NEWTON_FAILED): "Newton's iteration for the constraints did not converge",
     int(Ending.MATRIX_SINGULAR): (
-        "an elimination met a bad pivot for arbitrarily short steps: the matrix is singular there, or needs pivoting "
+        "elimination failed with a bad pivot for arbitrarily short steps: the matrix is singular there, or needs "
+        "pivoting "
         "(on='threads')"
     ),
     int(Ending.UNEVALUABLE): MEANINGS[Ending.UNEVALUABLE],
@@ -108,7 +109,7 @@ class GPU:
     Parameters
     ----------
     precision : {"double", "single"}
-        Of the state; time is always in double precision.
+        Precision of the state; time is always in double precision.
     device : int
         The number of the GPU.
 
@@ -156,12 +157,12 @@ class Engine:
         return gpu_kernel(source, self._device, BLOCK)
 
     def free_memory(self) -> int:
-        """In bytes."""
+        """Free memory in bytes."""
         with self.device():
             return int(self.xp.cuda.runtime.memGetInfo()[0])
 
     def fetched(self, array: Any) -> np.ndarray:
-        """An array of the device as a NumPy array."""
+        """Convert an array of the device to a NumPy array."""
         return self.xp.asnumpy(array)
 
 
@@ -188,7 +189,7 @@ class GPUBackend:
         self.chunk_size = self._members_that_fit()
 
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
-        """Run all chunks, one after the other."""
+        """Run all chunks in turn."""
         for chunk in chunks:
             deliver(self._part(chunk))
 

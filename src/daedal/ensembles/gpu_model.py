@@ -39,7 +39,7 @@ BLOCK = 64
 """Threads per block."""
 INCONSISTENT = -12
 """Status of a run whose start violates its constraints, in addition to the codes of Ending."""
-_MOST_CORRECTIONS = 10  # of Newton's method
+_MOST_CORRECTIONS = 10  # maximum number of Newton corrections
 _ENDINGS = (
     *(Ending.FINISHED, Ending.EVENT_STOP, Ending.MAX_STEPS, Ending.ZERO_WEIGHT, Ending.ERROR_TEST_FAILED),
     *(Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.UNEVALUABLE, Ending.CALLBACK_RAISED),
@@ -52,7 +52,7 @@ class EventsInC:
 
     text: str = ""  # the function ``switching_functions(t, y, p, result)``
     names: tuple[str, ...] = ()
-    # The crossings that count, and the occurrence that ends the run
+    # the directions of crossings that count, and the occurrence that ends the run
     directions: tuple[int, ...] = ()
     occurrences: tuple[int, ...] = ()
 
@@ -82,7 +82,7 @@ def integrator_source(
     single : bool
         Single precision.
     driver : str, optional
-        The text that calls it, in place of the kernel for all members of an ensemble.
+        The text that calls it, instead of the kernel for all members of an ensemble.
     **launch : int
         For a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are unrolled), APART (functions are not inlined).
     """
@@ -151,7 +151,7 @@ def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
     return f"TABLE {kind} {name}[{len(rows)}][{len(rows[0])}] = {{{', '.join(texts)}}};"
 
 
-# --- rules for the size of steps --------------------------------------------------------------------------------------
+# --- rules for step sizes ---------------------------------------------------------------------------------------------
 
 _ERRORS, _TIMES = False, True
 _RULES = (
@@ -171,7 +171,7 @@ _RULES = (
 
 @cache
 def rules_in_c(order: int) -> str:
-    """The rules for the size of steps as functions in C, for methods of this order."""
+    """The rules for step sizes as C functions, for methods of this order."""
     texts = []
     for function, words, double in _RULES:
         graph, names = Graph(), words.split()
@@ -188,7 +188,7 @@ def rules_in_c(order: int) -> str:
 def _explicit(tableau: Tableau, positions: int) -> tuple[dict[str, Any], str]:
     """The coefficients of an explicit method; for mechanisms also those of positions in terms of accelerations.
 
-    Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that only
+    If q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that only
     the accelerations of a stage must be stored.
     """
     arrays = tableau.arrays
@@ -221,7 +221,7 @@ def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
 
 
 def _loop(size: str, weights: np.ndarray, statement: str) -> str:
-    """A loop over components with a sum of slopes, in order."""
+    """A loop over components that evaluates a sum of slopes in order."""
     terms = " + ".join(f"{c_number(float(w))} * k[{j}][j]" for j, w in enumerate(weights) if w != 0.0)
     return f"UNROLL for (int j = 0; j < {size}; j++) {statement.format(terms or '0')};"
 
@@ -366,12 +366,12 @@ def _events(traced: TracedProblem, events: Any) -> EventsInC:
 
 # --- running an integrator in C: arguments, compilation, results ------------------------------------------------------
 
-# Arrays are created with the module ``xp``, CuPy or NumPy: the same integrator runs on both.
+# Arrays are created with the module ``xp``, CuPy or NumPy, so that the same integrator runs on both.
 
 MOST_STEPS = 1_000_000
-"""Limit of steps if none is given: a thread that never ends would block the GPU."""
+"""Limit of steps if none is given, since a thread that never ends would block the GPU."""
 _OF_TOLERANCE = 1e-3  # fraction of the tolerance by which the constraints may be violated during a run
-_BLOCKS_PER_PROCESSOR = 32  # more than fit at once; the rest follow
+_BLOCKS_PER_PROCESSOR = 32  # more threads than fit on the device at once; the rest follow
 
 Kernel = Callable[..., None]
 
@@ -385,7 +385,7 @@ class GPUTask:
     # For each entry of the state
     rtol: np.ndarray
     atol: np.ndarray
-    first_step: float = 0.0  # 0 if each run chooses its own
+    first_step: float = 0.0  # 0 if each run chooses its first step
     max_step: float = np.inf
     max_steps: int = MOST_STEPS
     largest_correction: float = 10.0  # limit for projecting a start onto the constraints, in units of the tolerance
@@ -405,7 +405,7 @@ class GPUResults:
     # The state and the time at the end
     y: Any
     t: Any
-    outputs: Any  # at the output times; NaN after the end of a run
+    outputs: Any  # outputs at the output times; NaN after the end of a run
     statuses: Any  # codes of Ending
     # Numbers of accepted and rejected steps
     steps: Any
@@ -461,7 +461,7 @@ def execute(
 
 
 def _columns(xp: Any, values: Any, count: int, real: Any) -> Any:
-    """Rows as columns, one per member; at least one number, so that it has an address."""
+    """Convert rows to columns, one per member, with at least one number, so that the result has an address."""
     array = xp.asarray(values, dtype=real)
     if array.shape[1] == 0:
         return xp.zeros(1, dtype=real)

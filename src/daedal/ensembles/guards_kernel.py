@@ -1,4 +1,4 @@
-"""Guards of a mode at the start of a stretch, in compiled code; compare :class:`daedal.hybrid.guards.Guards`."""
+"""Guards of a mode at the start of a segment, in compiled code; compare :class:`daedal.hybrid.guards.Guards`."""
 
 import numpy as np
 
@@ -32,9 +32,9 @@ MODE = Struct(
         ("n_transitions", INTEGER),
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
-        ("projector", at(PROJECTOR)),  # in the norm of M
-        ("start", CALLBACK),  # nonnegative where a run may start
-        ("step", FLOAT),  # typical step of the last stretch, or 0
+        ("projector", at(PROJECTOR)),  # projector in the norm of M
+        ("start", CALLBACK),  # nonnegative at points at which a run may start
+        ("step", FLOAT),  # typical step of the last segment, or 0
         # working memory
         *[(name, f64["m"]) for name in ("values", "band", "noise", "waits", "found")],
         *[(name, i64["m"]) for name in ("zero", "near", "sides")],
@@ -49,32 +49,32 @@ HYBRID = Struct(
         ("n_modes", INTEGER),
         ("member", INTEGER),  # the current or next member
         ("count", INTEGER),  # number of members
-        ("under_way", INTEGER),  # whether it has started
+        ("under_way", INTEGER),  # whether this member has started
         ("starts", f64["count", "n_first"]),
         ("first_mode", INTEGER),
-        ("n_first", INTEGER),  # length of its initial state
+        ("n_first", INTEGER),  # length of the member's initial state
         ("first_typical_step", FLOAT),
         ("reasons", i64["count"]),  # how each member ended
         ("mode", INTEGER),  # the current mode of the member
         ("t", FLOAT),
         ("y", f64["longest"]),
         ("longest", INTEGER),  # longest state
-        ("running", INTEGER),  # whether within a stretch
-        ("is_first", INTEGER),  # whether it is the first stretch
-        ("place", INTEGER),  # number of its stored points
+        ("running", INTEGER),  # whether inside a segment
+        ("is_first", INTEGER),  # whether this is the first segment
+        ("place", INTEGER),  # number of stored points of this member
         ("typical_step", FLOAT),
         ("fired", i64["most_guards"]),  # names and values of the guards that ended the last mode
         ("fired_values", f64["most_guards"]),
         ("most_guards", INTEGER),
         ("n_fired", INTEGER),
         ("before", INTEGER),  # the last mode, or -1
-        ("crossed", INTEGER),  # the name of the transition that left it, if its guard changed sign; otherwise -1
+        ("crossed", INTEGER),  # name of the transition that left the last mode, if its guard changed sign; otherwise -1
         ("immediate", INTEGER),  # the entry of the guard that fires immediately
-        ("n_immediate", INTEGER),  # number of consecutive immediate ones
+        ("n_immediate", INTEGER),  # number of consecutive transitions that fired immediately
         ("t_begin", FLOAT),
         ("t_end", FLOAT),
         ("shortest", FLOAT),
-        ("first_step", FLOAT),  # or 0
+        ("first_step", FLOAT),  # 0 if chosen automatically
         ("rtol", FLOAT),
         ("records_idle", INTEGER),
         ("slices", INTEGER),
@@ -91,7 +91,7 @@ HYBRID = Struct(
         ("event_t", f64["most_rows"]),
         ("event_name", i64["most_rows"]),
         ("event_direction", i64["most_rows"]),
-        ("event_ends", i64["most_rows"]),  # whether the run ended there
+        ("event_ends", i64["most_rows"]),  # whether the run ended at the transition
         ("n_rows", INTEGER),
         ("most_rows", INTEGER),
         ("n_seen", INTEGER),  # number of transitions taken
@@ -165,7 +165,7 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
         return NOT_PLAIN
     for i in range(m):
         if near[i]:
-            if sides[i] == -direction[i] and waits[i] > 0.0:  # there by round-off, and moving there
+            if sides[i] == -direction[i] and waits[i] > 0.0:  # zero up to round-off, and moving towards the fired side
                 _hold(roots, i, sides[i], waits[i])
             continue
         went = sides[i] if zero[i] else np.sign(values[i])
@@ -185,7 +185,7 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
 
 @part
 def _hold(roots, i, side, time):
-    """Hold the sign of a guard for a time."""
+    """Hold the sign of a guard for some time."""
     held_side, held_for = roots.held_side, roots.held_for
     held_side[i], held_for[i] = side, time
     roots.held += 1
@@ -193,13 +193,13 @@ def _hold(roots, i, side, time):
 
 @part
 def _may_pass(h, mode, i):
-    """Whether it is the guard of the transition just taken, which may mark an instant: left to the driver."""
+    """Whether this is the guard of the transition just taken, which may mark an instant; left to the driver."""
     return h.before == h.mode and h.crossed == mode.transition_names[i]
 
 
 @part
 def _fired_before(h, mode, i):
-    """The value of the guard of this name at the end of the last mode, if it fired there."""
+    """The value of the guard of the given name at the end of the last mode, if the guard fired there."""
     name = mode.names[i]
     for k in range(h.n_fired):
         if h.fired[k] == name:
@@ -235,7 +235,7 @@ def _noise(mode, roots, t, y, values, noise):
 
 @part
 def _leave(mode, run, roots, t, y, step, values, noise, zero, near, sides, waits):
-    """For guards that are zero: the side to which they move, and the time at which this exceeds round-off."""
+    """For guards that are zero: the side to which they move, and the time at which their value exceeds round-off."""
     k, m = mode.n_q, mode.m
     slope, ahead, found = run.yp, mode.moved, mode.found
     if not zero.any() and not near.any():

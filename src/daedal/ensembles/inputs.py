@@ -28,7 +28,7 @@ def read_starts(problem: Any, initial: Any) -> Any:
     if hasattr(initial, "read_before"):
         return initial.read_before
     if initial is None:
-        raise InvalidProblemError("initial is missing: give the initial values of one run, or of each")
+        raise InvalidProblemError("initial is missing: give the initial values of one run, or of each run")
     if hasattr(initial, "columns") and hasattr(initial, "to_dict"):
         initial = _frame(initial)
     if isinstance(initial, Mapping):
@@ -67,7 +67,7 @@ def _by_label(problem: Any, starts: Any) -> Any:
 
 
 def _arranged_starts(problem: Any, entries: list[Any]) -> Any:
-    """Starts given member by member as columns, if they are vectors of the same form or have the same names."""
+    """Convert starts given by member to columns, if they are vectors of the same form or have the same names."""
     if isinstance(problem, HybridProblem) or not all(isinstance(entry, tuple) for entry in entries):
         return _by_label(problem, _listed("initial", entries))
     if len({tuple(value is None for value in entry) for entry in entries}) > 1:
@@ -80,7 +80,7 @@ def _arranged_starts(problem: Any, entries: list[Any]) -> Any:
 
 
 def _arranged_params(before: Any, entries: list[Any]) -> Any:
-    """Parameters given member by member as columns, if they are numbers of the same form."""
+    """Convert parameters given by member to columns, if they are numbers of the same form."""
     if isinstance(before, Mapping) or before is None or np.ndim(before) != 1:
         return _listed("params", entries)
     try:
@@ -226,7 +226,7 @@ def read_params(problem: Any, params: Any) -> Any:
 def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any, Any]:
     """The problem with the `inputs` of :func:`daedal.solve_many` shared by all members, and its converted parameters.
 
-    If inputs vary from member to member, each has its own parameters that contain them.
+    If inputs vary between members, each member has separate parameters that contain them.
     """
     known = require_inputs(problem)
     if isinstance(inputs, list) and inputs and all(isinstance(entry, Mapping) for entry in inputs):
@@ -276,7 +276,7 @@ def _common_length(count: int, params: Any) -> int:
 
 
 def _of_each(value: Any, shape: tuple[int, ...]) -> list[Any] | None:
-    """The input of each member; None if all have the same."""
+    """The input of each member; None if it is the same for all."""
     if callable(value) or hasattr(type(value), "polynomial_pieces"):
         return None
     if isinstance(value, (tuple, list)) and len(value) == 2 and np.ndim(value[0]) == 1:
@@ -293,7 +293,7 @@ def _parameter_rows(params: Any, width: int | None) -> np.ndarray:
 
 
 def _mapped(params: Mapping, before: Any, is_factory: bool) -> Any:
-    """Parameters by name; by number if those of the problem are a vector."""
+    """Parameters by name, or by number if the problem's parameters are a vector."""
     if is_factory or isinstance(before, Mapping):
         known = before if isinstance(before, Mapping) else None
         return _named(params, "params", known)
@@ -319,7 +319,8 @@ def _frame(frame: Any) -> dict[Any, np.ndarray]:
 
 
 def _listed(name: str, entries: list[Any]) -> Any:
-    """A list of mappings as columns if they have the same names and contain numbers; otherwise unchanged."""
+    """Convert a list of mappings to columns if they have the same names and contain numbers; otherwise return it
+    unchanged."""
     first = entries[0]
     if isinstance(first, dict) and all(isinstance(e, dict) and e.keys() == first.keys() for e in entries):
         columns = {key: [entry[key] for entry in entries] for key in first}
@@ -370,7 +371,7 @@ def _of_name(entry: Any, label: str, before: Any) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleRequest:
-    """The data shared by all members; starts and parameters are passed in chunks."""
+    """The data shared by all members. Starts and parameters are passed in chunks."""
 
     problem: Any  # the problem, or a function of the parameters that returns it
     settings: Settings  # method, formulation, tolerances, events: those of prepare
@@ -398,7 +399,7 @@ class EnsembleRequest:
 
     @cached_property
     def times(self) -> np.ndarray:
-        """The times at which states are computed: `t_eval`, and the end if not among them."""
+        """The times at which states are computed: `t_eval`, and the end if it is not included."""
         end = np.array([self.span[1]])
         if self.t_eval is None or self.t_eval.size == 0:
             return end

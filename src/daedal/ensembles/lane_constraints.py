@@ -1,4 +1,4 @@
-"""Projection of eight members at once, and monitoring of their constraints, bit-identical to single members.
+"""Projection of eight members at once and monitoring of their constraints, bit-identical to single members.
 
 See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.mechanics.formulations.monitor`.
 """
@@ -12,7 +12,7 @@ from daedal.kernels.signatures import f64
 from daedal.mechanics.formulations.monitor import SUSPICIOUS, VANISHING, harmless_distance, watching
 from daedal.mechanics.straight_line import position_projection
 
-_CLEARLY = 1.001  # factor of the suspicious value: above, a determinant computed without pivoting is conclusive
+_CLEARLY = 1.001  # factor of the suspicious value above which a determinant computed without pivoting is conclusive
 _SMALL_PIVOT = 0.01
 
 CONSTRAINTS = Struct(
@@ -21,13 +21,13 @@ CONSTRAINTS = Struct(
         ("nx", INTEGER),
         ("n_g", INTEGER),
         ("n_c", INTEGER),
-        ("length", FLOAT),  # that of a single system
+        ("length", FLOAT),  # typical length of a single system
         ("smallest", FLOAT),  # smallest independence of the rows that is far from a singular configuration
         ("position", CODE),  # the correction of q
-        ("velocity", CODE),  # that of v, then K by rows
+        ("velocity", CODE),  # code for v, followed by K by rows
         # rows of lanes
         ("change", f64["2 * nx", LANES]),  # change of y by the projection
-        ("changed", f64[LANES]),  # its size
+        ("changed", f64[LANES]),  # size of the change
         ("basis", f64["n_c", "nx", LANES]),
         ("rows", f64["n_c", "nx", LANES]),
         ("again", f64["nx", LANES]),  # a row that is reorthogonalised
@@ -90,7 +90,8 @@ def watch(own, steps):
 
 @part
 def is_near(own, steps):
-    """Whether the bases of all accepted lanes are close to the previous ones: no singular configuration passed."""
+    """Whether the bases of all accepted lanes are close to the previous ones, so that no singular configuration was
+    passed."""
     beyond = where_less(spread(harmless_distance(own.n_c)), at(own.distance), at(steps.accepted), spread(0.0))
     if all_less(beyond, spread(0.5)):
         return True
@@ -121,7 +122,7 @@ def _cosine(own):
 
 @part
 def keep_basis(own, steps):
-    """Store the basis of this step for the next one."""
+    """Store the basis of this step for the next step."""
     half, accepted = spread(0.5), at(steps.accepted)
     for i in range(own.n_c):
         for j in range(own.nx):

@@ -1,8 +1,8 @@
 """Eight members at once in one compiled loop, each bit-identical to a single run.
 
 Members occupy the lanes of registers (:mod:`daedal.kernels.lanes`), each with its own time and step size; when one is
-done the next takes its lane. Starts, the first step size, results inside of steps and the end use the code of single
-members. Members that need special handling (functions that cannot be evaluated, a bad pivot, a possibly singular
+done, the next takes its lane. Starts, the first step size, results inside steps and the end of a run use the code for
+single members. Members that need special handling (functions that cannot be evaluated, a bad pivot, a possibly singular
 configuration, many steps that appear stiff) are left to the loop over single members, which runs them from their start.
 """
 
@@ -39,13 +39,13 @@ from daedal.methods.run_record import differences
 from daedal.methods.step_size import shortest_step, step_to_try
 
 _FINISHED = int(Ending.FINISHED)
-_MOST_STEPS = 100_000  # after which the loop over single members checks whether a run still advances
+_MOST_STEPS = 100_000  # number of attempts after which the loop over single members checks whether a run still advances
 IDLE = -1
 
 LANE = Struct(
     "LANE",
     [
-        ("member", INTEGER),  # or IDLE
+        ("member", INTEGER),  # index of the member, or IDLE
         ("t", FLOAT),
         ("h", FLOAT),
         ("error_before", FLOAT),
@@ -70,11 +70,11 @@ LANE_BATCH = Struct(
         ("batch", at(BATCH)),
         ("lanes", ADDRESS),  # LANE records
         ("steps", at(STEPS)),
-        ("constraints", at(CONSTRAINTS)),  # or 0
+        ("constraints", at(CONSTRAINTS)),  # 0 if unused
         ("linear", at(LINEAR_STEPS)),  # specific to Rosenbrock methods, or 0
-        ("monitor", at(MONITOR)),  # the one of single members, or 0
+        ("monitor", at(MONITOR)),  # record of a single member, or 0
         ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
-        ("parameters", i64["n_parameters"]),  # their positions in the blocks of machine code
+        ("parameters", i64["n_parameters"]),  # positions of the parameters in the blocks of machine code
         ("n_parameters", INTEGER),
         ("turns", INTEGER),  # iterations of the loop before it returns
     ],
@@ -175,7 +175,7 @@ def _load_watch(constraints, monitor, lane, l):
 
 @part
 def _turn(own, batch, run, steps):
-    """One attempt of all lanes; accepted ones advance."""
+    """Attempt a step in all lanes; accepted lanes advance."""
     accepted, size, bad, h = steps.accepted, steps.size, steps.bad, steps.h
     for l in range(LANES):
         _try_step(run, steps, _lane(own, l), l)
@@ -216,7 +216,7 @@ def _turn(own, batch, run, steps):
 
 @part
 def _count_failure(own, run, lane, l):
-    """Count a failure of a Rosenbrock step, which is limited in number."""
+    """Count a failure of a Rosenbrock step; their number is limited."""
     failures = own.linear.failures
     failures[l] += 1.0
     if failures[l] >= 2 * run.most_failures:
@@ -225,7 +225,7 @@ def _count_failure(own, run, lane, l):
 
 @part
 def _try_step(run, steps, lane, l):
-    """The step size of a lane within its limits."""
+    """The step size of a lane, within its limits."""
     if lane.member == IDLE:
         return
     run.t, run.h = lane.t, lane.h
@@ -240,7 +240,7 @@ def _try_step(run, steps, lane, l):
 
 @part
 def _look_back(own, constraints, steps):
-    """Check lanes with strongly rotated constraints individually; leave those with corners to single runs."""
+    """Check lanes with strongly rotated constraints individually; leave members with corners to single runs."""
     nx, n_c, accepted = constraints.nx, constraints.n_c, steps.accepted
     if not is_near(constraints, steps):
         monitor = own.monitor
@@ -293,7 +293,7 @@ def _accept(own, batch, run, steps, l):
 
 @part
 def _is_suspicious(own, run, steps, lane, l, is_done):
-    """The checks of the loop over single members for first-order problems, at the end of a step."""
+    """The checks of the loop over single members for first-order problems at the end of a step."""
     watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
     y = run.scratch
     _gather(y, steps.y, l)
@@ -329,7 +329,7 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
 
 @part
 def _polynomial_of(batch, run, steps, lane, l, h):
-    """The polynomial of the step of a lane, in the record of single members; False if impossible."""
+    """Write the polynomial of a lane's step to the record of single members; False if impossible."""
     tableau = record_at(run.method, TABLEAU)
     n, s = run.n, tableau.stages
     k, y = tableau.k, run.y

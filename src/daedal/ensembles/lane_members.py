@@ -1,4 +1,4 @@
-"""Eight members of a batch in parallel, if there is machine code in lanes for them."""
+"""Eight members of a batch in parallel, if machine code for lanes is available."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.tracing.parameters import NAME
 
-_TURNS = 2000  # of a step of all lanes, between two checks for an interrupt
+_TURNS = 2000  # steps of all lanes between two checks for an interrupt
 
 
 class Lanes:
@@ -33,8 +33,7 @@ class Lanes:
         Number of positions of a mechanism, or 0.
     constraints : ConstraintsInLanes, optional
         Projection and monitoring of mechanisms.
-    monitor : Record, optional
-        The one of a single mechanism.
+    monitor : Record, optional The monitor of a single mechanism.
     watches : numpy.ndarray, optional
         Monitors of first-order problems, one record for each lane.
     keep : object, optional
@@ -80,7 +79,7 @@ class Lanes:
         self._alive = codes, constraints, watches, keep, ready
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Run the members of the batch; those left for the loop over single members have no reason yet."""
+        """Run the members of the batch; members left to the loop over single members have no reason yet."""
         from daedal.ensembles.lane_kernel import run_lanes
 
         self._lanes["member"] = self._idle
@@ -135,7 +134,7 @@ def _steps(ready: Any, code: CodeInLanes, nx: int) -> Any:
 
 
 def _linear_steps(ready: Any) -> Any:
-    """Data specific to a Rosenbrock method."""
+    """Data for Rosenbrock methods only."""
     from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS
     from daedal.kernels.records import Record
 
@@ -144,7 +143,7 @@ def _linear_steps(ready: Any) -> Any:
 
 
 class CodeInLanes:
-    """A function in lanes with its own block: its CODE record, and the address of its parameters, or 0."""
+    """A function in lanes with a separate block: its CODE record, and the address of its parameters, or 0."""
 
     def __init__(self, code: MachineFunction):
         from daedal.ensembles.lane_steps import CODE
@@ -162,7 +161,7 @@ class CodeInLanes:
 
 
 def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> Lanes | None:
-    """Lanes for a batch of mechanisms; None if their runs need unsupported features."""
+    """Lanes for a batch of mechanisms; None if its runs need unsupported features."""
     assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
     plain = isinstance(form, CoordinateProjection) and (not assembly.n_c or form == CoordinateProjection())
     if not plain or not _is_plain(ready) or ready.record["dense"]:
@@ -183,7 +182,7 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
 
 
 def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes | None:
-    """Lanes for a batch of first-order problems; None if their runs need unsupported features."""
+    """Lanes for a batch of first-order problems; None if its runs need unsupported features."""
     from daedal.kernels.lanes import LANES
 
     if not _is_plain(ready):
@@ -201,7 +200,7 @@ def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes |
 
 
 def _rosenbrock_code(ready: Any) -> MachineFunction | None:
-    """Whole steps in lanes, if single members have such code and every step is dense."""
+    """Whole steps in lanes, if single members have such code and every step has dense output."""
     formulas, system, own = ready.equations.problem.linearly_implicit, ready.system, ready.own
     if formulas is None or not own["step"]["kind"] or own["watched"] or system["hook"] or not ready.record["dense"]:
         return None

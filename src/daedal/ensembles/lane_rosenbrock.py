@@ -21,7 +21,7 @@ LINEAR_STEPS = Struct(
         ("slope", f64["stages"]),  # weights of increments in h y' at the end
         # rows of lanes
         ("yp", f64["n", LANES]),
-        ("failures", f64[LANES]),  # of this step so far
+        ("failures", f64[LANES]),  # failures of the current step
     ],
 )
 """Data of Rosenbrock methods in addition to STEPS."""
@@ -51,7 +51,7 @@ def attempt_linear(linear, steps):
 
 @part
 def take_over_linear(linear, steps):
-    """In accepted lanes, the end of the step becomes the start of the next one."""
+    """Make the end of the step the start of the next step in accepted lanes."""
     n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
     slope, u = linear.slope, steps.slopes.result[n:]
     for j in range(n):

@@ -1,6 +1,6 @@
 """Explicit Runge-Kutta steps of eight members at once, as in :mod:`daedal.methods.explicit.runge_kutta_step`.
 
-Rows of arrays have one number for each lane. Values needed by one lane are computed in all of them, and used where
+Rows of arrays have one number for each lane. Values needed by one lane are computed in all lanes, and used only as
 needed.
 """
 
@@ -32,25 +32,25 @@ STEPS = Struct(
     "STEPS",
     [
         ("n", INTEGER),
-        ("positions", INTEGER),  # of a mechanism, with slopes (v, a); or 0
+        ("positions", INTEGER),  # number of positions of a mechanism, with slopes (v, a); otherwise 0
         ("stages", INTEGER),
-        ("more_stages", INTEGER),  # for dense output
+        ("more_stages", INTEGER),  # additional stages for dense output
         ("is_dense", INTEGER),  # whether these must be evaluated, as in runs with dense output
         ("watches_stiffness", INTEGER),
         ("slopes", CODE),
-        ("tableau", reference(TABLEAU)),  # of an explicit method, as in a single run
+        ("tableau", reference(TABLEAU)),  # tableau of an explicit method, as in a single run
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
         ("included", f64["n"]),
         # rows of lanes
         ("t", f64[LANES]),
         ("h", f64[LANES]),
-        ("t_end", f64[LANES]),  # of the step
+        ("t_end", f64[LANES]),  # end of the step
         ("t_stage", f64[LANES]),
         ("known", f64[LANES]),  # 1 if the slope at the start of the step is known, otherwise 0
         ("accepted", f64[LANES]),  # 1 or 0
         ("bad", f64[LANES]),  # nonzero if something could not be evaluated
-        ("size", f64[LANES]),  # of the error
+        ("size", f64[LANES]),  # size of the error
         ("stiffness", f64[LANES]),  # |lambda|, or -1
         ("phi", f64[1, "n", LANES]),  # y at the start of the step
         ("y", f64["n", LANES]),
@@ -58,7 +58,7 @@ STEPS = Struct(
         *[(name, f64["n", LANES]) for name in ("inverse_weights", "scale", "error", "scratch")],
     ],
 )
-"""The data of eight steps, with the names that RUN uses for one."""
+"""The data of eight steps, with the field names of RUN."""
 
 _call = caller(i32(i64, i64))
 
@@ -78,13 +78,13 @@ def larger(a, b):
 
 @part
 def run_code(code, t):
-    """Run code on its block, at the times `t`."""
+    """Run code on its block at the times `t`."""
     _call(code.address, data_of(t), data_of(code.block))
 
 
 @part
 def evaluate(code, t, bad):
-    """Run code on its block; returns `bad`, with 1 where it failed or a result is not finite."""
+    """Run code on its block; returns `bad`, set to 1 in lanes that failed or have a result that is not finite."""
     run_code(code, t)
     one = spread(1.0)
     bad = where_less(spread(0.0), at(code.status), one, bad)
@@ -131,7 +131,7 @@ _stages, _dense_stages, _size_of_estimate = explicit_steps(
 
 @part
 def _slopes_to(steps, k):
-    """The slopes of the stage in the block of the code."""
+    """Write the slopes of the stage to the block of the code."""
     n, nx = steps.n, steps.positions
     copy_rows(k, steps.slopes.block[nx:], nx)
     copy_rows(k[nx:], steps.slopes.result, n - nx)
@@ -167,7 +167,7 @@ def attempt(steps):
 
 @part
 def set_weights(steps):
-    """1 / (rtol |y| + atol) at the start of the step; returns 1 in lanes where this is infinite, otherwise 0."""
+    """1 / (rtol |y| + atol) at the start of the step; returns 1 in lanes in which this is infinite, otherwise 0."""
     rtol, atol, bad = steps.rtol, steps.atol, spread(0.0)
     for i in range(steps.n):
         weight = rtol[i] * absolute(at(steps.phi[0, i])) + atol[i]
@@ -178,7 +178,7 @@ def set_weights(steps):
 
 @part
 def take_over(steps):
-    """In accepted lanes, the end of the step becomes the start of the next one."""
+    """Make the end of the step the start of the next step in accepted lanes."""
     n, half, accepted = steps.n, spread(0.5), at(steps.accepted)
     last = steps.k[steps.stages - 1]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Members that are mechanisms: starts that are consistent to round-off, results projected onto the constraints.
+"""Members that are mechanisms: starts must be consistent to round-off; results are projected onto the constraints.
 
 See :mod:`daedal.ensembles.batch_kernel`.
 """
@@ -17,16 +17,16 @@ MECHANISMS = Struct(
     "MECHANISMS",
     [
         ("system", at(CONSTRAINED)),
-        ("monitor", at(MONITOR)),  # or 0
+        ("monitor", at(MONITOR)),  # 0 if unused
         ("projector", at(PROJECTOR)),
-        ("expected", INTEGER),  # the expected result of `is_ready`
+        ("expected", INTEGER),  # expected result of `is_ready`
     ],
 )
 
 
 @entry(MEMBER)
 def begin_mechanism(address, k):
-    """y = (q, v, r) and its derivative; unsuitable starts are left to the driver."""
+    """y = (q, v, r) and its derivative; members with unsuitable starts are left to the driver."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
     c, y = own.system, batch.starts[k]

@@ -1,6 +1,6 @@
 """Members that pass through modes, in one compiled loop: the common cases of :mod:`daedal.hybrid.hybrid_run`.
 
-A stretch in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) with the guards as terminal events. It
+A segment in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) with the guards as terminal events. It
 is followed by the transition, its reset and the projection onto the constraints of the next mode. In other cases
 (guards that fire immediately, several at the same time, accumulation, a mode without a loop) the member is returned
 with a code, and the driver runs it.
@@ -25,16 +25,16 @@ from daedal.methods.advance import advance
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 ENDS = -2
-"""Used instead of a mode: the run ends."""
+"""used instead of a mode if the run ends"""
 
 TRANSITION = Struct(
     "TRANSITION",
     [
         ("name", INTEGER),
         ("decision", CALLBACK),  # a number
-        ("targets", i64["n_targets"]),  # the mode for each of its numbers, -1 for one without a loop, ENDS
+        ("targets", i64["n_targets"]),  # mode by number: -1 if it has no loop, or ENDS
         ("n_targets", INTEGER),
-        ("reset", CALLBACK),  # (q, v[, r]); without one the state is unchanged
+        ("reset", CALLBACK),  # reset of (q, v[, r]); if missing, the state is unchanged
         ("n_reset", INTEGER),
         ("projects", INTEGER),
     ],
@@ -45,7 +45,7 @@ _call = caller(MEMBER)
 
 @entry(void(i64))
 def run_through_modes(address):
-    """Run the members from ``h.member`` on, until all are done, the table is full, or the loop must return."""
+    """Run the members from ``h.member`` onwards, until all are done, the table is full, or the loop must return."""
     h = record_at(address, HYBRID)
     for _ in range(h.slices):
         if h.member >= h.count or h.n_rows == h.most_rows:
@@ -61,7 +61,7 @@ def run_through_modes(address):
 
 @part
 def _begin_member(h):
-    """The member at its start, with all memory of others cleared."""
+    """Initialise a member, and clear the memory of all others."""
     h.mode, h.t, h.typical_step = h.first_mode, h.t_begin, h.first_typical_step
     h.under_way, h.is_first, h.running = 1, 1, 0
     h.place, h.n_fired, h.n_events, h.n_seen, h.n_immediate, h.before = 0, 0, 0, 0, 0, -1
@@ -73,7 +73,7 @@ def _begin_member(h):
 
 @part
 def _stretch(h):
-    """One slice of a stretch, and the transition at its end; 0 if the member continues, otherwise how it ended."""
+    """One slice of a segment, and the transition at its end; 0 if the member continues, otherwise how it ended."""
     mode = _mode(h, h.mode)
     batch, run = mode.batch, mode.batch.run
     if not h.running:
@@ -102,7 +102,7 @@ def _mode(h, index):
 
 @part
 def _begin(h, mode, batch, run):
-    """Prepare the next stretch; 0, or why the member is left to the driver."""
+    """Prepare the next segment; returns 0, or why the member is left to the driver."""
     t, left = h.t, abs(h.t_end - h.t)
     if left < h.shortest:
         return NOT_PLAIN
@@ -135,7 +135,7 @@ def _may_begin(mode, t, y):
 
 @part
 def _first_step(h, mode, left):
-    """The user's value, or the last step in the mode; 0 if chosen automatically."""
+    """First step: the user's value, or the last step in the mode; 0 if chosen automatically."""
     if h.is_first:
         return min(h.first_step, left)
     if mode.step == 0.0:
@@ -145,7 +145,7 @@ def _first_step(h, mode, left):
 
 @part
 def _begin_output(h, run, y):
-    """The remaining times; one at a transition gets the state after it."""
+    """Write the remaining times; an output time at a transition gets the state after it."""
     times = h.times
     if h.place > 0 and times[h.place - 1] == h.t:
         h.place -= 1
@@ -170,14 +170,14 @@ def _keep_points(h, batch, run):
 
 @part
 def _project(batch, t, y):
-    """Project as for output."""
+    """Project a state in the same way as for output."""
     own = record_at(batch.own, MECHANISMS)
     return own.system.n_c == 0 or project_point(own.projector, own.system, t, y) == 0
 
 
 @part
 def _keep_end(h, t, y):
-    """The state at the end; also used for an output time there."""
+    """Store the state at the end; also used for an output time there."""
     times = h.times
     h.ends[h.member] = t
     there = h.place > 0 and times[h.place - 1] == t
@@ -189,7 +189,7 @@ def _keep_end(h, t, y):
 
 @part
 def _transition(h, mode, batch, run):
-    """Switch to the next mode; 0, or why the member is left to the driver."""
+    """Switch to the next mode; returns 0, or why the member is left to the driver."""
     fired = run.event_fired[0]
     entry = _only_one(mode, fired)
     if run.events_stored != 1 or entry < 0:
@@ -216,7 +216,7 @@ def _transition(h, mode, batch, run):
 
 @part
 def _immediate(h, mode):
-    """Leave a mode by the guard that fires immediately; 0, or how the member ended."""
+    """Leave a mode through the guard that fires immediately; returns 0, or how the member ended."""
     transition, source, y = _transition_of(mode, h.immediate), h.mode, mode.y
     copy(y, h.y[: mode.n])
     h.n_immediate += 1
@@ -235,7 +235,7 @@ def _transition_of(mode, entry):
 
 @part
 def _take(h, mode, transition, t, y, direction):
-    """Change the mode; 0, EVENT_STOP if the run ends, or why the member is left to the driver."""
+    """Change the mode; returns 0, EVENT_STOP if the run ends, or why the member is left to the driver."""
     index, before = _target(transition, t, y), h.mode
     if index == ENDS:
         _note(h, transition.name, direction, True)
@@ -258,7 +258,7 @@ def _take(h, mode, transition, t, y, direction):
 
 @part
 def _note(h, name, direction, ends):
-    """Add a row to the table, which has space for it."""
+    """Add a row to the table, which must have space for it."""
     row = h.n_rows
     h.event_member[row] = h.member
     h.event_t[row] = h.t
@@ -351,7 +351,7 @@ def _accumulates(h, name, t):
 
 @part
 def _shrink(h, times, t):
-    """Whether the last intervals shrink evenly, and their sum has nearly been reached."""
+    """Whether the last intervals shrink by a constant factor and their limit has nearly been reached."""
     first, last = abs(times[1] - times[0]), abs(times[INTERVALS] - times[INTERVALS - 1])
     if last >= first:
         return False

@@ -16,7 +16,7 @@ class StateLayout:
     """Names of the entries of a state."""
 
     names: tuple[str, ...]
-    n_q: int | None = None  # for mechanisms: q comes first, then v
+    n_q: int | None = None  # number of coordinates of a mechanism: y holds q, then v
 
     @property
     def n(self) -> int:
@@ -24,7 +24,7 @@ class StateLayout:
         return len(self.names)
 
     def without(self, hidden: tuple[str, ...]) -> StateLayout:
-        """The same without hidden names."""
+        """The same layout without hidden names."""
         return StateLayout(tuple(name for name in self.names if name not in hidden), self.n_q)
 
     def parts(self, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -35,7 +35,7 @@ class StateLayout:
         return found
 
     def rows(self, solution: Any) -> np.ndarray:
-        """The values of a solution, shape (n, nt), in this order; NaN for variables that a run did not have."""
+        """The values of a solution in this order, shape (n, nt); NaN for variables that a run did not have."""
         if tuple(solution.names) == self.names:
             return solution.y
         result = np.full((self.n, solution.t.size), np.nan)
@@ -97,7 +97,7 @@ def _coordinates(solution: Any) -> int | None:
 
 FINISHED, EVENT, FAILED, TIMED_OUT, NOT_RUN = 0, 1, 2, 3, 4
 STATUS = ("finished", "event", "failed", "timed out", "not run")
-"""How a run ended, by number."""
+"""Codes of how a run ended."""
 
 EVENT_FIELDS = ("member", "t", "name", "direction", "terminal")
 
@@ -116,13 +116,11 @@ class Part:
         The final times.
     arrays : dict of numpy.ndarray
         ``"final"`` with shape (count, n), NaN for failed runs; ``"y"`` with shape (count, n, nt) if states are stored;
-        outputs by ``"output:NAME"``. Quantities that no member has are omitted.
-    messages : dict of int to str
-        By member, for unsuccessful ones.
+        outputs by ``"output:NAME"``. Quantities without any values are omitted.
+    messages : dict of int to str Messages of unsuccessful members.
     events : list of tuple
         (member, t, name, direction, terminal), in order.
-    layout : StateLayout, optional
-        Of the states.
+    layout : StateLayout, optional Layout of the states.
     fell_back : int
         Number of members that a batch kernel left to the driver.
     """
@@ -145,7 +143,7 @@ class Part:
         return cls(chunk.number, chunk.first, count, np.full(count, status, np.int8), np.full(count, np.nan))
 
     def write(self, name: str, row: int, values: Any) -> None:
-        """Store the values of one member; missing values of others are NaN."""
+        """Store the values of one member; values missing for other members are NaN."""
         values = np.asarray(values, dtype=float)
         array = self.arrays.get(name)
         if array is None:
@@ -158,7 +156,7 @@ class Part:
         array[row] = values
 
     def fail(self, row: int, message: str, status: int = FAILED) -> None:
-        """Record that a member was not successful."""
+        """Record that a member failed."""
         self.status[row] = status
         self.messages[self.first + row] = message
 

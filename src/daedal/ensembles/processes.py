@@ -1,8 +1,8 @@
 """Processes: for problems with Python functions, one interpreter per worker.
 
 Workers are fresh interpreters that do not import the user's script, so that no ``if __name__ == "__main__"`` is needed.
-A worker that dies, or exceeds the time limit of a member, is replaced; its members are run again one by one, and those
-that end a process twice count as failed.
+A worker that dies, or exceeds the time limit of a member, is replaced; its members are run again one by one, and
+members that terminate a process twice count as failed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _send(connection: Connection, message: Any) -> None:
         connection.send(message)
 
 
-# --- requests as bytes for other processes, and their workers there: created once in each process ---------------------
+# --- requests as bytes for other processes, and their workers: created once in each process --------------------------
 
 _MOST_WORKERS = 4
 _workers: OrderedDict[str, Worker] = OrderedDict()
@@ -116,7 +116,7 @@ def run_chunk(data: Any, chunk: Chunk) -> Part:
 
 # --- the backend ------------------------------------------------------------------------------------------------------
 
-_GRACE = 2.0  # seconds after the limit at which a member counts as hanging, if no exception reaches it
+_GRACE = 2.0  # seconds after the limit at which a member counts as hanging, if the exception has not reached it
 _START = 120.0  # seconds that a process may take for its first answer
 
 
@@ -127,12 +127,12 @@ class _WorkerProcess:
     handle: subprocess.Popen
     connection: Connection
     chunk: Chunk | None = None
-    row: int = -1  # of the current member; -1 before the first one starts
+    row: int = -1  # row of the current member; -1 before the first one starts
     began: float = field(default_factory=time.monotonic)
 
 
 class ProcessesBackend:
-    """Separate interpreters that take the next chunk when they have finished one."""
+    """Separate interpreters, each of which takes the next chunk when it has finished one."""
 
     def __init__(self, request: EnsembleRequest, workers: int, worker: Any = None):
         self.workers = workers
@@ -143,7 +143,7 @@ class ProcessesBackend:
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
         """Run all chunks."""
         again: deque[Chunk] = deque()  # single members of chunks whose worker died
-        broken: dict[int, int] = {}  # how often a member has ended its process
+        broken: dict[int, int] = {}  # how often each member has terminated its process
         processes: list[_WorkerProcess] = []
         try:
             self._fill(processes, chunks, again)
@@ -169,7 +169,7 @@ class ProcessesBackend:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def _fill(self, processes: list[_WorkerProcess], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
-        """Start as many processes as there is work for."""
+        """Start as many processes as there are chunks to run, up to the number of workers."""
         while len(processes) < self.workers:
             chunk = again.popleft() if again else next(chunks, None)
             if chunk is None:
@@ -182,7 +182,7 @@ class ProcessesBackend:
         chunk = again.popleft() if again else next(chunks, None)
         if chunk is None:
             processes.remove(process)
-            process.connection.close()  # which ends it
+            process.connection.close()  # closing the connection ends the process
             process.handle.wait()
         else:
             self._send(process, chunk)
@@ -191,7 +191,7 @@ class ProcessesBackend:
         process.chunk, process.row, process.began = chunk, -1, time.monotonic()
         try:
             process.connection.send(chunk)
-        except OSError:  # it has died, which is noticed when waiting for its answer
+        except OSError:  # the process has died, which is detected when its answer is due
             return
 
     def _receive(self, process: _WorkerProcess, deliver: Callable[[Part], None]) -> bool:
@@ -239,7 +239,7 @@ class ProcessesBackend:
         again += chunk.only([k for k in range(chunk.count) if k != row])
 
     def _buried(self, process: _WorkerProcess, again, broken: dict[int, int], deliver, how: str) -> None:
-        """Run the members of a process that died once more, one by one; those that end it again count as failed."""
+        """Run the members of a process that died one by one; members that terminate it again count as failed."""
         chunk = process.chunk
         if chunk is None:
             return
@@ -255,7 +255,7 @@ class ProcessesBackend:
         deliver(part)
 
     def _start(self) -> _WorkerProcess:
-        """A new interpreter, connected and with the request."""
+        """A new interpreter that is connected and has received the request."""
         key = secrets.token_bytes(16)
         with Listener(authkey=key) as listener:
             environment = os.environ | {
@@ -276,7 +276,7 @@ class ProcessesBackend:
 
 
 def _accepted(listener: Listener, handle: subprocess.Popen) -> Connection:
-    """The connection from a process; an error if it exits before connecting or does not answer."""
+    """The connection from a process; raises an error if it exits before connecting or does not answer."""
     listening: Any = listener._listener  # type: ignore[attr-defined]
     sock = getattr(listening, "_socket", None)
     end = time.monotonic() + _START

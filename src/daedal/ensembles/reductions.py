@@ -4,7 +4,7 @@ Members are reduced in blocks of :data:`BLOCK`, independent of chunks and worker
 merged in order, so that results are bit-identical on every backend. Failed members and NaN entries are ignored.
 
 Means and variances are merged by the formulas of Chan, Golub and LeVeque (The American Statistician 37, 1983).
-Quantiles of up to `exact` members are those of NumPy; beyond, they are computed from counts in geometric bins
+Quantiles of up to `exact` members are those of NumPy; for more members they are computed from counts in geometric bins
 :math:`(\gamma^{i-1}, \gamma^i]`, :math:`\gamma = (1 + \alpha)/(1 - \alpha)` (Masson, Rim, Lee: DDSketch, VLDB 2019):
 each has a relative error of at most :math:`\alpha` from a value of the correct rank. Counts are integers, so that the
 order of merging is irrelevant.
@@ -22,9 +22,9 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 
 BLOCK = 1024
-"""Members per block, fixed so that sums are always evaluated in the same order."""
+"""Members per block; fixed, so that sums are always evaluated in the same order."""
 
-_OFFSET = 1 << 21  # of the bins of a quantity, larger than any bin number of a float at the finest alpha
+_OFFSET = 1 << 21  # offset of the bins of a quantity, larger than any bin number of a float at the finest alpha
 _WIDTH = 1 << 23
 
 
@@ -62,7 +62,7 @@ class Aggregator(ABC):
 
 
 class Moments(Aggregator):
-    """Count, mean and sum of squared deviations, one of which is the result."""
+    """Count, mean and sum of squared deviations; the result is one of them."""
 
     def __init__(self, name: str):
         self.name = name
@@ -104,7 +104,7 @@ class Extreme(Aggregator):
         return self._of.reduce(values, axis=0)
 
     def merge(self, first: Any, second: Any) -> np.ndarray:
-        """Extremes of both."""
+        """Extremes of both summaries."""
         return self._of(first, second)
 
 
@@ -148,7 +148,7 @@ class Quantiles(Aggregator):
         return values.copy() if values.shape[0] <= self.exact else self._binned(values)
 
     def merge(self, first: Any, second: Any) -> Any:
-        """Concatenated values while they are few, otherwise sums of counts."""
+        """Concatenated values while there are few, otherwise sums of counts."""
         if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
             both = np.concatenate([first, second])
             return both if both.shape[0] <= self.exact else self._binned(both)
@@ -200,7 +200,7 @@ def _nan_quantile(values: np.ndarray, level: float) -> np.ndarray:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # for entries that no member has
+        warnings.simplefilter("ignore", RuntimeWarning)  # entries that no member has
         return np.nanquantile(values, level, axis=0)
 
 

@@ -93,7 +93,7 @@ def _unit_points(method: str, dimension: int, n: int, seed: Any, options: dict[s
         raise InvalidProblemError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
     try:
         sampler = makers[method](dimension, rng=generator, **options)
-    except TypeError:  # SciPy before 1.15 calls it seed
+    except TypeError:  # called seed in SciPy before 1.15
         sampler = makers[method](dimension, seed=generator, **options)
     if method == "sobol" and n & (n - 1) == 0:
         return _inside(sampler.random_base2(n.bit_length() - 1))
@@ -101,6 +101,6 @@ def _unit_points(method: str, dimension: int, n: int, seed: Any, options: dict[s
 
 
 def _inside(points: np.ndarray) -> np.ndarray:
-    """Keep points away from 0 and 1, where quantiles of distributions are infinite."""
+    """Keep points away from 0 and 1, at which quantiles of distributions may be infinite."""
     tiny = np.finfo(float).eps
     return np.clip(points, tiny, 1.0 - tiny)

@@ -1,4 +1,4 @@
-"""The public function that solves many: checked arguments, a backend that runs the members, their combined results."""
+"""The public function ``solve_many``: it checks arguments, runs the members on a backend and combines the results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def solve_many(
     t_span : (float, float)
         Start and end, the same for all members.
     initial : tuple, array, mapping, frame, list or iterator
-        The initial values of :func:`daedal.solve`, where varying ones have a leading axis of length N: ``(q0, v0)``
+        The initial values of :func:`daedal.solve`; varying ones have a leading axis of length N: ``(q0, v0)``
         with `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds complete states,
         such as ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry
         for each member, tuples or mappings.
@@ -181,7 +181,7 @@ def solve_many(
 
 
 class _ManyPlan:
-    """Execution plan of the members."""
+    """Plan for running the members."""
 
     def __init__(
         self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool, gather: bool
@@ -192,7 +192,7 @@ class _ManyPlan:
 
 
 class _Again:
-    """Solves some of the members again."""
+    """Reruns some of the members."""
 
     def __init__(self, problem, t_span, t_eval, outputs, options: dict[str, Any], members: Members | None):
         self._arguments = problem, t_span, t_eval, outputs
@@ -215,14 +215,14 @@ class _Again:
 
 
 class _Given:
-    """Starts or parameters that have already been read."""
+    """Starts or parameters read so far."""
 
     def __init__(self, values: Any):
         self.read_before = values
 
 
 class _Kept(Members):
-    """For streams, the starts and parameters of failed members."""
+    """The starts and parameters of failed members, for streams."""
 
     def __init__(self):
         self.starts = self.params = None
@@ -370,7 +370,7 @@ def available_cores() -> int:
 
 
 class _RunsBar:
-    """A progress bar with the rate, the remaining time and the number of failures, or nothing."""
+    """A progress bar with the rate, the remaining time and the number of failures; None if not requested."""
 
     def __init__(self, show: bool, count: int | None):
         self._bar = None

@@ -1,4 +1,4 @@
-"""The work on a chunk, the same for threads, processes and executors."""
+"""The work on a chunk, common to threads, processes and executors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Runner:
         return solver.solve(request.span, start, params, t_eval=times, t_stop=request.t_stop, progress=progress)
 
     def warm_up(self, start: Any, params: Any) -> None:
-        """Load the code for a run by a short one, so that members with a time limit do not wait for it."""
+        """Load the code for a run with a short one, so that members with a time limit do not wait for it."""
         request, (t0, t1) = self.request, self.request.span
         short = replace(
             request,
@@ -93,14 +93,14 @@ class Runner:
             return solution
         except MemberTimeout as error:
             part.fail(row, str(error), TIMED_OUT)
-        except Exception as error:  # the user's functions may raise anything
+        except Exception as error:  # user functions may raise anything
             part.fail(row, in_words(error))
             _salvage(self.request, part, row, getattr(error, "solution", None))
         return solution
 
 
 def in_words(error: BaseException) -> str:
-    """The message of a member; exceptions from outside Daedal include their type."""
+    """The message of a member; exceptions raised outside Daedal include their type."""
     text = str(error)
     return text if isinstance(error, DaedalError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
 
@@ -187,7 +187,7 @@ def events_of(member: int, solution: Any) -> list[tuple[Any, ...]]:
 
 
 def _salvage(request: EnsembleRequest, part: Part, row: int, solution: Any) -> None:
-    """Store the results of a failed run as far as computed."""
+    """Store the results of a failed run up to the failure."""
     if solution is None or not solution.t.size:
         return
     part.t_final[row] = float(solution.t[-1])
@@ -196,21 +196,21 @@ def _salvage(request: EnsembleRequest, part: Part, row: int, solution: Any) -> N
         if request.keeps_states and request.n_times:
             part.write("y", row, _at_times(request, layout, solution))
             part.layout = layout
-    except Exception:  # the computed results may have any shape; the message is kept
+    except Exception:  # the results may have any shape; the message is kept
         return
 
 
 # --- a time limit that interrupts user functions, in the main thread of a process -------------------------------------
 
-_AGAIN = 0.05  # seconds to the next check, if other code than the user's function is running
+_AGAIN = 0.05  # seconds to the next check, if no user function is running
 _ENTRY = ("callbacks.py", "entry")  # the frame through which kernels call a user's function
 
 
 class Alarm:
     """Raises :class:`MemberTimeout` in a user's function that exceeds a time limit in seconds.
 
-    Only there: an exception during an import would leave a partial module. Compiled loops check the clock themselves.
-    Outside the main thread, and where there are no signals, it has no effect.
+    It is raised only there, since an exception during an import would leave a partial module. Compiled loops check the
+    clock themselves. It has no effect outside the main thread or without signals.
     """
 
     def __init__(self, seconds: float):
@@ -264,7 +264,7 @@ class Worker:
             if stopped():
                 break
             self.member(part, row, chunk)
-        part.events.sort(key=itemgetter(0))  # stable: events of one member keep their order
+        part.events.sort(key=itemgetter(0))  # a stable sort: events of one member remain in order
         return part
 
     def member(self, part: Part, row: int, chunk: Chunk) -> Any:
@@ -277,7 +277,7 @@ class Worker:
         self.runner.warm_up(*chunk.member(0))
 
     def adopt(self, request: EnsembleRequest) -> None:
-        """Use what was learnt from the first member."""
+        """Use the results of the first member."""
         self.request = self.runner.request = request
 
     # --- batches ------------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class Worker:
             known = Part.empty(first)
             self.member(known, 0, first)
         if known.status[0] not in (FINISHED, EVENT):
-            self._asked = False  # another member may show what this one cannot
+            self._asked = False  # another member may reveal what this one cannot
             return None
         member = first.member(0)
         batch = self._made(*member)
@@ -303,14 +303,14 @@ class Worker:
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
             return None
         self._first, self._own.batch = member, batch
-        several = replace(first, count=_TRIAL)  # the same member repeatedly
+        several = replace(first, count=_TRIAL)  # repeats one member
         began = time.perf_counter()
         batch.run(Part.empty(several), several, lambda: False)
         return (time.perf_counter() - began) / _TRIAL
 
     @property
     def was_asked(self) -> bool:
-        """Whether a successful member has shown if there is a batch kernel."""
+        """Whether a successful member has shown if a batch kernel applies."""
         return self._asked
 
     def _batch(self) -> Any:
@@ -321,7 +321,7 @@ class Worker:
         return self._own.batch
 
     def _made(self, start: Any, params: Any) -> Any:
-        """A batch kernel for members like this one; None if there is none."""
+        """A batch kernel for members like this one; None if unavailable."""
         from daedal.ensembles.batch import FirstOrderBatch, MechanismBatch, Unsuited
         from daedal.ensembles.batch_modes import ModesBatch
 

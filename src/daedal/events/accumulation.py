@@ -1,4 +1,4 @@
-"""Unlimited sequences of transitions: accumulation at a point (Zeno) and chattering."""
+"""Infinite sequences of transitions: accumulation at a point (Zeno) and chattering."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ import numpy as np
 
 INTERVALS = 6  # number of intervals that must shrink by nearly the same factor
 EVEN = 0.2  # allowed variation of that factor, relative to its distance from 1
-SHRINKING = 0.5  # fraction of the first interval that the last one may have
+SHRINKING = 0.5  # largest last interval, as a fraction of the first
 RESOLUTION = 1e3 * float(np.finfo(float).eps)  # smallest distinguishable relative distance of times
 CLOSE = 100.0  # distance from the point of accumulation at which to stop, in these units
 FEW = 30  # number of transitions per such distance that counts as chattering
@@ -25,7 +25,7 @@ class AccumulationWatch:
         self._recent: deque[float] = deque(maxlen=WINDOW)
 
     def add(self, name: str, t: float) -> float | None:
-        """Add a transition; returns the point at which transitions of this name accumulate, once it is reached.
+        """Add a transition; returns the point at which transitions of this name accumulate, when it is reached.
 
         Intervals d_k that shrink by the factor c have the limit t* = t_k + d_k c / (1 - c).
         """
@@ -41,7 +41,7 @@ class AccumulationWatch:
             return t
         factor = (last / first) ** (1.0 / (INTERVALS - 1))
         steps = np.abs(np.diff(times))
-        if factor == 1.0 or not steps.all():  # periodic up to round-off; or indistinguishable intervals
+        if factor == 1.0 or not steps.all():  # periodic up to round-off, or indistinguishable intervals
             return None
         factors = steps[1:] / steps[:-1]
         rest = last * factor / (1.0 - factor)
@@ -53,12 +53,12 @@ class AccumulationWatch:
         return t + sign * rest
 
     def is_shrinking(self, name: str) -> bool:
-        """Whether intervals between transitions of this name shrink as towards an accumulation point."""
+        """Whether intervals between transitions of this name shrink as if towards an accumulation point."""
         times = list(self._times.get(name, ()))
         return len(times) > INTERVALS and abs(times[-1] - times[-2]) < SHRINKING * abs(times[1] - times[0])
 
     def forget(self):
-        """Reset, after an accumulation has been handled."""
+        """Reset after an accumulation has been handled."""
         self._times.clear()
         self._recent.clear()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CompiledPart:
-    """One function of the stack: its arguments, in terms of t, y, yp and p, and its number of values."""
+    """One function of the stack: its arguments in terms of t, y, yp and p, and its number of values."""
 
     function: Any
     arguments: str

@@ -1,4 +1,4 @@
-"""Proof that steps are free of zeros: enclosures of switching functions along the polynomial of a step.
+"""Proof that steps contain no zeros: enclosures of switching functions along the polynomial of a step.
 
 Bounds of a function and of its rate over a piece of the step are computed by a program
 (:mod:`daedal.kernels.intervals`), from bounds of the unknowns by the Taylor coefficients of their polynomials about the
@@ -28,21 +28,21 @@ ENCLOSURE = Struct(
         ("functions", INTEGER),
         *[(name, i64["functions"]) for name in ("index", "values", "rates")],  # index in the vector, nodes
         ("inputs", INTEGER),
-        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # of y, y' and y'' in sequence; -1: time
+        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # nodes of y, y' and y'' in sequence; -1: time
         ("parameters", INTEGER),
         *[(name, i64["parameters"]) for name in ("parameter_nodes", "parameter_places")],
-        ("numbers", ADDRESS),  # of the parameters
+        ("numbers", ADDRESS),  # address of the parameters
         ("basis", f64[ROWS, ROWS]),  # Taylor coefficients of the Newton polynomials, in units of half the piece
         ("following", ADDRESS),  # the enclosure of further functions
     ],
 )
 """Some of the switching functions as a program."""
 
-_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # the last: undecided and not smooth there
+_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # verdicts on a piece; the last: undecided and not smooth
 _DEEPEST = 60
 _NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function that count as noise
 _ROUNDED = 4e-15  # fraction of the terms of a polynomial, above the rounding error of their sum
-_CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of a time less another one
+_CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of the difference of two times
 _TINY = 1e-300
 _SAME = 1e-8  # fraction of the values by which a function may exceed its bounds
 
@@ -51,8 +51,8 @@ _SAME = 1e-8  # fraction of the values by which a function may exceed its bounds
 def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
     """Isolate the first zero in (left, right] of the enclosed functions; returns (left, right, status).
 
-    ``roots.low`` and ``roots.high`` are the values at both ends before and afterwards. Without a zero nothing changes.
-    Undecided functions are recorded, and from there on judged by their values.
+    ``roots.low`` and ``roots.high`` are the values at both ends before and afterwards. They are unchanged if there is
+    no zero. Undecided functions are recorded, and from that point on judged by their values.
     """
     low, high, search = roots.low, roots.high, roots.search
     begin, end, ends, stack = search.begin, search.end, search.ends, search.stack
@@ -128,7 +128,7 @@ def _changes(roots):
 
 @part
 def _others_change(roots):
-    """Whether a function that is not enclosed has changed sign, or reached zero, before the piece."""
+    """Whether a function that is not enclosed has changed sign or reached zero before the piece."""
     search, aim, low = roots.search, roots.aim, roots.low
     enclosed, begin = search.enclosed, search.begin
     for i in range(roots.n):
@@ -139,7 +139,7 @@ def _others_change(roots):
 
 @part
 def _note_doubts(roots, t):
-    """Record where the existence of zeros was undecided, once for each function."""
+    """Record the place at which the existence of zeros was undecided, once for each function."""
     search = roots.search
     verdicts, doubtful, doubt = search.verdicts, search.doubtful, search.doubt
     for i in range(roots.n):
@@ -237,7 +237,7 @@ def _shown(begin, end, slowest, fastest, length, is_last):
 
 @part
 def _enclose_piece(enclosure, a, b, t_end, psi, phi, k):
-    """Run the program with the time between a and b, and the unknowns on their polynomials."""
+    """Run the program with the time between a and b, and with the unknowns on their polynomials."""
     program, basis, n = enclosure.program, enclosure.basis, enclosure.n
     lower, upper, nodes, places = program.lower, program.upper, enclosure.nodes, enclosure.places
     targets, sources = enclosure.parameter_nodes, enclosure.parameter_places
@@ -274,7 +274,7 @@ def _set_basis(basis, x, half, psi, k):
 
 @part
 def _range(basis, phi, i, order, half, k):
-    """Middle and half width of the bounds of y_i, y_i' (order 1) or y_i'' (order 2) for s between -1 and 1."""
+    """Midpoint and half width of the bounds of y_i, y_i' (order 1) or y_i'' (order 2) for s between -1 and 1."""
     centre, spread, unit = 0.0, 0.0, 1.0
     for m in range(order, k + 1):
         term, size = 0.0, 0.0

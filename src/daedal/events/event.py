@@ -26,9 +26,10 @@ class Event:
     Parameters
     ----------
     function : callable
-        ``function(t, y)``, ``function(t, y, yp)``, or ``function(t, y, p)`` and ``function(t, y, yp, p)`` where the
-        problem has parameters; for :class:`SemiExplicitDAE` z, for mechanisms (q, v) in place of (y, yp). Arguments are
-        recognised by name, including those of the problem's own functions, and by position if that is unambiguous.
+        ``function(t, y)``, ``function(t, y, yp)``, or ``function(t, y, p)`` and ``function(t, y, yp, p)`` if the
+        problem has parameters; (y, z) for :class:`SemiExplicitDAE` and (q, v) for mechanisms instead of (y, yp).
+        Arguments are recognised by name, including those of the problem's own functions, and by position if that is
+        unambiguous.
         Returns a number, or a vector for several functions at once. Functions compiled with ``numba.njit`` are called
         without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
@@ -39,8 +40,8 @@ class Event:
     name : str or sequence of str, optional
         Name of the event in ``sol.events``.
     inside : {"extrema", "ends"}
-        "extrema" detects pairs of crossings inside a step, for one more evaluation per step and a few where the
-        function turns back towards zero; "ends" compares only the signs at the ends of steps.
+        "extrema" detects pairs of crossings inside a step, at the cost of one more evaluation per step, and a few if
+        the function turns back towards zero; "ends" compares only the signs at the ends of steps.
     touch : bool or sequence of bool
         Whether an extremum closer to zero than `delta`, without a sign change, counts.
     location : {"roots", "monitoring", "auto"} or sequence
@@ -57,14 +58,14 @@ class Event:
     -----
     The rules, for every method:
 
-    * A function that is zero at the start of the run does not fire there; it has the sign that it takes immediately
-      afterwards.
+    * A function that is zero at the start of the run does not fire there; its initial sign is the one that it takes
+      immediately afterwards.
     * A zero at the end of the run counts.
     * A zero that is touched but not crossed does not count, unless `touch` is set.
     * Functions with roots closer than the time resolution fire together, at the same time, in the order of the events.
       If one of them is terminal all of them are recorded.
     * The time is the first one known to lie after the root: the function has its new sign there.
-    * A function that jumps over zero fires at the jump.
+    * A function that jumps across zero fires at the jump.
     * With monitoring the event is the arrival in the layer: the direction is that of the approach, and there is no
       other event until the function has left the layer. A run that starts in the layer starts after the event.
 
@@ -92,7 +93,7 @@ class Event:
 
 @dataclass(frozen=True)
 class GuardEvent(Event):
-    """The guards of a mode, with more information than an event: see `Guards`.
+    """The guards of a mode, with more information than an event; see `Guards`.
 
     Attributes
     ----------
@@ -102,7 +103,7 @@ class GuardEvent(Event):
     held : tuple
         See :class:`SwitchingFunctions`.
     own : callable
-        The function of (t, y, y') that `guards` evaluates; another `function` is an event like others.
+        The function of (t, y, y') that `guards` evaluates; any other `function` is an ordinary event.
     """
 
     guards: Any = None
@@ -155,7 +156,7 @@ class Enclosed:
     program : Enclosure
         See :mod:`daedal.symbolic.tracing.enclosures`.
     first : int
-        Index of the first of them.
+        Index of the first of these functions.
     read : callable
         ``read(params)`` returns the numbers of the parameters.
     params : object
@@ -180,7 +181,7 @@ class SwitchingFunctions:
     names: tuple[str, ...]
     initial: np.ndarray  # values at the start
     direction: np.ndarray
-    terminal: np.ndarray  # occurrence that ends the run, 0 for none
+    terminal: np.ndarray  # occurrence that ends the run; 0 if none does
     interior: np.ndarray
     touch: np.ndarray
     location: np.ndarray  # 0: roots, 1: monitoring, 2: auto
@@ -193,7 +194,7 @@ class SwitchingFunctions:
     sizes: tuple[int, ...] = ()  # numbers of values of the user's functions
     enclosed: tuple[Enclosed, ...] = ()
     held: tuple[tuple[int, int, float], ...] = ()
-    """Functions that have a sign for a time after the start, whatever round-off makes of it: (function, sign, time)."""
+    """Functions with a fixed sign for a time after the start, independent of round-off: (function, sign, time)."""
 
     @property
     def native(self):
@@ -201,7 +202,7 @@ class SwitchingFunctions:
         return self.compiled if self.evaluate is self.plain else None
 
     def extended(self, evaluate, names: tuple[str, ...], compiled=None, params=None) -> "SwitchingFunctions":
-        """With additional functions appended, which end the run where they change from + to -."""
+        """The same with additional functions appended, which end the run when they change from + to -."""
         tails = {"initial": 1.0, "direction": -1, "terminal": 1, "interior": True, "touch": False, "location": 0}
         tails |= {"delta": np.nan, "tolerance": 0.0, "occurred": 0}
         longer = {
@@ -212,7 +213,7 @@ class SwitchingFunctions:
         return replace(self, **fields, compiled=compiled, params=params)
 
     def with_enclosed(self, *enclosed: Enclosed) -> "SwitchingFunctions":
-        """The same with enclosures for some of them."""
+        """The same with enclosures for some functions."""
         return replace(self, enclosed=(*self.enclosed, *enclosed))
 
     def with_parameters(self, params: Any, evaluate: Callable[..., Any]) -> "SwitchingFunctions":
@@ -221,7 +222,7 @@ class SwitchingFunctions:
         return replace(self, evaluate=evaluate, plain=evaluate, params=params, enclosed=enclosed)
 
     def is_like(self, other: "SwitchingFunctions") -> bool:
-        """Whether both differ in parameters, directions and signs at the start only."""
+        """Whether both differ only in parameters, directions and signs at the start."""
         if len(self.enclosed) != len(other.enclosed):
             return False
         if self.evaluate is not other.evaluate and (self.native is None or other.native is None):
@@ -230,7 +231,7 @@ class SwitchingFunctions:
         return shared and all(a.program is b.program for a, b in zip(self.enclosed, other.enclosed))
 
     def checked(self, values: np.ndarray) -> np.ndarray:
-        """Values of the compiled functions, none of them NaN."""
+        """Values of the compiled functions; raises if one of them is NaN."""
         bad = np.flatnonzero(np.isnan(values))
         if bad.size:
             raise InvalidProblemError(f"events: {self.names[bad[0]]} returned nan; it must return numbers")
@@ -279,7 +280,7 @@ class _Stack:
 
 
 def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -> SwitchingFunctions | None:
-    """Check the user's events at the initial point and stack them; None without events."""
+    """Check the user's events at the initial point, and stack them; None without events."""
     given = _as_list(events)
     if not given:
         return None
@@ -312,13 +313,13 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
 
 
 def named_events(events) -> list[Event]:
-    """The user's events as a list, each with its individual name."""
+    """The user's events as a list, each with a distinct name."""
     checked = [_as_event(event, i) for i, event in enumerate(_as_list(events))]
     return [event if event.name else replace(event, name=_title(event, i)) for i, event in enumerate(checked)]
 
 
 def functions_of(event: Event, position: int, size: int) -> list[tuple[str, int, int]]:
-    """Name, direction, and the terminal occurrence (0 for none), of each of an event's `size` functions."""
+    """Name, direction, and terminal occurrence (0 for none) of each of an event's `size` functions."""
     directions = _spread(event.direction, size, (-1, 0, 1), f"events[{position}].direction")
     terminal = _occurrences(event.terminal, size, f"events[{position}].terminal")
     return list(zip(_names(event, position, size), directions, terminal, strict=True))
@@ -351,13 +352,13 @@ def _as_event(event, position) -> Event:
 
 
 def state_arguments_of(problem: Any) -> StateArguments:
-    """Admissible arguments of events of a problem, or of a view of one."""
+    """Permitted arguments of events of a problem, or of a view of a problem."""
     shown = getattr(problem, "shown_by", problem)
     return StateArguments(shown, problem.params is not None, state_split(shown) is not None)
 
 
 def standard_functions(events, problem, names: Sequence[str] | None = None) -> list[tuple[Any, int]]:
-    """Functions of events as called by traced code, (t, y[, second[, params]]), and their numbers of arguments.
+    """Event functions in the form called by traced code, (t, y[, second[, params]]), and their numbers of arguments.
 
     Messages refer to them by `names`, by default as entries of ``events``.
     """
@@ -370,7 +371,7 @@ def standard_functions(events, problem, names: Sequence[str] | None = None) -> l
 
 
 def _with_state(function, problem, position):
-    """Convert ``function`` to the form function(t, y, yp), whichever arguments it takes."""
+    """Convert ``function`` to the form function(t, y, yp), whatever its arguments."""
     arguments, n_y = state_arguments_of(problem), getattr(problem, "n_y", None)
     function = in_driven_form(function, problem.params)
     places = arguments.of(function, f"events[{position}]")
@@ -393,7 +394,7 @@ def _with_state(function, problem, position):
 
 
 def _compiled(parts, problem, n: int):
-    """The compiled stack of all functions for a state that begins with n variables, if all of them are compiled."""
+    """The compiled stack of all functions, for a state that begins with n variables; None unless all are compiled."""
     if isinstance(problem.params, Driven) or not all(is_compiled(function) for function, _ in parts):
         return None
     from daedal.events.compiled import CompiledPart, stacked
@@ -417,7 +418,7 @@ def _title(event: Event, position: int) -> str:
 
 
 def _checked(function, position: int, title: str):
-    """``function(t, y, yp)`` with a check of its result: of any size, or of the `size` at the start."""
+    """``function(t, y, yp)`` with a check of its result, which may have any size, or the `size` at the start."""
 
     def call(t, y, yp, size=None):
         try:
@@ -449,7 +450,7 @@ def _checked(function, position: int, title: str):
 
 
 def _each(value, size: int) -> list:
-    """`value` for each of `size` functions; a single one is repeated."""
+    """`value` for each of `size` functions; a single value is repeated."""
     return list(value) if np.iterable(value) and not isinstance(value, str) else [value] * size
 
 
@@ -462,7 +463,7 @@ def _spread(value, size: int, allowed: tuple, name: str) -> list:
 
 
 def _occurrences(value, size: int, name: str) -> list[int]:
-    """False: never, True: the first, k: the k-th occurrence ends the run."""
+    """The occurrence that ends the run: False: none, True: the first, k: the k-th."""
     values = _each(value, size)
     if len(values) != size or not all(isinstance(v, (bool, int, np.bool_, np.integer)) and v >= 0 for v in values):
         raise InvalidProblemError(
@@ -477,7 +478,7 @@ def _is_number(value) -> bool:
 
 
 def _lengths(value, size: int, default: float, name: str) -> list[float]:
-    """A positive number, or `default` instead of None, for each of `size` functions."""
+    """A positive number for each of `size` functions; None is replaced by `default`."""
     values = _each(value, size)
     good = [v is None or (_is_number(v) and 0.0 < float(v) < np.inf) for v in values]
     if len(values) != size or not all(good):
@@ -497,7 +498,7 @@ def _names(event: Event, position: int, size: int) -> Sequence[str]:
 
 
 def _stacked(calls):
-    """All functions stacked; the result of a single function need not be an array."""
+    """All functions, stacked; the result of a single function need not be an array."""
     if len(calls) == 1:
         [(only, count)] = calls
         return lambda t, y, yp: only(t, y, yp, count)

@@ -1,4 +1,4 @@
-"""Sign changes inside a step that the signs at its ends do not show: pairs of crossings, and contacts.
+"""Sign changes inside a step that the signs at its ends do not reveal: pairs of crossings, and contacts.
 
 One value at the midpoint of the step and the parabola through the three show whether a function turns back towards
 zero. Only then is its extremum on the interpolant located, by successive parabolas, until the sign has changed or a
@@ -14,7 +14,7 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.vectors import copy
 
 _MARGIN = 0.25  # fraction of the step by which the parabola may misplace an extremum
-_CLEAR = 0.7  # an extremum above this fraction of the smallest value seen is not near zero
+_CLEAR = 0.7  # an extremum above this fraction of the smallest observed value is not near zero
 _NEAR_END = 0.01
 _MOST_PARABOLAS = 25
 _NARROW = 1e-7  # fraction of the step at which the search for an extremum ends
@@ -65,10 +65,10 @@ def first_reversal(system, roots, left, right, t_end, psi, phi, k):
 
 @part
 def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
-    """Follow function i, positive after multiplication by its sign, to its extremum or to the first value below zero.
+    """Follow function i, multiplied by its sign to be positive, to its extremum or to the first value below zero.
 
-    Returns (x, value, status) with the place left + x length; the search ends, with the last value, as soon as a
-    parabola stays clear of zero, or of `allowed`.
+    Returns (x, value, status) with the place left + x length; the search ends with the last value as soon as a parabola
+    remains above zero, or above `allowed`.
     """
     sign = 1.0 if roots.low[i] > 0.0 else -1.0
     xa, xm, xb = 0.0, 0.5, 1.0
@@ -76,7 +76,7 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     u = _turning(fa, fm, fb, roots.fired[i] != 0, allowed)
     if u < 0.0:
         return xm, np.inf, 0
-    if not (fm < fa and fm < fb):  # the lowest value is at an end: is there a lower one next to it?
+    if not (fm < fa and fm < fb):  # the lowest value is at an end: test for a lower one next to it
         value, status = _value(system, roots, i, left + u * length, t_end, psi, phi, k, sign)
         edge = 1.0 - _NEAR_END if u > 0.5 else _NEAR_END
         if status == 0 and value >= min(fa, fb) and u != edge:
@@ -121,7 +121,7 @@ def _value(system, roots, i, t, t_end, psi, phi, k, sign):
 
 @inlined
 def _turning(fa, fm, fb, just_fired, allowed):
-    """Where the parabola through three equidistant values comes near zero, or -1."""
+    """Point at which the parabola through three equidistant values comes near zero, or -1."""
     u, curvature = -1.0, fa - 2.0 * fm + fb
     if curvature > 0.0 and isfinite(curvature):
         vertex = 0.5 + 0.25 * (fa - fb) / curvature
@@ -140,10 +140,10 @@ def _turning(fa, fm, fb, just_fired, allowed):
 
 @inlined
 def _vertex(xa, fa, xm, fm, xb, fb):
-    """Place and value of the extremum of the parabola through three points, the middle one the lowest."""
+    """Place and value of the extremum of the parabola through three points, of which the middle one is the lowest."""
     p, q = (fm - fa) / (xm - xa), (fb - fm) / (xb - xm)
     curvature = (q - p) / (xb - xa)
-    slope = p + curvature * (xm - xa)  # at xm
+    slope = p + curvature * (xm - xa)  # slope at xm
     x, least = xm, fm
     if curvature > 0.0:
         x = xm - 0.5 * slope / curvature

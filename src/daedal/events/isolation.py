@@ -1,4 +1,4 @@
-"""Isolation of the first zero of switching functions that depend on time alone, in compiled code."""
+"""Isolation of the first zero of switching functions that depend only on time, in compiled code."""
 
 from daedal.events.roots import begin, locate
 from daedal.events.switching import ROOTS
@@ -10,7 +10,7 @@ from daedal.kernels.system import SYSTEM
 MOST_BOXES = 1_000_000
 """Maximum number of pieces examined for one zero: about half a second. Chosen."""
 WORDS = 3
-"""Workspace of the search in numbers, plus two for each unknown."""
+"""Workspace of the search, in numbers, plus two numbers for each unknown."""
 
 
 @entry(i64(i64, i64, f64, f64, i64))

@@ -1,13 +1,13 @@
 """The monitoring algorithm: an event is a step that ends in a layer of width 2 delta around s = 0.
 
 The values of a switching function form four intervals, (-inf, -delta), [-delta, 0], (0, delta] and (delta, inf). A step
-may stay in its interval, leave the layer or end in it; one that would jump over the layer is repeated with a smaller
-step size. The event is thus the end of a step, where the equations are satisfied, and no root of an interpolant is
-needed: robust for functions that are flat, or curved on the scale of a step, near their root.
+may stay in its interval, leave the layer or end in it; a step that would jump over the layer is repeated with a smaller
+size. The event is thus the end of a step, at which the equations are satisfied, and no root of an interpolant is
+needed. This is robust for functions that are flat, or curved on the scale of a step, near their root.
 
 A step that has been repeated too often, as for functions with a jump, is accepted; the root is then located in it.
 
-The check is a hook: methods call it for every step before accepting it.
+The check is a hook, which methods call for every step before accepting it.
 """
 
 from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, evaluate_at, resolution, same_sign
@@ -17,14 +17,14 @@ from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, call_hook
 from daedal.kernels.vectors import copy
 
-_MOST_TRIES = 8  # DASSL gives up after 10 failures
+_MOST_TRIES = 8  # limit below the 10 failures after which DASSL stops
 _STRAIGHT = 0.5  # relative change of slope from step to step
 _CUT = 0.5  # ratio of consecutive steps that indicates a reduction by the method
 
 
 @entry(HOOK)
 def layer_hook(record, t, h, y):
-    """Call the inner hook, then check: a step that jumps over a layer 'cannot be evaluated', and is repeated."""
+    """Call the inner hook, then check: a step that jumps over a layer 'cannot be evaluated' and is repeated."""
     roots = record_at(record, ROOTS)
     signal = HOOK_DONE
     if roots.inner != 0:
@@ -46,7 +46,7 @@ def layer_hook(record, t, h, y):
 
 @part
 def _take_over(roots, t):
-    """If the last trial step was accepted, the current one begins at its end."""
+    """If the last attempt was accepted, the current step begins at its end."""
     if abs(t - roots.t_tried) < abs(t - roots.t_start):
         copy(roots.before, roots.start)
         copy(roots.start, roots.tried)
@@ -57,7 +57,7 @@ def _take_over(roots, t):
 
 @part
 def _jumps(roots, h):
-    """Whether a function jumps over its layer; for those judged by shape, if it is also not straight.
+    """Whether a function jumps over its layer; for functions judged by shape, only if it is also not straight.
 
     A function also counts as not straight if the method reduces its steps before the zero, as for equations that end
     there.
@@ -82,7 +82,7 @@ def _jumps(roots, h):
 
 @inlined
 def _is_straight(h_before, change, slope):
-    """Whether the slope equals that of the previous step, up to a fraction of the larger one."""
+    """Whether the slope equals that of the previous step, up to a fraction of the larger slope."""
     if h_before == 0.0:
         return False
     earlier = change / h_before

@@ -8,8 +8,8 @@ import numpy as np
 from daedal.events.event import Enclosed, SwitchingFunctions
 
 MOST_BOXES, FURTHER_BOXES = 2000, 50
-"""Maximum number of pieces of a step examined to decide whether a function has a zero there; and the same after an
-undecided search. Chosen."""
+"""Maximum number of pieces of a step that are examined to decide whether a function has a zero there; and the number
+after an undecided search. Chosen."""
 _DEEPEST = 64
 
 
@@ -61,7 +61,7 @@ class Switching:
         return search
 
     def takes(self, functions: SwitchingFunctions) -> bool:
-        """Whether the record can be used for these functions, which may have other parameters."""
+        """Whether the record can be used for the given functions, which may have other parameters."""
         if functions is self.functions:
             return True
         if not functions.is_like(self.functions):
@@ -80,7 +80,7 @@ class Switching:
 
     @property
     def doubts(self) -> tuple[tuple[str, float], ...]:
-        """Functions for which the existence of zeros was undecided, each with the first such place."""
+        """Functions for which the existence of zeros was undecided, each with the first such time."""
         if self.search is None or not self.search["doubts"]:
             return ()
         names, doubt = self.functions.names, self.search.array("doubt")
@@ -107,7 +107,7 @@ class Switching:
         return [self.record.block, self.record.data.view(np.int64), *search]
 
     def watch_layers(self, system, slope: np.ndarray):
-        """Make the method check the layers with every step; `slope` is the array where it keeps y'."""
+        """Make the method check the layers in every step; `slope` is the array in which it stores y'."""
         if not self.record["watched"]:
             return
         from daedal.events.layer import layer_hook
@@ -165,7 +165,7 @@ def _enclosure(enclosed: Enclosed, bridge: Any, following: int) -> Any:
 
 @cache
 def no_functions() -> Any:
-    """The record of no switching functions."""
+    """The record without switching functions."""
     from daedal.events.switching import ROOTS
     from daedal.kernels.records import Record
 

@@ -17,9 +17,9 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.vectors import copy
 
 _MAX_BISECTIONS = 200
-_AHEAD = 16.0  # in resolutions, distance after which a function has a sign again
+_AHEAD = 16.0  # distance, in resolutions, after which a function has a sign again
 _NOISY = 1e-3  # fraction of a step in which the sign of a function near a zero may be round-off
-_MOST_PIECES = 50  # into which a step is divided by turning functions
+_MOST_PIECES = 50  # maximum number of pieces into which turning functions divide a step
 _TOGETHER = 1e-5  # fraction of a step: tangential zeros this close after a root are merged with it
 
 
@@ -36,7 +36,7 @@ def begin(system, roots, t, t_end, psi, phi, k):
 
 @part
 def begin_layers(roots, t):
-    """Positions relative to the layers at the start; a run that starts in a layer starts after the event."""
+    """Positions relative to the layers at the start; if a run starts in a layer, it starts after the event."""
     n = roots.n
     low, delta, side = roots.low, roots.delta, roots.side
     copy(roots.start, low)
@@ -94,7 +94,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
 
 @part
 def _take_aim(roots):
-    """The active directions; functions inside their layer, or just landing there, have no roots."""
+    """The active directions; functions inside their layer, or just reaching it, have no roots."""
     n = roots.n
     directions, aim, location = roots.direction, roots.aim, roots.location
     side, crooked = roots.side, roots.crooked
@@ -109,7 +109,7 @@ def _take_aim(roots):
 
 @part
 def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
-    """The point where functions that vanish at the left end, or have just fired, have left zero; (place, status).
+    """The point at which functions that vanish at the left end, or have just fired, have left zero; (place, status).
 
     Near a zero the sign of a function may be round-off: it counts if two points, one twice as far as the other, agree.
     The search continues from there.
@@ -158,7 +158,8 @@ def _arrives(low, high, aim):
 
 @part
 def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k):
-    """The Illinois algorithm on (left, right]: marks what fired first; returns (end of the bracket or `right`, status).
+    """The Illinois algorithm on (left, right]: marks the functions that fire first; returns (end of the bracket or
+    `right`, status).
 
     ``roots.low`` and ``roots.high`` are the values at the ends of the bracket afterwards.
     """
@@ -193,12 +194,12 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
             slow = width > 0.5 * width_before
             if slow or not isfinite(middle) or not isfinite(high[leader]) or not isfinite(low[leader]):
                 middle = 0.5 * (left + right)
-            # at the smallest distinguishable distance from an end: if the root lies there, the bracket is final
+            # at the smallest distinguishable distance from an end, at which the bracket is final
             middle = left + copysign(max(abs(middle - left), 0.5 * resolved), right - left)
             middle = right - copysign(max(abs(right - middle), 0.5 * resolved), right - left)
         elif plateau:
             middle = 0.5 * (left + right)
-        else:  # zero at the right end: since when?
+        else:  # zero at the right end: determine since when
             plateau = True
             middle = right - copysign(0.9 * resolved, right - left)
         status = evaluate_on(system, roots, middle, t_end, psi, phi, k, trial)
@@ -249,7 +250,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     late = False
     for i in range(n):
         if _arrives(low[i], high[i], aim[i]):
-            behind, seen = ahead[i], 0.0  # zero for a while, or the old sign by round-off: check later points
+            behind, seen = ahead[i], 0.0  # zero for a while, or the old sign by round-off, so later points are checked
             while 2.0 * beyond < abs(t_high - right) and (
                 behind == 0.0 or (same_sign(low[i], behind) and not same_sign(low[i], seen))
             ):
@@ -273,7 +274,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
 
 @part
 def _enter_layers(roots):
-    """Monitored functions fire when a step ends in their layer, until they have left it."""
+    """Monitored functions fire when a step ends in their layer, then not until they have left it."""
     n = roots.n
     directions, location, fired = roots.direction, roots.location, roots.fired
     side, crooked = roots.side, roots.crooked
@@ -291,7 +292,7 @@ def _enter_layers(roots):
 
 @part
 def _count(roots):
-    """Whether a function has fired; terminal ones are marked at their last occurrence."""
+    """Whether a function has fired; terminal functions are marked at their last occurrence."""
     n = roots.n
     fired, count, terminal = roots.fired, roots.count, roots.terminal
     crooked, any_fired = roots.crooked, False

@@ -13,8 +13,8 @@ from daedal.kernels.vectors import copy
 _RESOLUTION = 8.0 * np.finfo(float).eps
 
 ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # location method of a function
-MUTED = 2  # replaces a direction: the function cannot fire now
-STOPPING = 2  # mark, times the direction of the change, of a function that fires and ends the run
+MUTED = 2  # replaces the direction of a function that cannot fire now
+STOPPING = 2  # marks, multiplied by the direction of the change, a function that fires and ends the run
 
 _OPTIONS = ("direction", "terminal", "count", "interior", "touch", "location")
 _INTEGERS = (*_OPTIONS, "side", "crooked", "aim", "fired", "held_side")
@@ -25,19 +25,19 @@ SEARCH = Struct(
     "SEARCH",
     [
         ("n", INTEGER),
-        ("enclosure", ADDRESS),  # the first of a chain
+        ("enclosure", ADDRESS),  # first record of a chain
         *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful", "rough")],
         *[(name, f64["n"]) for name in ("doubt", "begin", "end")],
         ("doubts", INTEGER),  # number of undecided functions
         ("most_boxes", INTEGER),  # maximum number of pieces in one search
         ("further_boxes", INTEGER),  # the same after an undecided search
-        ("boxes", INTEGER),  # so far
+        ("boxes", INTEGER),  # number of pieces so far
         ("depth", INTEGER),
         ("ends", f64["depth"]),
         ("stack", f64["depth", "n"]),
     ],
 )
-"""Data of the search for zeros by enclosures, and the places where it was undecided."""
+"""Data of the search for zeros by enclosures, and the places at which it was undecided."""
 
 ROOTS = Struct(
     "ROOTS",
@@ -45,9 +45,9 @@ ROOTS = Struct(
         ("n", INTEGER),
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
-        ("t_end", FLOAT),  # of the run
+        ("t_end", FLOAT),  # end of the run
         ("t_begin", FLOAT),  # the same
-        ("held", INTEGER),  # whether some functions keep a sign for a while
+        ("held", INTEGER),  # whether some functions have a fixed sign for a time
         ("encloses", INTEGER),  # whether functions are enclosed
         ("search", at(SEARCH)),
         *[(name, i64["n"]) for name in _INTEGERS],
@@ -58,7 +58,7 @@ ROOTS = Struct(
         ("watched", INTEGER),  # how many
         ("system", at(SYSTEM)),
         ("slope", optional(f64["size"])),  # y' at the end of the step
-        ("inner", ADDRESS),  # another hook, called first
+        ("inner", ADDRESS),  # another hook, which is called first
         ("inner_record", ADDRESS),
         ("t_start", FLOAT),
         ("t_before", FLOAT),
@@ -68,7 +68,7 @@ ROOTS = Struct(
 )
 """The switching functions s(t, y, y'), their location methods, and their values at several points.
 
-Up to the time ``held_for`` after the start a function has the sign ``held_side``, whatever round-off makes of it.
+Until the time ``held_for`` after the start, a function has the sign ``held_side``, independent of round-off.
 ``low`` and ``high`` belong to the ends of the interval that is searched, ``last`` to the end of the step, ``start``
 and ``before`` to the last two accepted points and ``tried`` to the point that is about to be accepted.
 """
@@ -82,13 +82,13 @@ def resolution(t, h):
 
 @inlined
 def same_sign(a, b):
-    """Whether both are positive, or both negative."""
+    """Whether both are positive or both are negative."""
     return (a > 0.0 and b > 0.0) or (a < 0.0 and b < 0.0)
 
 
 @part
 def evaluate_at(system, roots, t, y, yp, values):
-    """values = s(t, y, y'); NaN is handled in Python, which names the function."""
+    """values = s(t, y, y'); NaN is reported in Python, with the name of the function."""
     n = roots.size
     result = floats(roots.functions.block + 16 * n, roots.n)
     system.event_evaluations += 1

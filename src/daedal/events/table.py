@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-_MOST_ROWS = 30  # in the printed table
-_COLUMNS = ("t", "name", "kind")  # of a table without events
+_MOST_ROWS = 30  # maximum number of printed rows
+_COLUMNS = ("t", "name", "kind")  # columns of a table without events
 
 
 class EventTable(Sequence[Any]):
@@ -26,7 +26,7 @@ class EventTable(Sequence[Any]):
     ----------
     records : sequence of EventRecord or HybridEvent
     names : mapping
-        The names of the variables in each mode, under None if there are no modes.
+        The names of the variables in each mode; the key is None if there are no modes.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class EventTable(Sequence[Any]):
         return self._names.get(getattr(record, "source", None), ())
 
     def _shown(self) -> Tabular:
-        """The table to print, with the middle of a long one omitted."""
+        """The table to print; the middle of a long table is omitted."""
         left_out = max(len(self) - _MOST_ROWS, 0)
         head = _MOST_ROWS - _MOST_ROWS // 3 if left_out else len(self)
         shown = self.rows()

@@ -164,7 +164,7 @@ class DifferentiableRun:
             except InvalidProblemError:
                 if self.given.derivatives == ADJOINT:
                     raise
-                self._is_adjoint = False  # of another index, or with switches: what sensitivities can do
+                self._is_adjoint = False  # other indices and problems with switches use forward sensitivities
         unique, places = _distinct(theta)
         jacobians, axes = self._jacobians_of(unique), len(self.shape)
         return np.stack(

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 takes less time
 _LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
-_DATE = (1980, 1, 1, 0, 0, 0)  # of all entries: the same model gives the same file
+_DATE = (1980, 1, 1, 0, 0, 0)  # date of all entries, constant so that the same model gives the same file
 PROBLEMS = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, LinearDAE, daedal.hybrid.HybridProblem)
 KINDS = ("cs", "me")
 VERSIONS = ("2.0", "3.0")
@@ -291,7 +291,8 @@ def _plain_model(
 
 def _of_size(n: int, rtol: Any, atol: Any) -> tuple[Any, Any]:
     """Tolerances for the state of n entries; those of a problem that was reduced are given for fewer unknowns."""
-    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))  # type: ignore[return-value]
+    # type: ignore[return-value]
+    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))
 
 
 def integrable(

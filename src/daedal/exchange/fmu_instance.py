@@ -14,7 +14,7 @@ import numpy as np
 
 from daedal.errors import DaedalError, InvalidFileError, InvalidProblemError
 
-_MOST_ITERATIONS = 100  # of an event
+_MOST_ITERATIONS = 100  # maximum number of iterations of an event
 _DISCARDED = 2  # status of calls whose values cannot be evaluated there
 
 

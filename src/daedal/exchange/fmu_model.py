@@ -44,7 +44,7 @@ class ModeInC:
     rates: Rates
     guards: list[int] = field(default_factory=list)
     immediate: list[bool] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)  # of each guard
+    transitions: list[Transition] = field(default_factory=list)  # transition of each guard
 
     @property
     def problem(self) -> Any:

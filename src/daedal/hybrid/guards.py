@@ -37,12 +37,12 @@ class GuardsAtStart:
     Attributes
     ----------
     immediate : int or None
-        Index of the first guard that fires at once.
+        Index of the first guard that fires immediately.
     direction : numpy.ndarray
         Sign changes that end the mode.
     leaving : dict
-        Guards that are zero at the start, by index: the side to which they leave, and the time after which they have
-        left it despite rounding errors.
+        Guards that are zero at the start, by index: the side to which they move, and the time after which their value
+        exceeds rounding errors.
     crossed : list
         Guards that changed sign at the break point where the arc begins: (index, direction).
     """
@@ -62,7 +62,7 @@ class ModeEnd:
     mode, y, yp
         The mode, its vector and, for an implicit problem, its derivative.
     fired : dict
-        Values of the guards that fired there, by name.
+        Values of the guards that fired, by name.
     crossed : str or None
         The transition taken, if its guard changed sign.
     """
@@ -75,18 +75,18 @@ class ModeEnd:
 
 
 _MOST_STARTS = 100
-_WORTH_CODE = 4  # number of arcs in a mode above which machine code is worth its compilation
+_WORTH_CODE = 4  # number of arcs in a mode above which machine code is worth compiling
 
 
 @dataclass(frozen=True)
 class GuardCode:
-    """Machine code of guards for methods with any number of unknowns; `original` computes the same in Python."""
+    """Machine code of guards for methods with any number of unknowns; `original` is the Python version."""
 
     traced: TracedGuards
     original: Callable[..., Any]
 
     def of_length(self, n: int) -> Any:
-        """For a method of n unknowns."""
+        """The code for a method of n unknowns."""
         if self.traced.read is None:
             return self.traced.code(n, self.original)
         return self.traced.code(n, lambda t, y, yp, p: self.original(t, y, yp))
@@ -103,7 +103,8 @@ class Guards:
         kept: dict[Any, tuple[tuple, TracedGuards]] | None = None,
     ):
         self.mode, self.form, self._kept = mode, forms[mode], {} if kept is None else kept
-        self._traced: list[tuple[Any, TracedGuards | None]] = []  # with the parameters for which it holds
+        # traced guards, with the parameters for which they hold
+        self._traced: list[tuple[Any, TracedGuards | None]] = []
         self._functions: SwitchingFunctions | None = None
         self._known: dict[Any, SwitchingFunctions] = {}  # switching functions of earlier arcs, for equal starts
         self._stretches = 0
@@ -162,7 +163,7 @@ class Guards:
             raise InvalidProblemError(message) from error
 
     def _checked(self, i: int, value, t: float, size: int | None) -> np.ndarray:
-        """The value of a guard as a vector, of any size or of its previous size."""
+        """The value of a guard as a vector, of any size or of the size of its previous value."""
         try:
             array = np.atleast_1d(np.asarray(value))
         except ValueError:  # nested sequences of different lengths
@@ -186,10 +187,12 @@ class Guards:
         options: dict[str, Any] = {"terminal": True, "direction": start.direction.tolist(), "name": self.names}
         return GuardEvent(function, **options, guards=self, held=held, own=function)
 
-    # --- as the driver takes them -----------------------------------------------------------------------------------
+    # --- guards in the form used by the driver
+    # --------------------------------------------------------------------------
 
     def switching(self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any) -> SwitchingFunctions | None:
-        """The guards as switching functions whose record is made once; None for another state than that of the mode."""
+        """The guards as switching functions whose record is created once; None for a state other than that of the
+        mode."""
         if self.form.second_order or n != (2 * self.form.problem.n_q if self.form.mechanical else self.form.n):
             return None
         self._stretches += 1
@@ -238,7 +241,8 @@ class Guards:
         return known
 
     def _standard(self, guard: Any, params: Any) -> tuple[Any, int]:
-        """A guard in its form for tracing, with its number of arguments; None if it has state or other arguments."""
+        """A guard in the form for tracing, with its number of arguments; None if it has state or unsupported
+        arguments."""
         if isinstance(guard, GuardOfRun) or is_compiled(guard):
             return None, 0
         function = in_driven_form(guard, params)
@@ -269,7 +273,7 @@ class Guards:
         values, direction = self.evaluate(t, y, yp), self.direction.copy()
         wrong = direction * values > 0.0
         doubtful = np.flatnonzero(wrong | (values == 0.0) | (direction == 0))
-        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
+        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # few entries do not cancel
         rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
         noise = 2.0 * np.abs(rounded - values) + TINY
         near = [i for i in np.flatnonzero(np.abs(values) <= noise).tolist() if i not in doubtful]
@@ -291,9 +295,9 @@ class Guards:
             if sides[i] != 0 and waits[i] > 0.0:
                 leaving[i] = int(sides[i]), float(waits[i])
             elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
-                # undecided: assumed to be on the right side, so that it fires if the first step shows otherwise
+                # undecided: assumed to be on the correct side, so that it fires if the first step shows otherwise
                 leaving[i] = -int(direction[i]), 0.0
-        # on the right side by round-off, and moving there
+        # on the correct side only by round-off, and moving away from it
         leaving |= {i: (int(sides[i]), float(waits[i])) for i in near if sides[i] == -direction[i] and waits[i] > 0.0}
         hit = np.flatnonzero(firing)
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
@@ -324,7 +328,8 @@ class Guards:
         return sides, waits, rates
 
     def _passes(self, i: int, t: float, before: ModeEnd | None, rate: float, step: float) -> bool:
-        """Whether the guard of the transition just taken keeps its direction: it marks an instant, not a limit."""
+        """Whether the guard of the transition just taken keeps its direction, since it marks an instant rather than a
+        limit."""
         if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
         values = self.evaluate(t, before.y, before.yp)
@@ -378,7 +383,7 @@ class UserEvents:
         self._occurred[name] = self._occurred.get(name, 0) + 1
 
     def still_to_come(self, now: Instant) -> list[Event]:
-        """Events for the next arc: if they end the run at their k-th occurrence, with the remaining count."""
+        """Events for the next arc; if they end the run at their k-th occurrence, with the remaining count."""
         if not self._occurred:
             return list(self.events)
         return [self._rest(i, now) if _counts(event) else event for i, event in enumerate(self.events)]
@@ -391,8 +396,8 @@ class UserEvents:
     def across(self, end: Instant, begin: Instant, step: float) -> list[Fired]:
         """Events at a break point: functions with different signs before and after it.
 
-        Functions that are zero after it are evaluated after a small fraction of `step`; if they stay at zero they have
-        arrived there.
+        Functions that are zero after it are evaluated after a small fraction of `step`; if they remain zero, they count
+        as having reached zero.
         """
         found = []
         for i, event in enumerate(self.events):
@@ -407,7 +412,7 @@ class UserEvents:
         return found
 
     def _leaves_to(self, side: int, i: int, j: int, begin: Instant, step: float) -> bool:
-        """Whether function j of event i, which is zero, leaves to a side, or stays.
+        """Whether function j of event i, which is zero, moves to one side, or stays at zero.
 
         Near a zero its sign may be round-off: it counts if two points agree.
         """
@@ -434,7 +439,7 @@ def _counts(event: Event) -> bool:
 
 
 def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]:
-    """The user's events for each mode: the same for all, or given as a dict."""
+    """The user's events for each mode: the same for all modes, or given as a dict."""
     occurred: dict[str, int] = {}
     if not isinstance(events, dict):
         named = named_events(events)
@@ -446,7 +451,7 @@ def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]
 
 
 def names_of(events: Iterable[UserEvents]) -> list[str]:
-    """Distinct names of the events of all modes; the functions of a vector share one."""
+    """Distinct names of the events of all modes; the functions of a vector have the same name."""
     given: list[Any] = [event.name for mode in events for event in mode.events]
     return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))
 
@@ -466,7 +471,7 @@ class HybridReport:
     guards : dict
         Values of the guards of the initial mode at the state, by name.
     reachable : tuple of str
-        Modes reachable from the initial one; all of them if a target is a function.
+        Modes reachable from the initial mode; all modes if a target is a function.
     notes : tuple of str
         Possible mistakes.
     """
@@ -500,7 +505,7 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
                 f"the guard of '{guards.names[i]}' is zero wherever it was evaluated, so it never changes sign"
             )
     for i in np.flatnonzero(guards.direction * values > 0.0):
-        notes.append(f"'{guards.names[i]}' is on the wrong side of its guard and would fire at once.")
+        notes.append(f"'{guards.names[i]}' is on the wrong side of its guard and would fire immediately.")
     for transition in guards.transitions:
         target = transition.target(t, y, yp)
         if target is not None:

@@ -9,11 +9,11 @@ NOISE = 100.0 * float(np.finfo(float).eps)
 LOOK = (1e-6, 1e-3, 1e-1)
 """Fractions of a step at which the direction of a guard is determined."""
 TINY = 1e-300
-"""Replaces a width of zero."""
+"""Replacement for a width of zero."""
 
 MOST_IMMEDIATE = 100
 """Maximum number of transitions at one time."""
 IDLE = 1e-12
-"""Largest change of the state by a transition, relative to its size, that counts as none."""
+"""Largest change of the state by a transition, relative to its size, that counts as zero."""
 SHORT = 1e3 * float(np.finfo(float).eps)
 """Smallest step relative to the time that every method accepts."""

@@ -32,18 +32,19 @@ def interrupted(t: float) -> str:
 
 
 def loop(passed: list[tuple[str, str, np.ndarray]], mode: str, form: StateForm, y: np.ndarray, t: float) -> str:
-    """Endless immediate transitions; `passed` holds the modes, the transitions out of them and the states."""
+    """Message on endless immediate transitions; `passed` holds the modes, the transitions out of them and the
+    states."""
     same = [i for i, (name, _, state) in enumerate(passed) if name == mode and np.array_equal(state, y)]
     circle = passed[same[0] if same else -4 :]
     path = " -> ".join(f"{name} ({transition})" for name, transition, _ in circle[:6])
     if len({name for name, _, _ in circle}) > 1:
         remedy = (
             "if the equations of both modes lead back to the switching surface, the solution slides along it: use "
-            "daedal.hybrid.Filippov. Otherwise let the resets lead to the right side of the guards."
+            "daedal.hybrid.Filippov. Otherwise, make the resets lead to the correct side of the guards."
         )
     else:
         remedy = (
-            "let the reset lead to the right side of the guard, or add a mode in which the state stays (a contact)."
+            "make the reset lead to the correct side of the guard, or add a mode in which the state stays (a contact)."
         )
     return (
         f"A loop of immediate transitions at t = {t:.10g}: {path} -> {mode}. Their guards are on the wrong side, "
@@ -75,7 +76,7 @@ def too_many(count: int, t: float) -> str:
 
 
 def refused(name: str | None, source: str, target: str, t: float, reason: str, *, at_start: bool = False) -> str:
-    """A transition into a mode whose equations do not hold after it."""
+    """Message on a transition into a mode whose equations do not hold after it."""
     what = reason.split("\nRemedy")[0]
     if at_start:
         return (

@@ -34,7 +34,7 @@ class Mode:
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem or HessenbergDAE
         The equations of the mode.
     method, formulation, rtol, atol, max_step : optional
-        As in :func:`daedal.solve`; what is given there applies to modes without own options.
+        As in :func:`daedal.solve`; options passed there apply to modes without their own.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class GuardOfRun:
 
 @dataclass(frozen=True)
 class Decision:
-    """A state-dependent target, with a formula for compiled loops.
+    """A state-dependent target, with a formula that compiled loops can use.
 
     Attributes
     ----------
@@ -101,25 +101,25 @@ class Transition:
         The next mode; a function of the state that returns its name; None ends the run.
     guard : callable or "zeno"
         ``guard(t, q, v)`` for a mechanical system, ``guard(t, y, z)`` for a semi-explicit problem, ``guard(t, y)`` or
-        ``guard(t, y, yp)`` for an implicit one, and the parameters last if the problem has some; a further argument
-        `lam` of a guard of a mechanical system gets the multipliers. Arguments are recognised by name, as for an
-        :class:`Event`. Returns a number, or a vector whose entries
-        are guards each. ``"zeno"`` stands for the point at which transitions into the source mode accumulate; what
-        motion is left there is projected onto the constraints of the target.
+        ``guard(t, y, yp)`` for an implicit one, and the parameters last if the problem has any; a further argument
+        `lam` of a guard of a mechanical system receives the multipliers. Arguments are recognised by name, as for an
+        :class:`Event`. Returns a number, or a vector whose entries are separate guards. ``"zeno"`` denotes the point at
+        which transitions into the source mode accumulate; the remaining motion is projected onto the constraints of the
+        target.
     direction : {0, 1, -1} or sequence
         -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes sign.
     reset : callable or dict, optional
         From the arguments of a guard to the initial values of the target mode, in the form that :func:`daedal.solve`
-        takes; a dict has one function for each target. Without a reset the state is unchanged.
+        accepts; a dict has one function for each target. Without a reset the state is unchanged.
     name : str, optional
         Name of the transition in ``sol.events``.
     project : bool
         Whether a state that violates the constraints of the target mode is moved onto them, a mechanical system in the
-        norm of its mass (for velocities a perfectly inelastic impact). Otherwise it is refused, unless it is off by no
-        more than the tolerances explain.
+        norm of its mass (for velocities a perfectly inelastic impact). Otherwise it is rejected, unless the tolerances
+        explain the violation.
     immediate : bool
-        Whether the transition fires at once if its mode begins on the wrong side of the guard. Otherwise the guard has
-        to return first.
+        Whether the transition fires immediately if its mode begins on the wrong side of the guard. Otherwise, the guard
+        must first return to the correct side.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Transition:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The modes it leads out of."""
+        """The source modes of the transition."""
         return (self.source,) if isinstance(self.source, str) else tuple(self.source)
 
     def reset_to(self, target: str) -> Callable[..., Any] | None:
@@ -164,7 +164,7 @@ class HybridProblem(Preparable):
     modes : dict
         Problems, or :class:`Mode` objects with options, by name.
     transitions : sequence of Transition
-        In order of priority: of those that fire at the same time the first one is taken; the others are recorded, and
+        In order of priority: if several fire at the same time, the first one is taken; the others are recorded, and
         fire in the new mode if their guards are on the wrong side there.
     start : str or callable, optional
         The initial mode of runs whose initial values do not name one; or a function of the initial values that returns
@@ -172,13 +172,13 @@ class HybridProblem(Preparable):
 
     Notes
     -----
-    A guard that is zero when its mode begins, up to the tolerances, fires only if it leaves to the wrong side. One that
-    is on the wrong side fires at once (see `immediate`). An endless sequence of such transitions is an error. A
-    transition into the same mode whose guard continues after the reset as before, such as ``t - 1.0``, marks an
-    instant, and fires once.
+    A guard that is zero when its mode begins, up to the tolerances, fires only if it moves to the wrong side. A guard
+    that is on the wrong side fires immediately (see `immediate`). An endless sequence of such transitions is an error.
+    A transition into the same mode whose guard is unaffected by the reset, such as ``t - 1.0``, marks an instant and
+    fires once.
 
-    :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, or the values alone if `start` is given, and
-    further options: ``max_events`` (10**6), the number of transitions after which it gives up, and ``record_events``
+    :func:`daedal.solve` accepts ``(mode, initial values)`` as `initial`, or only the values if `start` is given, and
+    further options: ``max_events`` (10**6), the number of transitions after which the run stops, and ``record_events``
     (True). ``max_steps`` applies to each arc between two transitions. It returns a :class:`HybridSolution`.
 
     References
@@ -217,8 +217,8 @@ class HybridProblem(Preparable):
     modes: Mapping[str, Mode]
     transitions: tuple[Transition, ...] = field(default=())
     start: Any = None
-    params: Any = field(default=None, init=False)  # of the modes, by name if they have names
-    _source: Any = field(default=None, init=False, repr=False)  # its factory and system
+    params: Any = field(default=None, init=False)  # parameters of the modes, by name if they have names
+    _source: Any = field(default=None, init=False, repr=False)  # factory and system
 
     def __init__(
         self,
@@ -235,19 +235,21 @@ class HybridProblem(Preparable):
         object.__setattr__(self, "transitions", tuple(_with_names(checked)))
         for mode in self.modes:
             if len([t for t in self.transitions if t.guard == ZENO and mode in t.sources]) > 1:
-                raise InvalidProblemError(f"mode '{mode}' has several transitions with guard='zeno'; one can be taken")
+                raise InvalidProblemError(
+                    f"mode '{mode}' has several transitions with guard='zeno'; only one is allowed"
+                )
         if start is not None and not callable(start):
             _check_mode("HybridProblem", "start", start, self.modes)
         object.__setattr__(self, "start", start)
 
     @property
     def records_idle(self) -> bool:
-        """Whether transitions without effect are events; for contacts they are round-off."""
+        """Whether transitions without effect are recorded as events; for contacts they are round-off."""
         return True
 
     @property
     def functions(self) -> dict[str, FunctionTable]:
-        """For each mode how its functions are evaluated by default."""
+        """For each mode, how its functions are evaluated by default."""
         return {name: mode.problem.functions for name, mode in self.modes.items()}
 
     @property
@@ -264,7 +266,8 @@ class HybridProblem(Preparable):
         return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
 
     def tolerance(self, mode: str, value: Any) -> Any:
-        """rtol or atol of a mode, from the one given for all; problems whose modes differ in size may extend it."""
+        """rtol or atol of a mode, from the value given for all modes; problems whose modes differ in size may extend
+        it."""
         return value
 
     def entry(self, t_span: Sequence[float], initial: Any) -> tuple[str, Any]:
@@ -274,11 +277,12 @@ class HybridProblem(Preparable):
         return self.start(initial) if callable(self.start) else (self.start, initial)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
-        """Function of the guards' arguments, not negative if a run may start in `mode`; None if there is no formula."""
+        """Function of the guards' arguments that is nonnegative if a run may start in `mode`; None if there is no
+        formula."""
         return None
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
-        """Names of internal variables of a mode that output omits."""
+        """Names of internal variables of a mode, which output omits."""
         return ()
 
     def derived(self) -> Derived | None:
@@ -311,27 +315,28 @@ class HybridProblem(Preparable):
         return rows
 
     def made_of(self, system: Any, make: Callable[[Any], HybridProblem]) -> HybridProblem:
-        """Record that ``make(system)`` creates this problem, so that other parameters are those of the system."""
+        """Record that ``make(system)`` creates this problem, so that its parameters are those of the system."""
         object.__setattr__(self, "_source", (system, make))
         return self
 
     @property
     def parameter_holder(self) -> Any:
-        """The object with the parameters of a model that is recreated for others; None if modes have them."""
+        """The object whose parameters are replaced when the model is recreated; None if the modes have parameters."""
         return None if self._source is None else self._source[0]
 
     def with_params(self, params: Any) -> HybridProblem:
-        """The same model with other parameters; a mapping replaces the ones it names, in all modes that have them.
+        """The same model with other parameters; a mapping replaces the entries that it names, in all modes that have
+        them.
 
-        Guards and resets that take parameters get those of their mode; :class:`daedal.hybrid.Impact` those of its
-        system.
+        Guards and resets with parameters receive those of their mode; :class:`daedal.hybrid.Impact` receives those of
+        its system.
         """
         if self._source is not None:
             system, make = self._source
             return make(system.with_params(params)).made_of(system.with_params(params), make)
         if given_params(self.params) is None:
             raise InvalidProblemError("params: no mode of the problem has parameters")
-        renewed(self.params, params)  # raises for names that no mode has
+        renewed(self.params, params)  # raises for names that occur in no mode
         modes = {
             name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()
         }
@@ -340,7 +345,7 @@ class HybridProblem(Preparable):
 
     @property
     def inputs(self) -> Inputs | None:
-        """Inputs of the model, or of its modes, which must agree; None if there are none."""
+        """Inputs of the model or of its modes, which must agree; None if there are none."""
         holder = self.parameter_holder
         if holder is not None:
             return getattr(holder, "inputs", None) if holder is not self else None
@@ -348,17 +353,18 @@ class HybridProblem(Preparable):
             inputs for mode in self.modes.values() if (inputs := getattr(mode.problem, "inputs", None)) is not None
         ]
         if any(inputs.shapes != found[0].shapes for inputs in found):
-            raise InvalidProblemError("the modes have different inputs; state all of them with the same ones")
+            raise InvalidProblemError("the modes have different inputs; define all modes with the same inputs")
         return found[0] if found else None
 
     def with_inputs(self, values: Any = None, /, *, hold: str = "zero", **named: Any) -> HybridProblem:
-        """The same model with other inputs in all modes that have some; see :meth:`daedal.ODE.with_inputs`."""
+        """The same model with other inputs in all modes that have inputs; see :meth:`daedal.ODE.with_inputs`."""
         inputs = require_inputs(self)
         given = {} if values is None else inputs.signals(values, hold)
         return self.in_each(lambda problem: problem.with_inputs(given | inputs.signals(named, hold)))
 
     def in_each(self, change: Callable[[Any], Any]) -> HybridProblem:
-        """The same model with its problems with inputs replaced by ``change(problem)``, the same in other inputs."""
+        """The same model, in which ``change(problem)`` replaces the problems with inputs by problems with other
+        inputs."""
         if self.parameter_holder is not None:
             return self.with_params(change(self.parameter_holder).params)
         modes = {
@@ -385,7 +391,7 @@ class HybridProblem(Preparable):
         ----------
         t : float
         initial : tuple
-            (mode, initial values), as :func:`daedal.solve` takes it.
+            (mode, initial values), as accepted by :func:`daedal.solve`.
 
         Returns
         -------
@@ -402,7 +408,7 @@ class HybridProblem(Preparable):
 
 
 def common_params(problems: Sequence[Any]) -> Any:
-    """Parameters of several problems: those of all, by name; or of the first that has some."""
+    """Parameters of several problems: those of all, by name; otherwise those of the first problem with parameters."""
     given = [problem.params for problem in problems if getattr(problem, "params", None) is not None]
     if given and isinstance(given[0], Driven):
         return given[0]._replace(given=_common([own for params in given if (own := given_params(params)) is not None]))
@@ -416,7 +422,7 @@ def _common(given: Sequence[Any]) -> Any:
 
 
 def with_its_params(problem: Any, params: Any) -> Any:
-    """A problem with other parameters, as far as it has them."""
+    """A problem with other parameters, if it has parameters of these names."""
     own = given_params(getattr(problem, "params", None))
     if own is None:
         return problem
@@ -427,7 +433,7 @@ def with_its_params(problem: Any, params: Any) -> Any:
 
 
 def _with_params(transition: Transition, params: Any) -> Transition:
-    """A transition with new parameters in its reset maps."""
+    """A transition whose reset maps have new parameters."""
 
     def renew(reset):
         return reset.with_params(params) if hasattr(reset, "with_params") else reset
@@ -469,7 +475,7 @@ def _checked_transition(transition, position: int, modes: Mapping[str, Mode]) ->
     what = f"{what} ('{transition.name}')" if transition.name else what
     sources = transition.source
     if not isinstance(sources, str) and not (isinstance(sources, Sequence) and sources):
-        raise InvalidProblemError(f"{what}: source must be the name of a mode, or several, got {sources!r}")
+        raise InvalidProblemError(f"{what}: source must be the name of a mode, or several names, got {sources!r}")
     for source in transition.sources:
         _check_mode(what, "source", source, modes)
     if transition.target is not None and not callable(transition.target):
@@ -496,7 +502,7 @@ def _check_mode(what: str, role: str, name, modes: Mapping[str, Mode]):
 
 
 def _with_names(transitions: list[Transition]) -> list[Transition]:
-    """Name unnamed transitions after the guard function, or the modes that they connect."""
+    """Name unnamed transitions by their guard function or by the modes that they connect."""
     for i, transition in enumerate(transitions):
         for other in transitions[:i]:
             if transition.name is not None and transition.name == other.name:

@@ -31,34 +31,34 @@ from daedal.problems.checks import check_real
 from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
 
-_MOST_COMPARED = 1000  # number of modes up to which an unknown name is compared with all
+_MOST_COMPARED = 1000  # number of modes up to which an unknown name is compared with all mode names
 ONLY_MODE = "problem"  # name of the mode of a problem without modes
 
 
 def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolution:
     """Solve a hybrid problem; see :func:`daedal.solve` and :class:`HybridProblem`."""
     if request.settings.fixed_step is not None:
-        raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; leave it out")
+        raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; omit it")
     return _run(request, [request.span], plan or HybridPlan(request.problem))
 
 
 def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None) -> HybridSolution:
-    """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
+    """Solve a problem of any class segment by segment, between break points; see `breakpoints` of :func:`daedal.solve`.
 
-    The method restarts with every piece, at order 1.
+    The method restarts with every segment, at order 1.
     """
     request, pieces = in_pieces(request, breakpoints)
     return _run(request, pieces, plan or HybridPlan(request.problem))
 
 
 def in_pieces(request: Request, breakpoints, option: str = "breakpoints") -> tuple[Request, list[Piece]]:
-    """A request with modes, and its pieces between the break points that an option has set."""
+    """Return the request in hybrid form and its pieces between the break points of an option."""
     for name, given in (
         ("t_stop", request.t_stop != request.span[1]),
         ("fixed_step", request.settings.fixed_step is not None),
     ):
         if given:
-            raise InvalidProblemError(f"{name} and {option} exclude each other; leave one of them out")
+            raise InvalidProblemError(f"{name} and {option} exclude each other; omit one of them")
     pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
     if not isinstance(request.problem, HybridProblem):
         only = HybridProblem({ONLY_MODE: request.problem})
@@ -83,7 +83,7 @@ class RunStopped(Exception):
 
 
 class HybridRun:
-    """State of a run: the time, the piece between break points, the mode and its initial values."""
+    """State of a run: the time, the segment between break points, the mode and its initial values."""
 
     def __init__(self, request: Request, pieces: list[Piece], progress: Progress, plan: HybridPlan):
         problem, settings = request.problem, RunSettings.of(request.settings)
@@ -102,26 +102,26 @@ class HybridRun:
         self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
         self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
         self.pieces = pieces
-        self.forms_here = self.forms  # with the inputs of this piece
+        self.forms_here = self.forms  # forms with the inputs of the current segment
         self.piece = 0
         self.t = request.span[0]
-        self.next_time = 0  # of t_eval
-        self.adds_end = False  # whether the end of the piece is computed although it is not in t_eval
+        self.next_time = 0  # index of the next time in t_eval
+        self.adds_end = False  # whether the end of the segment is computed although it is not in t_eval
         self.typical_step = 1e-3 * abs(request.span[1] - request.span[0])
         self.steps: dict[str, float] = {}  # typical steps of one-step methods, by mode
         self.before: ModeEnd | None = None
         self.ended: np.ndarray | None = None  # values of the guards one float before a break point
-        self.came_by: BoundTransition | None = None  # the last transition in this piece
+        self.came_by: BoundTransition | None = None  # the last transition in this segment
         self._take_inputs()
         initial = values_by_name(problem, request.span[0], request.initial)
         self._begin(problem.entry(request.span, initial), settings.common.correct_initial)
 
     def _begin(self, initial, correct: bool):
-        """The initial mode; its initial values are kept as given."""
+        """The initial mode. Its initial values are stored as given."""
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
-                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {some(self.problem.modes)}"
+                f"({next(iter(self.problem.modes))!r}, ...); the modes are {some(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:
@@ -143,7 +143,7 @@ class HybridRun:
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def to_the_end(self) -> HybridSolution:
-        """Compute arc by arc, until something ends the run."""
+        """Compute arc by arc, until an event or a failure ends the run."""
         success, status = False, "failed"
         cause: BaseException | None = None
         try:
@@ -172,7 +172,7 @@ class HybridRun:
         return self.store.finish(success, status, message, time.perf_counter() - self.request.began)
 
     def _stretch(self):
-        """Immediate transitions, then integration to the next one, or to the end of the piece."""
+        """Take immediate transitions, then integrate to the next transition or to the end of the segment."""
         if self._left() < self.shortest:
             self._end_piece(Instant(self.t, self.begin.y, self.begin.yp))
             return
@@ -207,13 +207,13 @@ class HybridRun:
         return Instant(self.t, self.begin.y, self.begin.yp)
 
     def _look_ahead(self) -> float:
-        """A typical step within the piece, with the sign of the direction of integration."""
+        """A typical step within the segment, with the sign of the direction of integration."""
         return self.request.sign * min(self.typical_step, self._left())
 
     # --- transitions ------------------------------------------------------------------------------------------------
 
     def _enter(self) -> GuardsAtStart:
-        """Take the transitions that fire at once; returns the guards at the start of the lasting mode."""
+        """Take the transitions that fire immediately; returns the guards at the start of the lasting mode."""
         passed: list[tuple[str, str, np.ndarray]] = []
         while True:
             guards, y, yp = self.guards[self.mode], self.begin.y, self.begin.yp
@@ -278,7 +278,8 @@ class HybridRun:
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
         if idle:
-            self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
+            # round-off at the start of a motion away from the guard, whose steps lead to the next transition
+            self.steps.pop(target, None)
         if self.store.n_events >= self.max_events:
             raise RunStopped(False, "failed", messages.too_many(self.store.n_events, t))
 
@@ -291,7 +292,7 @@ class HybridRun:
         if point is not None:
             leaving = self.problem.accumulation_from(self.mode)
             if leaving is None and self.problem.accumulation_from(transition.source) is not None:
-                self.watch.forget()  # the last transition has left the modes in which they accumulate
+                self.watch.forget()  # the last transition has left the modes in which transitions accumulate
                 return
             if leaving is None:
                 message = messages.zeno(transition.name, point, self.mode, self.store.n_events)
@@ -306,7 +307,7 @@ class HybridRun:
     # --- break points -----------------------------------------------------------------------------------------------
 
     def _reach_end(self, solution: Solution):
-        """No guard has fired: the end of the piece was reached, or the user interrupted the run."""
+        """No guard has fired: the end of the segment was reached, or the user interrupted the run."""
         interrupted = solution.status == "interrupted"
         t = self.pieces[self.piece][1]
         if interrupted:
@@ -318,7 +319,7 @@ class HybridRun:
         self._end_piece(None if self._is_last() else Instant(t, *self.forms[self.mode].at_end(solution)))
 
     def _take_inputs(self):
-        """Set the inputs of the equations to those of the piece."""
+        """Set the inputs of the equations to those of the segment."""
         problem = at_piece(self.problem, min(self.pieces[self.piece]))
         if problem is not self.problem:
             modes = problem.modes
@@ -326,14 +327,15 @@ class HybridRun:
             self.plan = self.plan.with_problem(problem)
 
     def _request_of(self, mode: str) -> Request:
-        """Request of arcs in a mode, with the inputs of this piece."""
+        """Request of arcs in a mode, with the inputs of this segment."""
         return replace(self.settings[mode].request, problem=self.forms_here[mode].problem)
 
     def _is_last(self) -> bool:
         return self.piece == len(self.pieces) - 1
 
     def _end_piece(self, end: Instant | None):
-        """End the run, or continue after the break point; functions with another sign after it have fired there."""
+        """End the run, or continue after the break point; functions whose sign is different after it have fired
+        there."""
         if end is None or self._is_last():
             raise RunStopped(True, "finished", messages.end_reached(self.request.span[1]))
         form, guards = self.forms[self.mode], self.guards[self.mode]
@@ -417,7 +419,7 @@ class HybridRun:
         return self.plan.stretch(self.mode, request.changed(initial=initial, correct_initial=True))
 
     def _corrected(self, refusal: InconsistentInitialError) -> ModeInitial:
-        """Initial values refused by the driver, corrected by no more than the tolerances explain."""
+        """Initial values that the driver rejected, corrected if the tolerances explain the violation."""
         begin, came = self.begin, self.came_by
         try:
             return make_consistent(self.forms_here[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
@@ -433,7 +435,7 @@ class HybridRun:
         return RunStopped(False, "failed", message)
 
     def _times(self) -> np.ndarray | None:
-        """Times of t_eval in the rest of the piece, and its end, where the next one starts."""
+        """Times of t_eval in the rest of the segment, and its end, at which the next segment starts."""
         if self.request.times is None:
             return None
         times, end = self.request.times[self.next_time :], self.pieces[self.piece][1]
@@ -445,7 +447,7 @@ class HybridRun:
         return np.append(inside, end) if self.adds_end else inside
 
     def _first_step(self, is_first: bool) -> float | None:
-        """The user's first step for the first arc; after a transition that of one-step methods in this mode."""
+        """First step: the user's for the first arc; after a transition, that of one-step methods in this mode."""
         given = self.request.settings.first_step
         if is_first:
             return None if given is None else min(given, self._left())
@@ -466,11 +468,11 @@ class HybridRun:
         self.store.add(self.mode, self.t, t, solution, count)
 
 
-# --- known break points: the pieces of the interval between them ------------------------------------------------------
+# --- known break points: the segments of the interval between them ---------------------------------------------------
 
 
-_BEYOND = 64.0  # in floats, distance from a break point at which a condition on t has its value after it
-FEWEST_SPACINGS = 1.1e4  # in floats, length of a piece, or of its rest, below which it cannot be integrated
+_BEYOND = 64.0  # in floating-point spacings, distance after a break point at which conditions on t have their new value
+FEWEST_SPACINGS = 1.1e4  # segments shorter than this, in floating-point spacings, cannot be integrated
 
 Piece = tuple[float, float]
 
@@ -491,7 +493,7 @@ def checked_breakpoints(breakpoints, span: Piece) -> list[float]:
 def pieces_between(span: Piece, points: list[float]) -> list[Piece]:
     """The intervals between break points, in run order; points that are too close are merged.
 
-    Each piece ends one float before a break point, and the next begins on it: right-continuous functions, such as
+    Each segment ends one float before a break point, and the next begins on it: right-continuous functions, such as
     tables, are never evaluated on the wrong side.
     """
     low, high = min(span), max(span)

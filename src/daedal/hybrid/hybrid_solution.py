@@ -1,4 +1,4 @@
-"""The solution of a run through modes, its output by mode, and the store that a run fills."""
+"""The solution of a run through modes, its output by mode, and the storage used during a run."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class HybridOutput(Tabulated):
 
     @cached_property
     def y(self) -> np.ndarray:
-        """The variables of `names`; NaN if the mode does not have one."""
+        """The variables in `names`; NaN if the mode does not have such a variable."""
         result = np.full((len(self.names), self.t.size), np.nan)
         begin = 0
         for chunk in self._chunks:
@@ -118,7 +118,7 @@ class HybridOutput(Tabulated):
     # --- by name ----------------------------------------------------------------------------------------------------
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """The variables, and further quantities of the modes; NaN if a mode does not have one."""
+        """The variables, and additional quantities of the modes; NaN if a mode does not have them."""
         known = set(self.names)
         if t is None:
             count, shown = self.t.size, [Quantity("y", "variable", self.names, lambda: self.y)]
@@ -142,7 +142,7 @@ class HybridOutput(Tabulated):
         return shown + ([] if self._derived is None else self._derived.quantities(self, t))
 
     def _quantities_of_segments(self, t: Any) -> list[tuple[str, list[Quantity], slice, Any]]:
-        """The mode of each arc, the quantities of its solution, and the places of its points."""
+        """The mode of each arc, the quantities of its solution, and the positions of its points."""
         if t is None:
             pairs = list(zip(self.segments, self._chunks)) if self.segments else []
             ends = np.cumsum([chunk.t.size for _, chunk in pairs])
@@ -160,7 +160,7 @@ class HybridOutput(Tabulated):
         return found
 
     def shown_multipliers(self, segment: HybridSegment) -> list[int]:
-        """The multipliers of an arc that are not internal to the model."""
+        """The multipliers of an arc, without those internal to the model."""
         hidden = self._hidden.get(segment.mode, ())
         own: Any = segment.solution
         return [i for i, name in enumerate(own.multiplier_names) if name not in hidden]
@@ -230,12 +230,12 @@ class HybridOutput(Tabulated):
 
     @property
     def lam(self) -> np.ndarray:
-        """Multipliers; NaN if the mode has fewer than others."""
+        """Multipliers; NaN if the mode has fewer than other modes."""
         return self._of_segments("lam")
 
     @property
     def r(self) -> np.ndarray:
-        """First-order states; NaN if the mode has fewer than others."""
+        """First-order states; NaN if the mode has fewer than other modes."""
         return self._of_segments("r")
 
     def _of_segments(self, name: str) -> np.ndarray:
@@ -248,18 +248,18 @@ class HybridOutput(Tabulated):
     # --- dense output -----------------------------------------------------------------------------------------------
 
     def _segment_numbers(self, times: np.ndarray) -> np.ndarray:
-        """The segment at each time; at a transition the one that begins there."""
+        """The segment at each time; at a transition, the segment that begins there."""
         begins = np.array([segment.t0 for segment in self.segments])
         forward = self.segments[-1].t1 >= self.segments[0].t0
         found = np.searchsorted(begins if forward else -begins, times if forward else -times, side="right") - 1
         return np.maximum(found, 0)
 
     def segment_at(self, t: float) -> Any:
-        """The segment at `t`; at a transition the one that begins there."""
+        """The segment at `t`; at a transition, the segment that begins there."""
         return self.segments[int(self._segment_numbers(np.atleast_1d(self._times_of(t)))[0])]
 
     def mode_at(self, t: ArrayLike) -> Any:
-        """The mode at `t`, a name or an array of names; at a transition the one that begins there."""
+        """The mode at `t`, a name or an array of names; at a transition, the mode that begins there."""
         times = self._times_of(t)
         names = np.array([segment.mode for segment in self.segments], dtype=object)
         found = names[self._segment_numbers(np.atleast_1d(times))]
@@ -315,7 +315,7 @@ class HybridOutput(Tabulated):
         return [chunk.t.size for chunk in self._chunks]
 
     def segment_numbers(self, t) -> np.ndarray:
-        """Index of the segment at each time; at a transition that of the one which begins there."""
+        """Index of the segment at each time; at a transition, that of the segment that begins there."""
         return self._segment_numbers(np.atleast_1d(self._times(t)))
 
     def rows_of(self, mode: str) -> list[int]:
@@ -323,7 +323,8 @@ class HybridOutput(Tabulated):
         return self._rows(self.modes.index(mode))
 
 
-# --- what came out of a run through modes -----------------------------------------------------------------------------
+# --- solutions of runs through modes
+# -----------------------------------------------------------------------------------
 
 
 class HybridSolution(PartsOfMachine, HybridOutput):
@@ -334,9 +335,9 @@ class HybridSolution(PartsOfMachine, HybridOutput):
     t : numpy.ndarray, shape (nt,)
         Output times. Without `t_eval`, transition times occur twice: before and after.
     mode : numpy.ndarray of str, shape (nt,)
-        The mode at each of them; ``mode_index`` is its index in `modes`.
+        The mode at each output time; ``mode_index`` is its index in `modes`.
     y : numpy.ndarray, shape (n, nt)
-        The variables, named by `names`; NaN if the mode does not have one.
+        The variables listed in `names`; NaN if the mode does not have the variable.
     q, v, a, lam : numpy.ndarray
         Positions, velocities, accelerations and multipliers, if all modes are mechanical systems with equally many
         coordinates; multipliers that a mode does not have are NaN.
@@ -404,16 +405,16 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         """
         if self._contacts is None:
             raise InvalidProblemError(
-                "contact: the problem was not made by daedal.hybrid.UnilateralProblem; it has no contacts"
+                "contact: the problem has no contacts; only a daedal.hybrid.UnilateralProblem has"
             )
         return self._contacts.history(self, name, t)
 
     @property
     def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
-        """For each contact the intervals in which it is not open, with its state; empty without contacts."""
+        """For each contact, the intervals in which it is not open, with its state; empty without contacts."""
         return {} if self._contacts is None else self._contacts.lanes(self.segments)
 
-    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+    # --- machines made of bodies and joints --------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Any:
@@ -441,7 +442,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
 
     @property
     def ends(self) -> np.ndarray:
-        """The beginning of the run and the ends of all steps."""
+        """The start of the run and the ends of all steps."""
         steps = [segment.solution.dense.ends for segment in self.segments if segment.solution.dense is not None]
         return np.concatenate([[self.segments[0].t0], *steps])
 
@@ -506,7 +507,7 @@ _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds"
 
 
 class OutputStore:
-    """Output points, solutions of the segments and events, as requested; totals of the rest."""
+    """Storage for output points, solutions of the segments and events, as requested; for the rest, only totals."""
 
     def __init__(
         self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool
@@ -564,7 +565,7 @@ class OutputStore:
         self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
-        """Create the solution from all that was stored."""
+        """Create the solution from the stored data."""
         forms = [self._forms[name] for name in self._index]
         named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ByMode(Mapping[str, T]):
-    """A mapping over the modes of a problem whose values are created by a function of their names, once."""
+    """A mapping over the modes of a problem; a function of the name creates each value once."""
 
     def __init__(self, modes: Mapping[str, Any], make: Callable[[str], T]):
         self._modes, self._make = modes, make
@@ -51,7 +51,7 @@ _MAX_EVENTS = 10**6
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Settings of the whole run; `common` are those of modes without options."""
+    """Settings of the whole run; `common` are the settings of modes without options."""
 
     max_events: int
     record_events: bool
@@ -59,7 +59,7 @@ class RunSettings:
 
     @classmethod
     def of(cls, settings: Settings) -> RunSettings:
-        """From the settings of a request, whose options include those of hybrid runs."""
+        """Settings from a request, whose options include those of hybrid runs."""
         options = dict(settings.options)
         max_events = _check_count(options.pop("max_events", _MAX_EVENTS))
         record_events = check_flag(options.pop("record_events", True), "record_events")
@@ -110,11 +110,11 @@ def _check_count(value) -> int:
     return int(value)
 
 
-# --- plans of the modes, kept from run to run for all parameter values ------------------------------------------------
+# --- plans of the modes, shared by runs with all parameter values -----------------------------------------------------
 
 
 _MOST_PLANS = 32
-_LARGEST_SETTLED = 100  # coordinates and multipliers, for which matrices are dense
+_LARGEST_SETTLED = 100  # number of coordinates and multipliers up to which matrices are dense
 
 
 class HybridPlan(Plan):
@@ -127,8 +127,8 @@ class HybridPlan(Plan):
 
     def __init__(self, problem: Any, settings: Settings | None = None):
         self.problem = problem
-        self.guards: dict[Any, Any] = {}  # those that were traced, by mode and lengths; see `Guards`
-        self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # by mode and what a plan depends on
+        self.guards: dict[Any, Any] = {}  # traced guards, by mode and lengths; see `Guards`
+        self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # plans by mode and dependencies
 
     def with_problem(self, problem: Any) -> HybridPlan:
         """The plan for the same problem with other parameters."""
@@ -147,7 +147,7 @@ class HybridPlan(Plan):
         return described(self.plan(mode, request.problem, request.settings).solve, request)
 
     def plan(self, mode: str, problem: Any, settings: Settings) -> Any:
-        """Plan for this mode's problem."""
+        """Plan for the problem of a mode."""
         key = mode, *settings.key
         plan = self._own.get(key)
         if plan is None or not plan.is_current():
@@ -156,7 +156,7 @@ class HybridPlan(Plan):
         return plan
 
     def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
-        """A mechanism's state projected onto the constraints of a mode, if near them and traced; otherwise None."""
+        """A mechanism's state projected onto the constraints of a mode; None unless it is near them and traced."""
         plan = self.plan(mode, request.problem, request.settings)
         system = plan.machine_system()
         if system is None or system.contact is not None or system.n_w or system.force_uses_multipliers:
@@ -169,7 +169,7 @@ class HybridPlan(Plan):
 
         moved = y.copy()
         with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:
-            projector = assembly.projector("M")  # must live as long as the call
+            projector = assembly.projector("M")  # must stay alive during the call
             good = settle(assembly.address, projector.address, t, moved)
             raised, assembly.bridge.exception = assembly.bridge.exception, None
         if isinstance(raised, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""State of a mode: as a vector, by name, and mapped from one mode to the next."""
+"""State of a mode: as a vector, by name, and mapped from one mode to another."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from daedal.problems.compile import last_argument
 from daedal.problems.named_inputs import in_driven_form
 
 _OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
-_MOST_MODES = 30  # in a message
+_MOST_MODES = 30  # maximum number of modes in a message
 _SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
 
 
 def some(names: Iterable[str]) -> str:
-    """Names of modes, without the end of a long list."""
+    """Names of modes; long lists are truncated."""
     found = list(itertools.islice(names, _MOST_MODES + 1))
     return ", ".join(found[:_MOST_MODES]) + (", ..." if len(found) > _MOST_MODES else "")
 
@@ -63,7 +63,7 @@ class StateForm:
         further = ("lam", "r") if self.mechanical and problem.n_r else ("lam",) if self.mechanical else ()
         self.arguments = StateArguments(problem, self.params is not None, self.split is not None, further)
         self._assembly: Assembly | None = None
-        self._size = 0.0  # of the coordinates for which the assembly's increments were chosen
+        self._size = 0.0  # size of the coordinates for which the assembly's increments were chosen
         self._quick: bool | None = None  # whether constraints are independent, judged at the first point
 
     def differential(self) -> np.ndarray:
@@ -78,7 +78,7 @@ class StateForm:
         return needed
 
     def output(self, solution) -> np.ndarray:
-        """The vectors at the output points, in columns."""
+        """The vectors at the output points, as columns."""
         return np.concatenate([solution.x, solution.xp]) if self.second_order else solution.y[: self.n]
 
     def at_end(self, solution) -> tuple[np.ndarray, np.ndarray | None]:
@@ -86,7 +86,7 @@ class StateForm:
         return self.output(solution)[:, -1], solution.yp[: self.n, -1] if self.implicit else None
 
     def seen(self, y: np.ndarray) -> np.ndarray:
-        """The part of the vector visible to events and guards during an integration: without additional states r."""
+        """The part of the vector that events and guards receive during an integration: without additional states r."""
         return y[: 2 * self.problem.n_q] if self.mechanical else y
 
     def at_event(self, solution, event) -> tuple[np.ndarray, np.ndarray | None]:
@@ -97,7 +97,7 @@ class StateForm:
         return event.y[: self.n], event.yp[: self.n] if self.implicit else None
 
     def stack(self, initial, what: str) -> tuple[np.ndarray, np.ndarray | None, bool]:
-        """Vector, its derivative if given, and whether something was left to be computed."""
+        """Vector, its derivative if given, and whether some values must be computed."""
         (first, second), problem, n = self.arguments.letters, self.problem, self.n
         if self.mechanical:
             initial = getattr(initial, "initial", initial)  # pair of a consistent state
@@ -125,7 +125,7 @@ class StateForm:
         return (initial, None) if alone else initial
 
     def initial(self, y: np.ndarray, yp: np.ndarray | None):
-        """The form that :func:`daedal.solve` takes."""
+        """Initial values in the form that :func:`daedal.solve` accepts."""
         if self.mechanical:
             k = self.problem.n_q
             return (y[:k], y[k : 2 * k], y[2 * k :]) if y.size > 2 * k else (y[:k], y[k:])
@@ -140,7 +140,7 @@ class StateForm:
         return guard if self.implicit else lambda t, y: guard(t, y, None)
 
     def bind(self, function, what: str, *, sees_all: bool = True) -> Callable[[float, np.ndarray, Any], Any]:
-        """`function` as a function of (t, y, yp), whatever arguments it takes.
+        """Convert `function` to a function of (t, y, yp), whatever its arguments.
 
         During an integration a function of a mechanical system receives only q and v, not additional states r, unless
         `sees_all`.
@@ -173,7 +173,8 @@ class StateForm:
     def accelerate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations and multipliers of a mechanical system.
 
-        The fast way, without checking for dependent constraints, is used if it gave the same result at the first point.
+        The fast computation, without checking for dependent constraints, is used if it gave the same result at the
+        first point.
         """
         k = self.problem.n_q
         state = y if y.size == self.n else np.concatenate([y, np.zeros(self.n - y.size)])
@@ -216,7 +217,8 @@ class StateForm:
 
 
 def values_by_name(problem: Any, t0: float, initial: Any) -> Any:
-    """Initial values with vectors in place of a mapping: ``{"x": 1.0}`` or ``("mode", {"x": 1.0})``; others stay."""
+    """Initial values with vectors instead of a mapping: ``{"x": 1.0}`` or ``("mode", {"x": 1.0})``; others are
+    unchanged."""
     if isinstance(initial, Mapping):
         return initial_by_name(_first_problem(problem), t0, initial)
     if isinstance(initial, (tuple, list)) and len(initial) == 2 and isinstance(initial[1], Mapping):
@@ -227,27 +229,28 @@ def values_by_name(problem: Any, t0: float, initial: Any) -> Any:
 
 
 def _first_problem(problem: Any) -> Any:
-    """The problem that names refer to, if no mode is named."""
+    """The problem to which names refer if no mode is named."""
     if hasattr(problem, "system"):  # friction and contacts, which infer the mode
         return problem.system
     if isinstance(problem.start, str):
         return problem.modes[problem.start].problem
     raise InvalidProblemError(
-        "initial values by name need a mode: (mode, {name: value, ...}), or a HybridProblem with "
-        f"start=mode; there are the modes {', '.join(problem.modes)}"
+        "initial values by name need a mode: (mode, {name: value, ...}), or a HybridProblem with start=mode; the "
+        "modes are {', '.join(problem.modes)}"
     )
 
 
-# --- from the end of a mode to the initial values of the next one -----------------------------------------------------
+# --- from the end of a mode to the initial values of the next mode ----------------------------------------------------
 
 
 _EXPLAINED = 100.0  # tolerances by which a state may be corrected without project=True
-_NEGLIGIBLE = 1e-3  # in tolerances, size below which an entry of the state counts as zero
+_NEGLIGIBLE = 1e-3  # size, in tolerances, below which an entry of the state counts as zero
 
 
 @dataclass
 class ModeInitial:
-    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected or are."""
+    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected, whether
+    they are."""
 
     y: np.ndarray
     yp: np.ndarray | None
@@ -279,13 +282,13 @@ class BoundTransition:
         return target
 
     def carry_over(self, target: str, t: float, y, yp) -> ModeInitial:
-        """Initial values of the mode `target`: from the reset, or the state unchanged."""
+        """Initial values of the mode `target`: from the reset, or the unchanged state."""
         old, new, reset = self._forms[self.source], self._forms[target], self._reset(target)
         if reset is None:
             y = _continued(self.transition, self.source, target, old, new, y)
             return ModeInitial(y, None, self._projects or not new.mechanical)
         value = reset(t, y.copy(), None if yp is None else yp.copy())
-        values, slope, incomplete = new.stack(value, f"reset of '{self.name}' at t = {t:g} returned a wrong state: ")
+        values, slope, incomplete = new.stack(value, f"reset of '{self.name}' at t = {t:g} returned an invalid state: ")
         n_r = new.problem.n_r if new.mechanical else 0
         if n_r and len(value) < 3 and old.mechanical and old.problem.n_r == n_r:
             values[-n_r:] = y[-n_r:]
@@ -300,15 +303,15 @@ class BoundTransition:
 
 
 def _continued(transition: Transition, source: str, target: str, old: StateForm, new: StateForm, y) -> np.ndarray:
-    """The unchanged state: copied, or matched by the names of the variables."""
+    """The unchanged state: copied, or matched by variable names."""
     named = old.problem.names is not None and new.problem.names is not None
     if old.labels == new.labels or (type(old.problem) is type(new.problem) and old.n == new.n and not named):
         return y[: new.n].copy()
     if not named:
         raise InvalidProblemError(
             f"transition '{transition.name}' has no reset, and the state of '{source}' ({old.n} variables) does "
-            f"not determine that of '{target}' ({new.n} variables). Remedy: give a reset, or names to the "
-            "variables of both"
+            f"not determine that of '{target}' ({new.n} variables). Remedy: give a reset, or name the variables of "
+            f"both modes"
         )
     places = {label: i for i, label in enumerate(old.labels)}
     needed = new.differential()
@@ -344,7 +347,7 @@ def make_consistent(
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():
             raise
-        # Round-off near zero provides no scale for judging a projection.
+        # round-off near zero provides no scale for judging a projection
         found = corrected_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
     if form.mechanical:
         y, yp = np.concatenate([found.q, found.v, found.r]), None

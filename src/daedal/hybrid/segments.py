@@ -21,14 +21,14 @@ class HybridEvent:
 
     Attributes
     ----------
-    t : float
-        When.
+    t : float Time of the event.
     name : str
         Name of the transition, or of the event.
     kind : str
-        ``"transition"``; ``"immediate"``, a transition at the start of its mode; ``"zeno"``, one at a point of
-        accumulation; ``"not taken"``, one that fired together with another of higher priority; ``"event"``, an event
-        given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden switch of the mode's
+        ``"transition"``; ``"immediate"``, a transition at the start of its mode; ``"zeno"``, a transition at a point of
+        accumulation; ``"not taken"``, a transition that fired together with another one of higher priority;
+        ``"event"``, an event given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden
+        switch of the mode's
         equations.
     source, target : str or None
         The mode that ended and the next one; None if the run ended, or nothing changed.
@@ -39,7 +39,7 @@ class HybridEvent:
     sensitivity : dict or None
         Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
     located : str
-        How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"``, at a few places of every
+        How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"`` at a few points of every
         step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
 
     Examples
@@ -65,7 +65,8 @@ class HybridEvent:
     columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # columns of a table
 
 
-# --- arcs of a run through modes, and joined arrays of several --------------------------------------------------------
+# --- arcs of a run through modes, and joined arrays of several arcs
+# ----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class HybridSegment:
         return self.solution(self.clipped(times))
 
     def clipped(self, times: np.ndarray) -> np.ndarray:
-        """Times limited to this arc."""
+        """Times, limited to this arc."""
         return np.clip(times, min(self.t0, self.t1), max(self.t0, self.t1))
 
     def values(self, times: np.ndarray) -> np.ndarray:
@@ -116,7 +117,7 @@ class ModeOutput:
 
 
 def first_column(state: Any, t: float):
-    """The only column of a state."""
+    """The single column of a state."""
     if isinstance(state, np.ndarray):
         return state[:, 0].copy()
     parts = {f.name: getattr(state, f.name) for f in fields(state) if f.name != "t"}
@@ -124,7 +125,7 @@ def first_column(state: Any, t: float):
 
 
 def joined_states(times: np.ndarray, parts) -> MechanicalState:
-    """States of several segments combined; multipliers and variables that a mode does not have are NaN."""
+    """States of several segments combined; multipliers and variables that a mode lacks are NaN."""
     columns = []
     for name in PARTS:
         height = max(getattr(values, name).shape[0] for _, _, values in parts)
@@ -178,7 +179,7 @@ class Derived:
     values: np.ndarray | None = None
 
     def quantities(self, solution: Any, t: Any = None) -> list[Quantity]:
-        """The quantities at the output points or at given times; empty if too little was kept to compute them."""
+        """The quantities at the output points or at given times; empty if too little was stored to compute them."""
         if self.values is None and (self.function is None or not solution.segments):
             return []
         known = t is None or self.function is not None
@@ -189,7 +190,8 @@ class Derived:
             return self.values
         if self.function is None:
             raise InvalidProblemError(
-                f"{', '.join(self.names)}: the functions of the model were not stored; known at the output points only"
+                f"{', '.join(self.names)}: the functions of the model were not stored, so they are known only at the "
+                f"output points"
             )
         count = solution.t.size if t is None else np.size(t)
         rows = np.full((len(self.names), count), np.nan)
@@ -199,7 +201,7 @@ class Derived:
         return rows
 
     def stored(self, solution: Any) -> Derived:
-        """The same without the function."""
+        """The quantities without the function."""
         if self.function is None:
             return self
         return Derived(self.names, None, self._rows(solution, None) if solution.segments else None)

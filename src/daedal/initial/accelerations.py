@@ -1,4 +1,4 @@
-"""Accelerations and multipliers at the start of a mechanism, or why they are not determined."""
+"""Accelerations and multipliers at the start of a mechanism, or the reason why they are undetermined."""
 
 import numpy as np
 
@@ -24,14 +24,14 @@ _CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differen
 
 
 def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
-    """a, all multipliers, r' and w from the augmented system, or an error."""
+    """a, all multipliers, r' and w from the augmented system; an error if they are undetermined."""
     system, t = manifold.system, manifold.t
     assembly = Assembly(system, t, q, rows=rows)
     z = np.concatenate([q, v])
     state = np.concatenate([z, r])
     points = _points_of_search(assembly, t, state, w, None if guess is None else guess[rows])
     values = assembly.evaluate(t, z, r, w, points[0])
-    assert values is not None  # evaluated there before
+    assert values is not None  # already evaluated at this point
     fault = mass_fault(values["mass"], values["jacobian"], system.label)
     if fault is not None:
         raise InvalidProblemError(f"{fault} (at t = {t:g}, the initial position)")
@@ -63,13 +63,13 @@ def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
             f"the {what} could not be found at t = {t:g}: Newton's method does not converge. {remedy}."
         )
     _check_accelerations(manifold, z, a, redundant, assembly, (r, found, lam))
-    if system.force_uses_multipliers:  # another distribution would change the forces
+    if system.force_uses_multipliers:  # a different distribution would change the forces
         redundant = []
     return a, least_norm(lam, rows, redundant, system.n_lambda), rate, found
 
 
 def _points_of_search(assembly: Assembly, t: float, state, w, guess) -> list[np.ndarray]:
-    """Starting points for the multipliers: the given values, zero, and other points if needed."""
+    """Initial guesses for the multipliers: the given values, zero, and others if needed."""
     system = assembly.given
     if not system.force_uses_multipliers:
         if assembly.evaluate(t, state[: 2 * system.n_q], state[2 * system.n_q :], w) is None:
@@ -114,7 +114,7 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly
     terms = (
         np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
     )
-    # The accelerations that forces could cause if all are zero, and the round-off of differences in time.
+    # The accelerations due to forces if all constraints are at rest, and the round-off of differences in time.
     step = float(manifold.assembly.record["time_increment"])
     terms += 1e-2 * manifold.typical * np.max(np.abs(used["force"])) / (np.max(np.abs(used["mass"])) or 1.0)
     terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(manifold.sizes(q)) / step**2
@@ -178,7 +178,7 @@ def _force_and_algebraic(assembly, t, z, r, w, lam):
 
 
 def _differences(function, x: np.ndarray, usual: float) -> np.ndarray | None:
-    """Central differences, for x of at least the `usual` size; None if the function cannot be evaluated."""
+    """Central differences; x counts as at least of `usual` size. None if the function cannot be evaluated."""
     columns = []
     for j in range(x.size):
         h = 6e-6 * max(float(np.max(np.abs(x))), usual)

@@ -1,8 +1,8 @@
-"""The Gauss-Newton method for a derivative array, with corrections that change no more than necessary.
+"""The Gauss-Newton method for a derivative array, with minimal changes of the values.
 
 The array determines x and x' but not the highest derivatives, so that the linear systems have many solutions (Brenan,
 Campbell and Petzold, section 5.3.4; B. Leimkuhler, L. R. Petzold and C. W. Gear, SIAM J. Numer. Anal. 28, 1991). The
-solution chosen changes the states least, then the algebraic variables, then everything else.
+chosen solution changes first the states, then the algebraic variables, then all other values as little as possible.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from daedal.index.structure.equilibration import equilibrate, scaled
 RANK = 1e-11
 """Singular values below this fraction of the largest count as zero, after scaling rows and columns."""
 SATISFIED = 1e-10
-"""Residual, as a fraction of the terms of an equation, at which it counts as satisfied."""
+"""Residual, as a fraction of the terms of an equation, below which it counts as satisfied."""
 LARGEST_DENSE = 400
-"""Number of unknowns of an array beyond which its matrices are sparse."""
+"""Number of unknowns of an array above which its matrices are sparse."""
 _STIFF = 1e-2  # weight of the entries of a tier relative to the others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
-_MOVED = 1e-3  # fraction of a change by which an entry must change to justify it
+_MOVED = 1e-3  # smallest justified change of an entry, as a fraction of the change
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)
 
@@ -77,7 +77,7 @@ def solve_array(
     tolerance: float = SATISFIED,
     units: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> ArrayPoint | None:
-    """Values that satisfy the array, near given ones; None if it cannot be evaluated at these.
+    """Values near given ones that satisfy the array; None if it cannot be evaluated at the given values.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def solve_array(
     sizes : numpy.ndarray
         Sizes of all columns, which scale changes and the errors of zero values.
     rank, tolerance : float
-        Limits below which singular values and residuals count as zero; above round-off if derivatives are finite
+        Limits below which singular values and residuals count as zero; larger than round-off if derivatives are finite
         differences.
     units : callable, optional
         Initial row and column factors of the Jacobian for its scaling.
@@ -144,7 +144,7 @@ def _iterate(
 
 
 def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
-    """Factors of the equations, and the correction that changes no more than necessary."""
+    """Factors of the equations, and the correction with minimal changes."""
     rows, columns = factors
     measures = [(columns / reach, tier) for tier in tiers]
     solution = preferred_solution(scaled(matrix, rows, columns), -rows * residual, measures, rank)
@@ -152,7 +152,7 @@ def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers:
 
 
 def _sparse_step(matrix: Any, residual: np.ndarray, reach: np.ndarray, tiers: Sequence[np.ndarray]):
-    """The same for large arrays: the minimum-norm correction, with much larger weights for the tiers.
+    """The minimum-norm correction for large arrays, with much larger weights for the tiers.
 
     The least-squares problem is regularised by a small diagonal, since equations may be dependent.
     """

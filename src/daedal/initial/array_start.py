@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 LARGEST_ARRAY = 200
-"""Number of unknowns beyond which dense matrices of the derivative array are too expensive."""
-_AGREES = 1e-8  # residual of the user's function, relative to its change with the values themselves
+"""Number of unknowns above which dense matrices of the derivative array are too expensive."""
+_AGREES = 1e-8  # residual of the user's function, relative to its change with relative changes of the values
 
 
 def exact_array_initial(
@@ -53,7 +53,7 @@ def exact_array_initial(
         _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes, whole=False)
     except InconsistentInitialError as refusal:
         return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
-    except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the floating-point range
+    except (InvalidProblemError, np.linalg.LinAlgError):  # undefined there, or outside the floating-point range
         return None
     return InitialResult(jet[0], jet[1], True, 0.0) if agrees(problem, t, jet[0], jet[1], sizes) else None
 
@@ -85,7 +85,7 @@ def _explained(
 
 
 def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[np.ndarray] | None:
-    """(x, x', x'') of a second-order problem of any index near `values`; None if there are none, or no array.
+    """(x, x', x'') of a second-order problem of any index near `values`; None without solution or derivative array.
 
     `held` are masks of fixed x and x'.
     """
@@ -123,7 +123,7 @@ HIGHEST_INDEX = 3
 _POINTS = 7
 _STRETCHES = 10.0 ** np.arange(2.0, -6.1, -0.5)  # lengths to try, in units of the time scale
 _MIDDLE = 8  # index of 1e-2, used if no derivative can be computed
-_RANK = 1e-6  # singular values below it count as zero: partial derivatives have errors
+_RANK = 1e-6  # singular values below it count as zero, since partial derivatives have errors
 _SATISFIED = 1e-6
 _ROUNDS = 3
 
@@ -187,7 +187,7 @@ def difference_array_initial(
     Parameters
     ----------
     index : int
-        2 or 3; equations are differentiated once less. This does not determine derivatives of algebraic variables.
+        2 or 3; equations are differentiated one time fewer. This does not determine derivatives of algebraic variables.
     side : float
         The side of t on which the equations may be evaluated.
     longest : float
@@ -203,7 +203,7 @@ def difference_array_initial(
     time = values / rates if values > 0.0 and rates > 0.0 else 1.0
     sizes = np.maximum(np.abs(y), 1e3 * weights) / time ** np.arange(times + 2.0)[:, None]
     found = None
-    for _ in range(_ROUNDS):  # the values change the path, and thus the best interval
+    for _ in range(_ROUNDS):  # the values change the path and thus the best interval
         array = _best_array(problem, times, t, jet, side * np.minimum(time * _STRETCHES, longest))
         point = solve_array(array, t, jet, free, tiers, sizes.ravel(), rank=_RANK, tolerance=_SATISFIED)
         if point is None:
@@ -244,7 +244,7 @@ def all_slopes(
     the equations are evaluated on the side of t given by `sign`, and `method` needs the result.
     """
     if np.any(weights <= 0.0):
-        return yp  # the integrator reports the zero weight with the name of the variable
+        return yp  # the integrator reports the zero weight with the variable's name
     if problem.n <= LARGEST_DENSE:
         everything = np.ones(problem.n, dtype=bool)
         found = difference_array_initial(problem, t, y, yp, fixed=everything, weights=weights, index=2, side=sign)

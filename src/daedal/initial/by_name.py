@@ -15,8 +15,8 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiE
 from daedal.problems.checks import check_finite
 from daedal.problems.symbols import symbol_name
 
-_GUESSES = (0.0, 1.0, -1.0, 0.5)  # for values not given, tried in turn
-_MOVE = 1e-2  # perturbation of a guess, to which a determined value does not respond
+_GUESSES = (0.0, 1.0, -1.0, 0.5)  # guesses for values not given, tried in turn
+_MOVE = 1e-2  # perturbation of a guess; determined values do not change with it
 _NOTICED = 1e-3  # fraction of the perturbation
 
 
@@ -134,7 +134,7 @@ def _completed(
     guessed: np.ndarray,
     determined: np.ndarray,
 ) -> tuple:
-    """Consistent values from guesses; values that must be determined are computed again from another guess."""
+    """Consistent values from guesses; values that must be determined are recomputed from another guess."""
     found, reason = None, None
     for guess in _GUESSES if guessed.size else _GUESSES[:1]:
         start = values.copy()
@@ -142,7 +142,7 @@ def _completed(
         try:
             found = complete(start)
             break
-        except (InconsistentInitialError, InvalidProblemError) as error:  # possibly undefined for this guess
+        except (InconsistentInitialError, InvalidProblemError) as error:  # may be undefined for this guess
             reason = error
     if found is None:
         names = ", ".join(label(int(i)) for i in guessed)

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
-_ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is built before determining ranks
-_LARGEST_SVD = 60  # unknowns up to which singular values are computed
+_ARRAY_IS_CHEAP = 50  # number of unknowns up to which the derivative array is built before determining ranks
+_LARGEST_SVD = 60  # number of unknowns up to which singular values are computed
 _TOLERATED = 0.33  # weighted size of a correction below the tolerance of Newton's method
 
 
@@ -135,7 +135,7 @@ def consistent_initial(
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
-    with np.errstate(all="ignore"):  # trial values may be undefined
+    with np.errstate(all="ignore"):  # trial values may be outside the domain
         return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
 
 
@@ -201,7 +201,7 @@ def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight, 
 
 
 def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
-    """Use the method for index 3 and below; if it fails, the exact derivative array."""
+    """Use the method for index 3 and below, and if it fails the exact derivative array."""
     try:
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     except InconsistentInitialError:
@@ -256,10 +256,10 @@ def prepare_initial(
         return y0, start  # the integrator reports the zero weight with the variable's name
     large = isinstance(problem, SemiExplicitDAE) and problem.n > LARGEST_DENSE
     if large and yp0 is None and not (correct or unknown_z):
-        # y' = f; Newton's method, which does not handle index 2, might change the given z.
+        # y' = f; Newton's method does not support index 2 and might change the given z
         yp0 = start = np.r_[problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :]), np.zeros(problem.n_z)]
     if yp0 is None or correct:
-        # With a small artificial step the iteration matrix is that of the exact Newton method.
+        # with a small artificial step, the iteration matrix is that of the exact Newton method
         reach = np.inf if correct else _TOLERATED
         result = complete(workspace, t0, y0, start, 1e-3 * h, weights, reach=reach)
         if not result.converged and yp0 is None and not unknown_z and implicit.n > LARGEST_DENSE:
@@ -288,7 +288,7 @@ def prepare_initial(
 
 
 def check_start(problem, workspace: Workspace, t0: float, y0: np.ndarray, yp0: np.ndarray):
-    """Call the user's functions once, so that a wrong shape or type is reported before anything else."""
+    """Call the user's functions once, so that a wrong shape or type is reported first."""
     if isinstance(problem, SemiExplicitDAE):
         bad = not_finite(problem, t0, y0)
         if bad is not None:
@@ -302,7 +302,8 @@ _GOLDEN = 0.6180339887498949
 def _above_roundoff(workspace, t, y, yp, r) -> bool:
     """Whether the residual exceeds the rounding errors of its terms, estimated by a small relative change."""
     small = np.sqrt(np.finfo(float).eps)
-    uneven = small * (1.0 + np.arange(y.size) * _GOLDEN % 1.0)  # so that terms that cancel do not do so here
+    # uneven increments, so that terms do not cancel accidentally
+    uneven = small * (1.0 + np.arange(y.size) * _GOLDEN % 1.0)
     changed = workspace.residual(t, y * (1.0 + uneven), yp * (1.0 - 2.0 * uneven))
     if changed is None:
         return True
@@ -313,7 +314,7 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
 def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: float = 0.0) -> InitialResult:
     """Complete given differential variables: by Newton's method, the structure or, if small, the derivative array.
 
-    With `trace`, functions that are not machine code may be traced. Differential variables that violate constraints
+    If `trace`, functions that are not machine code may be traced. Differential variables that violate constraints
     change as little as required, with a weighted size of up to `reach`.
     """
     problem = workspace.problem
@@ -322,7 +323,7 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
         return InitialResult(y, slopes, True, 0.0)
     large = problem.n > LARGEST_DENSE
     stages = _stages(problem, trace and large)
-    if stages is not None and stages.has_hidden_constraints:  # which Newton's method does not detect
+    if stages is not None and stages.has_hidden_constraints:  # Newton's method does not detect hidden constraints
         found = from_structure(problem, t, y, yp, weights, trace, reach)
         if found is not None:
             return found
@@ -346,7 +347,7 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
 
 
 def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> InitialResult | None:
-    """Complete from the structure of functions that are traced, or may be with `trace`; None if this fails.
+    """Complete from the structure of functions that are traced, or may be if `trace`; None if this fails.
 
     States that violate their constraints may change by a weighted size of up to `reach`.
     """
@@ -360,7 +361,7 @@ def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> Ini
 
 
 def _stages(problem, trace: bool) -> Any:
-    """Stages that complete the start from the structure; None if functions are not traced and may not be."""
+    """Stages that complete the start from the structure; None unless functions are traced or may be."""
     from daedal.index.structure.system_equations import equations_of
     from daedal.initial.structural_start import StructuralStart
 
@@ -373,7 +374,7 @@ def _is_traced(problem) -> bool:
 
 
 def _undetermined(problem, t, y, yp, time=1.0) -> str:
-    """A note that the solution is not unique, and why, if the equations do not determine it; otherwise empty."""
+    """A note that the solution is not unique, and why; empty if the equations determine the solution."""
     from daedal.analysis.undetermined import in_words, undetermined
 
     found = undetermined(problem, [(t, y, yp)], time)
@@ -401,7 +402,7 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
-    """The y' from one linear system with exact derivatives, if y can remain unchanged; otherwise None."""
+    """The y' from one linear system with exact derivatives if y can remain unchanged; otherwise None."""
     problem = workspace.problem
     exact = problem.exact_partials(t, y, yp) if problem.n <= LARGEST_DENSE else None
     r = None if exact is None else workspace.residual(t, y, yp)
@@ -446,7 +447,7 @@ def index_above_one(problem, t, result, algebraic, weights, time) -> bool:
 
 
 def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
-    """Which of the matrices are singular to nine digits, after scaling rows and columns."""
+    """Which of the matrices are singular to nine digits after scaling of rows and columns."""
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=2, keepdims=True), 1e-300)
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=1, keepdims=True), 1e-300)
     if matrices.shape[1] > _LARGEST_SVD:
@@ -487,7 +488,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
 
 
 def best_slope(problem, t, y, yp) -> np.ndarray:
-    """y' that satisfies the equations as well as possible, so that only equations violated by y are named."""
+    """y' that satisfies the equations best, so that only equations violated by y are named."""
     if problem.n > LARGEST_DENSE:
         return yp
     e, _ = partials_of(problem, t, y, yp)
@@ -498,7 +499,7 @@ def best_slope(problem, t, y, yp) -> np.ndarray:
 
 
 def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({"correct_initial"}), refusal=None):
-    """Raise the error for initial values that cannot be computed; `taken` names the remedies already applied."""
+    """Raise the error for initial values that cannot be computed; `taken` holds the remedies already applied."""
     residual = problem.evaluate(t, y, yp)
     message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
     open_variables = _undetermined(problem, t, y, yp)

@@ -1,4 +1,4 @@
-"""Quick comparison of user-supplied derivatives with finite differences, before a run."""
+"""Quick comparison of user-supplied derivatives with finite differences before a run."""
 
 import numpy as np
 
@@ -11,19 +11,19 @@ from daedal.problems.compile import last_argument
 
 _WRONG = 1e-3  # relative difference that is rejected
 _SHARES = (1e-3, 1e-5)  # increments of first differences, relative to the sizes of the variables
-_SHARES_OF_BIAS = (1e-2, 1e-3)  # of second differences
+_SHARES_OF_BIAS = (1e-2, 1e-3)  # increments of second differences
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
 _GIVEN = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
 _MOST_DIFFERENCES = 20  # number of coordinates up to which gradients are differenced
-_MOST_COLUMNS = 200  # number of coordinates up to which the wrong one is identified
+_MOST_COLUMNS = 200  # number of coordinates up to which the wrong gradient is identified
 
 
 def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool = True):
     """Reject user-supplied derivatives that are clearly wrong at (t, q, v).
 
-    Matrices are compared along one direction, biases along an admissible motion, if the values are `consistent` (a
-    formula may use the constraints). Nothing is rejected if the differences are inconclusive or a function cannot be
-    evaluated.
+    Matrices are compared along one direction. Biases are compared along an admissible motion, since formulas may use
+    the constraints, and only if the values are `consistent`. Nothing is rejected if the differences are inconclusive or
+    a function cannot be evaluated.
     """
     names = [name for name in _GIVEN if getattr(system, name) is not None]
     names = [name for name in names if not getattr(getattr(system, name), "is_derivative", False)]  # exact ones
@@ -56,7 +56,7 @@ class _Comparison:
             except InvalidProblemError as error:
                 if error.args and str(error.args[0]).startswith(f"{name} disagrees"):
                     raise
-            except Exception:  # not evaluable here: the run reports it properly
+            except Exception:  # undefined here, which the run reports
                 continue
 
     # --- matrices ---------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class _Comparison:
         position = name == "constraint_jacobian"
         rows = self.system.n_constraints if position else self.system.n_velocity_constraints
         if matrix.shape != (rows, self.q.size):
-            raise TypeError  # rejected with a better message elsewhere
+            raise TypeError  # rejected elsewhere with a better message
         return matrix
 
     # --- vectors ----------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class _Comparison:
         return v, min(1.0, 1.0 / fastest) if fastest > 0.0 else 1.0
 
     def _rows(self) -> np.ndarray | None:
-        """The gradients of all constraints, by differences if they are not given and few; None if they are many."""
+        """The gradients of all constraints; if not given, by differences unless there are too many, then None."""
         n, parts = self.q.size, []
         for name, parent in (("constraint_jacobian", "constraint"), ("velocity_jacobian", "velocity_constraint")):
             if getattr(self.system, parent) is None:

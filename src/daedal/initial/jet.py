@@ -18,16 +18,16 @@ from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
 
-_MOST_DIFFERENTIATIONS = 12  # limit before equations are declared not to determine the solution
+_MOST_DIFFERENTIATIONS = 12  # limit at which the equations are said not to determine the solution
 _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
-_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # for unknown values, in units of their sizes
+_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # guesses for unknown values, in units of their sizes
 _CLEAR, _LOOSE = 1e-6, 1e-3
-"""Fractions of the largest singular value that count as zero: while x is fixed, so that wrong values are not
-compensated by huge derivatives; and, as a last resort, including those that vanish only at the solution."""
+"""Fractions of the largest singular value below which values count as zero: while x is fixed, so that wrong values are
+not compensated by huge derivatives; and, as a last resort, including values that vanish only at the solution."""
 _NOISE = 1e-10  # fraction of the largest value, in balanced units, that may be round-off of zero
-_ROUNDING = 1e-6  # relative rounding error assumed for a fixed value,
-_NEXT_TO_ZERO = 1e-9  # and relative to its size if it is nearly zero
+_ROUNDING = 1e-6  # relative rounding error assumed for a fixed value
+_NEXT_TO_ZERO = 1e-9  # relative to the size, for fixed values near zero
 _UNMOVED = 1e-13  # relative change allowed in a value that need not change
 
 
@@ -49,7 +49,7 @@ def consistent_jet(
     t : float
         The time.
     x0 : array_like, shape (n,) or (m, n)
-        x, or x, x', ... row by row. NaN and missing rows stand for unknown values.
+        x, or x, x', ... row by row. NaN and missing rows denote unknown values.
     fixed : array_like of bool, optional
         Values to keep, with the shape of `x0`, or (n,) for x alone. By default all may change; states (unknowns and
         derivatives below the highest that occurs) change only as far as the equations require, algebraic variables
@@ -115,11 +115,11 @@ def resolved_array(
     whole: bool = True,
     enough: Callable[[NonlinearDerivativeArray, np.ndarray], bool] | None = None,
 ) -> tuple[NonlinearDerivativeArray, np.ndarray]:
-    """An array that determines x', or is `enough`, and a point that satisfies it.
+    """An array that determines x', or for which `enough` holds, and a point that satisfies it.
 
     The search starts with the number of differentiations suggested by the structure, which need not be minimal. Unless
-    the `whole` array is requested, each equation is differentiated only as often as the structure requires. If nothing
-    determines x', the array is one that contains all constraints.
+    the `whole` array is requested, each equation is differentiated only as often as the structure requires. If no array
+    determines x', the result is one that contains all constraints.
     """
     times = _structural_guess(equations, whole) if enough is None else 0
     columns = equations.n * (int(np.max(times)) + equations.order + 1)
@@ -143,7 +143,8 @@ def _determines(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> b
 
 
 def _near(array: NonlinearDerivativeArray, t: float, given, known, held, weights, first: int = 0) -> ArrayPoint:
-    """A point near given values: with fixed x if consistent, otherwise with fixed states, otherwise with all free.
+    """A point near given values: with fixed x if consistent, otherwise with fixed states, otherwise without fixed
+    values.
 
     Far from a solution the linearised equations do not reveal which values are already correct, and guessed derivatives
     would pull consistent values away. The given values satisfy equations that are differentiated less often than
@@ -175,7 +176,7 @@ def _near(array: NonlinearDerivativeArray, t: float, given, known, held, weights
 def _by_levels(
     array: NonlinearDerivativeArray, t: float, given, known, held, weights, rank: float = RANK, first: int = 0
 ) -> ArrayPoint:
-    """The same, level by level from the original equations to those with the most differentiations."""
+    """A point, computed level by level from the original equations to those with the most differentiations."""
     given, known, held = (_extended(values, (array.highest + 1, array.n)) for values in (given, known, held))
     for level in range(first, int(array.times.max(initial=0)) + 1):
         part = NonlinearDerivativeArray(array.equations, np.minimum(array.times, level))
@@ -185,7 +186,7 @@ def _by_levels(
 
 
 def _extended_point(array: NonlinearDerivativeArray, t: float, jet, given, known, held, weights) -> ArrayPoint:
-    """A point near one that satisfies the array with one differentiation less; otherwise near the given values."""
+    """A point near one that satisfies the array with one differentiation fewer; otherwise near the given values."""
     try:
         return _near(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights, int(array.times.max()))
     except InconsistentInitialError:
@@ -193,7 +194,7 @@ def _extended_point(array: NonlinearDerivativeArray, t: float, jet, given, known
 
 
 def _structural_guess(equations: SystemEquations, whole: bool) -> int | np.ndarray:
-    """Number of differentiations of all equations, or of each, that determines x': Pryce's c_i plus one."""
+    """Number of differentiations of all equations, or of each one, that determines x': Pryce's c_i plus one."""
     try:
         signature = StructuralSignature.of(equations)
     except StructurallySingularError:
@@ -214,8 +215,8 @@ def _settled(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> bool
 def _undetermined(array: NonlinearDerivativeArray, t: float, unknowns: np.ndarray) -> InconsistentInitialError:
     names = listing((f"{array.equations.names[j]}'" for j in unknowns[:MOST_NAMED]), unknowns.size)
     return InconsistentInitialError(
-        f"the equations do not determine {names} at t = {t:g}, however often they are differentiated "
-        f"({array.times.max()} times tried). Remedy: check for a redundant or missing equation; if only these "
+        f"the equations do not determine {names} at t = {t:g}, however often they are differentiated (up to "
+        f"{array.times.max()} times). Remedy: check for a redundant or missing equation; if only these "
         "initial values are singular, start nearby."
     )
 
@@ -241,7 +242,7 @@ def checked_values(
 
 
 def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, rank: float = RANK) -> ArrayPoint:
-    """A point that satisfies the array, or an error."""
+    """A point that satisfies the array; raises an error if there is none."""
     shape = array.highest + 1, array.n
     jet, known, held = (_extended(values, shape) for values in (given, known, held))
     unknown = ~known.ravel()
@@ -252,7 +253,8 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
         start = np.where(known, jet, 0.0)
         sizes = _sizes(array, t, start, weights)
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
-        if array.shape[1] > LARGEST_DENSE:  # sparse corrections change all values slightly: first without states
+        # sparse corrections change all values slightly, so states are excluded first
+        if array.shape[1] > LARGEST_DENSE:
             point = solve_array(
                 array,
                 t,
@@ -283,7 +285,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
             )
             return again if again is not None and again.satisfied else point
         first = point if first is None else first
-        if held.any():  # fixed values may be off by a rounding error of t or of themselves, near zero
+        if held.any():  # fixed values may have a rounding error of t or, near zero, of themselves
             point = solve_array(array, t, start, np.arange(held.size), tiers, sizes, rank=rank, units=units)
             if point is not None and point.satisfied:
                 own, near = np.abs(start)[held], _NEXT_TO_ZERO * sizes.reshape(shape)[held]
@@ -301,7 +303,7 @@ def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Sizes of all columns: values, given weights, and for zeros the scales that balance the equations."""
+    """Sizes of all columns: values or given weights; for zeros, the scales that balance the equations."""
     z = np.abs(jet.ravel())
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
     jacobian = array.jacobian(t, jet)
@@ -319,7 +321,7 @@ def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: 
 
 
 def _refusal(array: NonlinearDerivativeArray, t: float, point: ArrayPoint | None, held: np.ndarray) -> Exception:
-    """The error if there is no point: violated equations at the best one, and the fixed values."""
+    """The error if there is no point, with the equations violated at the best one and the fixed values."""
     if point is None:
         return InvalidProblemError(
             f"the equations or their derivatives cannot be evaluated at the initial values, t = {t:g}"

@@ -1,6 +1,7 @@
 """The structure of a problem at a point, and where it changes along a solution.
 
-Index by two definitions, constraints, degrees of freedom, possible choices of initial values, times of rank changes.
+It includes the index by two definitions, constraints, degrees of freedom, possible choices of initial values, and times
+of rank changes.
 """
 
 from __future__ import annotations
@@ -205,9 +206,9 @@ def _origin(constraint: HiddenConstraint) -> str:
 
 _SAMPLES = 33
 _HALVINGS = 30
-_DIP = 0.5  # fraction of the largest value below which a smallest one is examined closely
+_DIP = 0.5  # fraction of the largest value below which a smallest value is examined closely
 _FLAT = 0.99  # fraction of a neighbour above which a smallest value is not a minimum
-_NEAR = 1e-5  # fraction of the largest value below which it counts as zero
+_NEAR = 1e-5  # fraction of the largest value below which a value counts as zero
 _RESOLVED = 1e-8  # precision of times, as a fraction of the sample spacing
 
 
@@ -229,7 +230,7 @@ class RankChange:
     t : float
         The time, as precisely as determined.
     what : str
-        The rank that is lost there, or the change.
+        The rank that is lost at this time, or the change.
     equations : tuple of int
         The equations with the largest contribution, numbered from 0.
     unknowns : tuple of str
@@ -376,7 +377,7 @@ class _StructureFollower:
         return _SolutionPoint(t, found, array, jet, tuple(found.used(ranks)))
 
     def _consistent(self, t: float) -> tuple[NonlinearDerivativeArray, np.ndarray] | None:
-        """Consistent values near the solution; independent of other times examined."""
+        """Consistent values near the solution, independent of other examined times."""
         given = checked_values(self.equations, np.asarray(self.solution(t), dtype=float), None, "solution(t)")
         try:
             return resolved_array(self.equations, t, *given, None)
@@ -384,7 +385,7 @@ class _StructureFollower:
             return None
 
     def bisect(self, left: _SolutionPoint, right: _SolutionPoint) -> tuple[_SolutionPoint, _SolutionPoint]:
-        """Two nearby times with the given structures, or with another one between them."""
+        """Two nearby times between which the given structures change, directly or via another one."""
         for _ in range(_HALVINGS):
             middle = 0.5 * (left.t + right.t)
             if middle in (left.t, right.t):
@@ -411,7 +412,7 @@ class _StructureFollower:
         return RankChange(t, what, found.equations, tuple(self.equations.names[j] for j in found.unknowns))
 
     def dips(self, points: Sequence[_SolutionPoint]) -> list[RankChange]:
-        """Times inside an interval at which the rank of the array is lost momentarily."""
+        """Times inside an interval at which the rank of the array drops momentarily."""
         if len(points) < 3 or points[0].structure is None:
             return []
         gauge = _Gauge.of(points)
@@ -450,24 +451,24 @@ class _StructureFollower:
         found = self._consistent(t)
         if found is None:
             return 0.0
-        if found[0].times.max() < gauge.times:  # fewer differentiations suffice there: no rank is lost
+        if found[0].times.max() < gauge.times:  # fewer differentiations suffice at this point, so no rank is lost
             return np.inf
         return gauge.weakest(_SolutionPoint(t, None, *found))
 
 
 @dataclass(frozen=True)
 class _Gauge:
-    """The smallest singular value of the array that counts, in fixed units for a whole interval."""
+    """The smallest relevant singular value of the array, in fixed units for a whole interval."""
 
     rows: np.ndarray
     columns: np.ndarray
     above: np.ndarray
-    times: int  # of differentiations
+    times: int  # number of differentiations
     rank: int
 
     @classmethod
     def of(cls, points: Sequence[_SolutionPoint]) -> _Gauge:
-        times = min(point.ranks[-1].times for point in points)  # differ only if nothing determines x'
+        times = min(point.ranks[-1].times for point in points)  # these differ only if nothing determines x'
         array, ranks = points[0].array, points[0].ranks[times]
         assert array is not None
         above = np.flatnonzero((array.excess >= 0) & (array.order <= times + array.equations.order))

@@ -21,8 +21,8 @@ from daedal.problems.checks import check_weight
 
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
 _DIFFERENCES = 2e-11  # residual of velocities if the Jacobian is a finite difference
-_VANISHED = 1e-2  # a row that is zero here counts as this fraction of its neighbourhood
-_NO_GRADIENT = 1e-6  # a row below 1e-7 of this fraction of its possible size is zero
+_VANISHED = 1e-2  # a row that is zero here counts as this fraction of its size in the neighbourhood
+_NO_GRADIENT = 1e-6  # a row below 1e-7 of this fraction of its maximal size counts as zero
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
@@ -107,14 +107,14 @@ class Manifold:
         return np.maximum(terms + _VANISHED * self.typical[: self.n_g] * np.max(self.sizes(q)), self._constant_terms(q))
 
     def _constant_terms(self, q) -> np.ndarray:
-        """Sizes of the terms of g that do not change with q, which may be all of a condition."""
+        """Sizes of the terms of g that do not change with q, which may be all terms of a condition."""
         known = getattr(self.system, "condition_sizes", None)
         if known is None:
             return np.where(self.typical[: self.n_g] > 0.0, 0.0, np.max(self.sizes(q)))
         return known[: self.n_g]
 
     def velocity_limits(self, q, v, relative: float) -> np.ndarray:
-        """Limits of residuals of K v + k: this fraction of its terms, or rounding errors."""
+        """Limits of residuals of K v + k: the given fraction of the terms, or rounding errors."""
         rates, K = self.velocity(q, np.zeros(self.n))
         limits = relative * (velocity_terms(K, v, rates) + _VANISHED * self.typical * np.max(np.abs(v)))
         known = getattr(self.system, "condition_sizes", None)
@@ -157,7 +157,7 @@ class Manifold:
         return (self._closest(q0, q, W, free), True) if found else (q, False)
 
     def newton(self, q, rows, W=None, free=None) -> tuple[np.ndarray, bool]:
-        """Newton's method for some rows of g, with minimal steps, damped if g increases."""
+        """Newton's method for some rows of g, with minimal steps, which are damped if g increases."""
         if free is None:
             free = np.ones(self.n, dtype=bool)
         if W is None:
@@ -219,7 +219,7 @@ class Manifold:
     def _closest(self, q0, q, W, free) -> np.ndarray:
         """Move along the manifold until q0 - q is orthogonal to it.
 
-        The fraction of the tangential part that is moved accounts for the curvature (Barzilai and Borwein).
+        The step length accounts for the curvature (Barzilai and Borwein).
         """
         rows, share, before = np.arange(self.n_g), 1.0, np.zeros(self.n)
         Wf = W[np.ix_(free, free)]
@@ -246,7 +246,7 @@ class Manifold:
         return best
 
     def nearest_velocity(self, q, v0: np.ndarray, rows) -> np.ndarray:
-        """The nearest v that satisfies the `rows` of K v + k = 0; the residual shows whether it exists."""
+        """The nearest v that satisfies the `rows` of K v + k = 0; the residual shows whether such a v exists."""
         residual, K = self.velocity(q, v0)
         if np.all(np.abs(residual) <= self.velocity_limits(q, v0, self.velocity_roundoff)):
             return v0
@@ -295,7 +295,7 @@ def _least_change(W: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     norms = np.where(norms > 0.0, norms, 1.0)
     A, b = A / norms[:, None], b / norms
     T = _inverse_root(W)
-    if T is None:  # on A x = b this changes x^T W x by a constant
+    if T is None:  # on A x = b, this changes x^T W x by a constant
         T = _inverse_root(W + np.linalg.norm(W, 2) * A.T @ A)
     if T is None:
         T = np.eye(A.shape[1])
@@ -306,7 +306,7 @@ def _least_change(W: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _smallest_solution(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The minimum-norm least-squares solution, for rows of norm 1; by the normal equations if well conditioned."""
+    """The minimum-norm least-squares solution for rows of norm 1, from the normal equations if well conditioned."""
     from scipy.linalg import cho_solve
 
     if A.shape[0] <= A.shape[1]:

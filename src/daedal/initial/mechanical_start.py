@@ -20,7 +20,7 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_mask, check_positive, check_vector
 
 SMALL = 1e-6
-"""Inconsistencies up to this fraction of the terms of a constraint are corrected automatically."""
+"""Largest inconsistency that is corrected automatically, as a fraction of the terms of a constraint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +124,8 @@ def consistent_state(
     r0, w0 : array, optional
         First-order states, and starting values of the algebraic variables; zero by default.
     lam0 : array, optional
-        Starting values of the multipliers, if forces depend on them; by default zero, and other values if the forces
-        cannot be evaluated there.
+        Starting values of the multipliers, if forces depend on them. By default zero, or other values if the forces
+        cannot be evaluated at zero.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _nearest_state(manifold: Manifold, q, v0, r, w, guess, tolerance: float) -> 
     if not found:
         refuse_position(manifold, q, nearest, tolerance)
     K = manifold.jacobian(nearest)
-    assert K is not None  # evaluated there before
+    assert K is not None  # already evaluated at this point
     rows, redundant = independent_rows(K, manifold.n_g, tolerance, manifold.typical)
     if redundant:
         check_permanent(manifold, nearest, rows, redundant, tolerance)
@@ -207,7 +207,7 @@ def check_start(
     small: float = SMALL,
     tolerance: float = RANK_TOLERANCE,
 ) -> MechanicalStart:
-    """The start of an integration: consistent, or an error naming the violated constraints and consistent values.
+    """The start of an integration; an error that names the violated constraints and consistent values if inconsistent.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def check_start(
     atol : float or array
         Negligible errors of q, v: a number or one for each entry of (q, v).
     small : float
-        Limit of inconsistencies that are projected, as a fraction of the terms of a constraint.
+        Largest inconsistency that is projected, as a fraction of the terms of a constraint.
     """
     t, q, v = check_point(system, t0, q0, v0)
     if correct or system.n_lambda == 0:
@@ -252,7 +252,7 @@ def check_start(
 
 
 def split_mechanical(initial) -> tuple:
-    """(q0, v0, r0, w0, lam0) from the user's (q0, v0), optionally followed by the others."""
+    """(q0, v0, r0, w0, lam0) from the user's (q0, v0), optionally followed by r0, w0 and lam0."""
     if isinstance(initial, MechanicalStart):
         return initial.q, initial.v, initial.r, initial.w, initial.lam
     is_vector = isinstance(initial, (tuple, list)) and len(initial) > 2 and not any(np.ndim(x) for x in initial)

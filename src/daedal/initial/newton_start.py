@@ -18,18 +18,18 @@ _MATRICES = 6  # matrices for each step size (MXNJ)
 _ITERATIONS = 5  # iterations with one matrix (MXNIT)
 _CONVERGING = 0.8
 _POLISHING = 20
-_INVISIBLE = 1e-20  # of the weights; small enough that an artificial step of 1e-12 does not affect y'
+_INVISIBLE = 1e-20  # fraction of the weights; so small that an artificial step of 1e-12 does not affect y'
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
 _CORRECTIONS = 6  # minimum-norm corrections
-_UNMOVED = 1e-14  # correction, relative to the largest value, that leaves partial derivatives unchanged
-_RANK = 1e-10  # directions with relative singular values below it are not changed
+_UNMOVED = 1e-14  # correction, relative to the largest value, for which partial derivatives count as unchanged
+_RANK = 1e-10  # directions with smaller relative singular values are not changed
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
 
 @dataclass
 class InitialResult:
-    """Values at t0, whether the iteration converged, the last weighted correction, and the reason of a failure.
+    """Values at t0, whether the iteration converged, the last weighted correction, and the reason for a failure.
 
     `guesses` is the mask of unknowns determined only by derivatives of the equations, such as multipliers; None if only
     equations without derivatives are known to hold.
@@ -118,7 +118,7 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
 
 
 def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
-    """Continue while the corrections decrease: a tolerance for y does not control y', which is 1/h times y."""
+    """continue while corrections decrease: a tolerance for y does not control y', whose error is 1/h times larger"""
     for _ in range(_POLISHING):
         y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
         r = workspace.residual(t, y, yp)
@@ -133,7 +133,7 @@ def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
 
 
 def _corrected(y, yp, delta, derivative_unknown, cj):
-    """The corrected values: of y' where the derivative is unknown, otherwise of y."""
+    """Corrected values: of y' for variables with unknown derivative, otherwise of y."""
     return np.where(derivative_unknown, y, y - delta), np.where(derivative_unknown, yp - cj * delta, yp)
 
 
@@ -142,10 +142,10 @@ def _norm(v, inverse) -> float:
 
 
 def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse):
-    """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step does.
+    """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step length suffices.
 
-    A full correction changes v by dF/du times that of u, which is fixed, and the next one reverses it: two full
-    corrections may thus succeed where one fails.
+    A full correction may change v by the effect of u, which is fixed, and the next one reverse this change: two full
+    corrections may succeed if one fails.
     """
     step = 1.0
     smallest = _SMALLEST / max(size, 1e-300)
@@ -173,7 +173,7 @@ def _attempt(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
 
 # --- y' from a small damped implicit Euler step, as in DASSL (BCP section 5.3.1) -------------------------------------
 
-# The values are at t0 + h, not at t0: a fallback for large systems of unknown structure.
+# The values are at t0 + h instead of t0: a fallback for large systems of unknown structure.
 
 _DAMPING = 0.75
 _EULER_ITERATIONS = 10

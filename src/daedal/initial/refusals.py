@@ -40,7 +40,7 @@ def refuse_position(manifold: Manifold, q0, q, tolerance):
         else "none"
     )
     held = np.flatnonzero(manifold.held[: manifold.n])
-    # At the best point G^T g = 0 up to scaling: the rows of G are dependent, though less clearly than at a solution.
+    # at the best point G^T g = 0 up to scaling: the rows of G are dependent, though less clearly than at a solution
     _, related = independent_rows(K[: manifold.n_g, free], manifold.n_g, max(tolerance, 1e-4), None)
     related = [found for found in related if found[0] in left or any(k in left for k in found[1])]
     where = f"at t = {manifold.t:g}"
@@ -76,7 +76,7 @@ def _same_rank_beside(manifold: Manifold, q, related) -> bool:
 
 
 def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
-    """Check that constraints stay dependent and satisfied in the neighbourhood, so that they can be dropped."""
+    """Check that constraints remain dependent and satisfied in the neighbourhood, so that they can be dropped."""
     system, n_g = manifold.system, manifold.n_g
     for beside in manifold.neighbours(q, rows[rows < n_g]):
         K, g = manifold.jacobian(beside), manifold.position(beside)
@@ -100,7 +100,7 @@ def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
 
 
 def check_velocity(manifold: Manifold, q, v, given, rows, redundant):
-    """Check that after projecting the given velocities every row of K v + k vanishes to round-off."""
+    """Check that, after projection of the given velocities, every row of K v + k vanishes to round-off."""
     system = manifold.system
     residual, _ = manifold.velocity(q, v)
     limits = manifold.velocity_limits(q, v, _CONTRADICTION) + manifold.velocity_limits(q, given, ROUNDOFF)

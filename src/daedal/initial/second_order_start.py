@@ -13,13 +13,13 @@ from daedal.problems.checks import check_finite, check_mask, check_tolerances, c
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 
 _PROBE = 2.0**-12
-_VISIBLE = 1e-7  # relative change of an equation that finite differences should cause
+_VISIBLE = 1e-7  # relative change of an equation by finite differences
 _LARGER = 2.0**10
 _TRIES = 8
 _SPACING = 10.0**0.5
-_NOISE = 100.0 * float(np.finfo(float).eps)  # of second differences, relative to the terms of an equation
-_LONGEST, _INCREMENTS = 3.0, 14  # increments in time, tried from the longest down, in units of the time scale
-# One-sided formulas on 0, d, ..., 5d: the equations need not be defined before the start.
+_NOISE = 100.0 * float(np.finfo(float).eps)  # round-off of second differences, relative to the terms of an equation
+_LONGEST, _INCREMENTS = 3.0, 14  # increments in time, tried in decreasing order, in units of the time scale
+# one-sided formulas on 0, d, ..., 5d, since the equations need not be defined before the start
 _FIRST = np.array([-137.0 / 60.0, 5.0, -5.0, 10.0 / 3.0, -5.0 / 4.0, 1.0 / 5.0])
 _SECOND = np.array([45.0, -154.0, 214.0, -156.0, 61.0, -10.0]) / 12.0
 
@@ -65,7 +65,7 @@ class StartEquations:
             self.values[level][chosen] = u[chosen]
 
     def residual(self, tau: float = 0.0) -> np.ndarray:
-        """F along the motion from the current values; lower-order variables are constant or follow their slope."""
+        """F along the motion from the current values, with lower-order variables constant or following their slope."""
         x, xp, xpp = self.values
         turn = tau * self._bends * xpp
         return self.problem.sample(self.t0 + tau, x + tau * (self._moves * xp + 0.5 * turn), xp + turn, xpp)
@@ -80,9 +80,9 @@ class StartEquations:
         return _FIRST @ samples / d, _SECOND @ samples / d**2
 
     def choose_increment(self, rows: np.ndarray) -> float:
-        """Choose the increment with the most accurate derivatives of scaled combinations of F; the time scale.
+        """Choose the increment with the most accurate derivatives of scaled combinations of F; returns the time scale.
 
-        Exact derivatives do not need one.
+        Exact derivatives need no increment.
         """
         time = self.time_scale()
         if self.problem.along(self.t0, *self.values) is not None:
@@ -93,7 +93,7 @@ class StartEquations:
         for d in increments:
             try:
                 found.append(tuple(rows @ values for values in self._derivatives(float(d))))
-            except Exception:  # away from the start the residual may raise anything
+            except Exception:  # the residual may raise anything away from the start
                 found.append(None)
         best = np.inf
         for d, here, next_one in zip(increments[1:], found[1:], found[:-1], strict=True):
@@ -168,7 +168,7 @@ class StartEquations:
                 values[i] = kept + shift
                 try:
                     change = (self.residual() - base) / shift
-                except Exception:  # near the start the residual may raise anything
+                except Exception:  # the residual may raise anything near the start
                     continue
                 finally:
                     values[i] = kept
@@ -181,7 +181,8 @@ class StartEquations:
 
 
 def _sizes(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Sizes; zeros and tiny values count as a thousandth of the largest of their kind, or as 1 if all are zero."""
+    """Sizes. Zeros and tiny values count as a thousandth of the largest value of their kind, or as 1 if all are
+    zero."""
     largest = float(np.max(np.abs(values[which]), initial=0.0))
     return np.maximum(np.abs(values), 1e-3 * largest if largest > 0.0 else 1.0)
 
@@ -199,9 +200,9 @@ _ITERATIONS = 10
 _CORRECTIONS = 30
 _CONVERGED = 1e-7
 _TOLERATED = 0.33  # weighted size of a correction below the error test
-_EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
-_NEARLY_EXACT = 1e-13  # the same if corrections no longer reduce it
-_EXACT_RATE = 1e-8  # the same for its derivative, which is a finite difference
+_EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint that counts as round-off, relative to its terms
+_NEARLY_EXACT = 1e-13  # tolerance if corrections no longer reduce the residual
+_EXACT_RATE = 1e-8  # tolerance for the derivative, which is a finite difference
 
 
 @dataclass
@@ -239,9 +240,9 @@ def complete_start(
 ) -> SecondOrderStart:
     """Complete the initial values.
 
-    x and x' that violate constraints are moved to the nearest consistent values: always if the change is below the
-    error `weights` of x and x' (two vectors, zero for fixed values), and with `correct` in any case, in the Euclidean
-    norm. Otherwise an error is raised. `length` is that of the interval, with sign.
+    x and x' that violate constraints are moved to the nearest consistent values if the change is below the error
+    `weights` of x and x' (two vectors, zero for fixed values) or, in the Euclidean norm, if `correct` is set. Otherwise
+    an error is raised. `length` is that of the interval, with sign.
     """
     equations = StartEquations(problem, t0, x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0, length)
     base = equations.residual()
@@ -256,7 +257,7 @@ def complete_start(
             found = _Start(equations, weights, correct).find()
     except InconsistentInitialError:
         raise
-    except Exception:  # near the start the residual may raise anything; the run reports it if relevant
+    except Exception:  # the residual may raise anything near the start; the run reports it if relevant
         found = False
     if not found:
         if correct:
@@ -291,7 +292,7 @@ def consistent_second_order(problem: SecondOrderDAE, t0: float, initial, fixed, 
 
 
 def tolerance_of_y(form: SecondOrderForm, tolerance, name: str):
-    """Tolerances of y; those given for x alone apply to the derivatives as well."""
+    """Tolerances of y; tolerances given only for x also apply to the derivatives."""
     values = np.asarray(tolerance)
     n = form.problem.n
     if values.ndim == 1 and values.size == n != form.n:
@@ -305,7 +306,7 @@ def tolerance_of_y(form: SecondOrderForm, tolerance, name: str):
 
 
 def error_weights(form: SecondOrderForm, x, xp, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
-    """rtol |y| + atol for x and x', zero where x' is not in y."""
+    """rtol |y| + atol for x and x'; zero if x' is not in y."""
     return form.split(rtol * np.abs(np.concatenate([x, xp])[form.source]) + atol)
 
 
@@ -397,7 +398,7 @@ class _Start:
         )
 
     def _refuse(self, left, weighted, rows, level: int, before=None):
-        """Raise an error if values cannot be made consistent, or only by a change above the tolerance."""
+        """Raise an error if values cannot be made consistent, or only by a change larger than the tolerance."""
         e = self.equations
         impossible = bool(np.max(np.abs(left), initial=0.0) > 1e-6)
         moved = weighted[weighted != 0.0]
@@ -442,7 +443,7 @@ class _Start:
             if not np.all(np.isfinite(u)):
                 return False
             e.put(u)
-            # In units of `columns` all unknowns have equal influence.
+            # in units of `columns`, all unknowns have equal influence
             size = max(np.max(np.abs(u) / columns), np.max(np.where(e.order > 0, e.sizes_u(), 0.0) / columns))
             if iteration > 0 and np.max(np.abs(correction)) <= _CONVERGED * size:
                 return True
@@ -470,7 +471,7 @@ def _range_and_null(matrix: np.ndarray, threshold: float | None = None) -> tuple
 
 
 def _violation(equations: StartEquations, shares, row_scale, *, rates: bool, hopeless: bool):
-    """The error naming the violated equation with the largest contribution."""
+    """The error that names the violated equation with the largest contribution."""
     kind = int(np.argmax([np.max(np.abs(share)) for share in shares]))
     share = shares[kind]
     number = int(np.argmax(np.abs(share)))

@@ -33,8 +33,8 @@ def sparse_start(
         The interval; it starts at the time of the initial values.
     q0, v0 : array
         Starting point; `v0` may be None.
-    correct : bool
-        Whether values are corrected by any distance; otherwise only by a small one, and rejected beyond.
+    correct : bool Whether values may be corrected by any distance; otherwise values that need more than a small
+    correction are rejected.
     """
     check_supported(system)
     t, q, v = check_point(system, span[0], q0, v0)

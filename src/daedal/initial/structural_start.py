@@ -1,4 +1,4 @@
-"""Consistent values of index-1 and index-2 problems from their structure, by linear systems of the size of the problem.
+"""Consistent values of index-1 and index-2 problems from their structure, by linear systems of the problem's size.
 
 With Pryce's offsets c_i, d_j of 0 and 1 (:mod:`daedal.index.structure.signature`) the equations fall into three stages,
 each with a submatrix of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i):
@@ -8,9 +8,9 @@ each with a submatrix of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i):
     f_i' = 0, c_i = 0,  f_i'' = 0, c_i = 1:    these determine x_j' where d_j = 0 (J. D. Pryce, Numerical Algorithms 19,
                                                1998, 195-211, for Taylor series of any order).
 
-The stages are exact and sparse. If J is singular at a point, though not structurally, the rows of a matrix Z with Z J =
-0 combine the second stage F to additional constraints Z F = 0 on the states, and Z F' = 0 completes it. Everything else
-is handled by the derivative array (:mod:`daedal.initial.jet`).
+The stages are exact and sparse. If J is singular at a point, though not structurally, a matrix Z with Z J = 0 combines
+the second stage F into additional constraints Z F = 0 on the states; Z F' = 0 completes the stage. Everything else is
+handled by the derivative array (:mod:`daedal.initial.jet`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from daedal.initial.newton_start import InitialResult, weighted_size
 _LARGEST_DENSE = 100  # unknowns up to which dense factors are faster
 _SINGULAR = 1e-12  # reciprocal condition number of a scaled matrix that counts as singular
 _ITERATIONS = 12
-_CONVERGED = 1e-14  # correction, relative to the value, that is round-off
+_CONVERGED = 1e-14  # correction that counts as round-off, relative to the value
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
 _LARGEST_RANK = 600  # unknowns up to which ranks are computed with dense matrices
-_RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: smallest that counts, and round-off of zero
-_LEFT = 1e-8  # of the terms of an equation
+_RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: the smallest nonzero pivot, and the round-off of zero
+_LEFT = 1e-8  # residual relative to the terms of an equation
 _SMALL = 1e-4  # value relative to the largest one, in balanced units, below which digits are ignored
 _EQUAL = 1e-10  # last correction, relative to the size of the value
 _VISIBLE = 1e4  # size of a zero value, in weights
@@ -52,7 +52,7 @@ class StructuralStart:
 
     @classmethod
     def of(cls, equations: SystemEquations) -> StructuralStart | None:
-        """The stages of a problem, built once for all parameters; None if the structure does not fit."""
+        """The stages of a problem, built once for all parameters; None if its structure does not fit."""
         with equations.lock:
             if cls not in equations.levels:
                 equations.levels[cls] = _made(equations)
@@ -142,7 +142,7 @@ class _Stages:
         return sp.csr_array((self._at(made.entries), (made.rows, made.columns)), shape=(made.n, made.n))
 
     def _matrix(self) -> Any:
-        """The system Jacobian as it is factorised best."""
+        """The system Jacobian in the form that is factorised best."""
         made = self.structure
         if made.n > _LARGEST_DENSE:
             return self._jacobian()
@@ -151,7 +151,7 @@ class _Stages:
         return matrix
 
     def constrain(self, weights: np.ndarray, reach: float) -> bool:
-        """Whether the states satisfy their constraints, after correction."""
+        """Whether the states satisfy their constraints after correction."""
         made = self.structure
         if not made.hidden.size:
             return True
@@ -194,7 +194,8 @@ class _Stages:
         return np.where(self.structure.states, self.yp, self.y)
 
     def _change(self, change: np.ndarray, weights: np.ndarray, units: np.ndarray) -> float:
-        """Subtract a change from the highest derivatives; its relative size. `units` balance the equations."""
+        """Subtract a change from the highest derivatives, and return its relative size; `units` balance the
+        equations."""
         states = self.structure.states
         self.yp[states] -= change[states]
         self.y[~states] -= change[~states]
@@ -217,7 +218,7 @@ class _Stages:
     # --- singular system Jacobian -------------------------------------------------------------------------------------
 
     def combine(self, weights: np.ndarray, reach: float) -> bool:
-        """Whether the second stage was solved together with the derivatives of its combinations Z F."""
+        """Whether the second stage was solved, together with the derivatives of its combinations Z F."""
         made, last, given = self.structure, np.inf, self.y.copy()
         states = np.flatnonzero(made.states)
         for _ in range(_ITERATIONS):
@@ -261,7 +262,8 @@ class _Stages:
         return False
 
     def _array(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """The second stage F and F' with matrices: of F for its unknowns and for states, of F' for these unknowns."""
+        """The second stage F and its derivative F', with Jacobians of F for its unknowns and the states, and of F' for
+        its unknowns."""
         made = self.structure
         jet = np.zeros((made.array.highest + 1, made.n))
         jet[:2] = self.y, self.yp
@@ -273,7 +275,7 @@ class _Stages:
         return residual[made.once], residual[made.twice], tuple(matrix.toarray() for matrix in matrices)
 
     def _slopes(self, matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
-        """Derivatives of the unknowns that are not states, with minimum norm if not determined."""
+        """Derivatives of the unknowns that are not states; those of minimum norm if undetermined."""
         free = ~self.structure.states
         if free.any():
             self.yp[free] = 0.0
@@ -300,7 +302,7 @@ class _StartFactors:
 
     @classmethod
     def of(cls, matrix: Any) -> _StartFactors | None:
-        """None for a matrix that is nearly singular."""
+        """Factorise a matrix; None if it is nearly singular."""
         n, is_dense = matrix.shape[0], isinstance(matrix, np.ndarray)
         if not np.isfinite(matrix if is_dense else matrix.data).all():
             return None

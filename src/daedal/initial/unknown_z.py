@@ -1,4 +1,4 @@
-"""Starting guesses for z if a semi-explicit problem is given without it."""
+"""Initial guesses for z if a semi-explicit problem is given without it."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ REMEDY = "Give a guess as z0 with correct_initial=True, or use daedal.consistent
 
 
 def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> Iterator[np.ndarray]:
-    """(y, z) for those guesses of z at which f and g can be evaluated, with all components of z equal; at least one."""
+    """(y, z) for the guesses of z, with equal components, at which f and g can be evaluated; at least one."""
     found, trouble, complaint = False, None, ""
     for value in GUESSES:
         x = x0.copy()
@@ -23,7 +23,7 @@ def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> It
                 bad = not_finite(problem, t0, x)
         except InvalidProblemError:
             raise
-        except Exception as error:  # f or g is undefined there, with any exception
+        except Exception as error:  # f or g is undefined there and may raise any exception
             trouble = trouble or error
             continue
         complaint = complaint or bad or ""
@@ -39,7 +39,7 @@ def evaluable_guesses(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> It
 
 
 def not_finite(problem: SemiExplicitDAE, t0: float, x: np.ndarray) -> str | None:
-    """The component of f or g that is not finite, in words, or None."""
+    """Description of the component of f or g that is not finite; None if all are finite."""
     y, z = x[: problem.n_y], x[problem.n_y :]
     for name, values in (("f", problem.slope(t0, y, z)), ("g", problem.constraint(t0, y, z))):
         bad = np.flatnonzero(~np.isfinite(values))

@@ -14,7 +14,7 @@ from daedal.kernels.patterns import band_pattern, sparse_groups
 from daedal.problems import SecondOrderDAE
 
 LARGEST_DENSE = 500
-_SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is noticeable in any unit of time
+_SHIFTS = (1.0, 1e12)  # shifts of y', such that a term with y' is noticeable in any unit of time
 
 
 def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
@@ -36,7 +36,7 @@ def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.
     if problem.algebraic is not None:
         return problem.algebraic
     n = problem.n
-    problem.evaluate(t, y, yp)  # exceptions of the user's function pass through
+    problem.evaluate(t, y, yp)  # exceptions of the user's function propagate
     base = evaluate_or_nan(problem, t, y, yp)
     occurs = np.zeros(n, dtype=bool)
     for columns in _column_groups(problem):
@@ -121,7 +121,8 @@ def _changed(problem, t, y, yp, base, columns, shift) -> np.ndarray:
 
 
 def missing_entry(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[int, int] | None:
-    """Row and column of an iteration matrix entry that is missing in `sparsity` or `bandwidth`; None if complete.
+    """Row and column of an iteration matrix entry that is missing in `sparsity` or `bandwidth`; None if none is
+    missing.
 
     A derivative along a random direction, assembled from entries computed by groups of columns as in a run, differs
     from a finite difference along it if an entry is missing. This is then confirmed bitwise: the equation changes with
@@ -183,7 +184,7 @@ def _pattern(problem: Any) -> Any:
 
 
 _BESIDE = (0.0, 1e-2, 1e-1)
-_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, if smaller ones are lost in other terms
+_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, used if smaller ones vanish in other terms
 _LARGEST = 1e150  # unit of such changes
 
 
@@ -199,7 +200,7 @@ def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.nda
         point = [values + shift * _sizes(values) * generator.uniform(-1.0, 1.0, n) for values in (x0, xp0, np.zeros(n))]
         if shift == 0.0 and _start_residual(problem, t0, point) is None:
             continue
-        base = _residual(problem, t0, point)  # compared bitwise with others: must use the same code
+        base = _residual(problem, t0, point)  # compared bitwise with other values, so the same code must be used
         if base is None:
             continue
         unit = min(max(1.0, max(float(np.max(np.abs(values))) for values in point)), _LARGEST)
@@ -229,7 +230,7 @@ def check_order(problem: SecondOrderDAE, found: np.ndarray) -> np.ndarray:
 
 
 def _sizes(values: np.ndarray) -> np.ndarray:
-    """The size of each value; zeros get that of the largest one."""
+    """The size of each value; zeros get the largest size."""
     size = np.abs(values)
     return np.where(size > 0.0, size, np.max(size) if np.any(size) else 1.0)
 
@@ -243,7 +244,7 @@ def _responds(problem: SecondOrderDAE, t, point, base, level: int, which, factor
 
 
 def _start_residual(problem: SecondOrderDAE, t, point) -> np.ndarray | None:
-    """F at the initial values; exceptions of the user's function pass through."""
+    """F at the initial values; exceptions of the user's function propagate."""
     with np.errstate(all="ignore"):
         return _finite(problem.evaluate(t, *point))
 
@@ -257,5 +258,5 @@ def _residual(problem: SecondOrderDAE, t, point) -> np.ndarray | None:
     try:
         with np.errstate(all="ignore"):
             return _finite(problem.sample(t, *point))
-    except Exception:  # near the start the residual may raise anything
+    except Exception:  # the residual may raise anything near the start
         return None

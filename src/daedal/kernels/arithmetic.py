@@ -1,8 +1,9 @@
 """Operations for algorithms that run with one number or with eight in parallel.
 
-A function ``make(number)`` states an algorithm once, as parts of kernels in the operations of `number`; ``make(ONE)``
-gives them for single runs, ``make(EIGHT)`` for the lanes of :mod:`daedal.kernels.lanes`. Operations and their order are
-the same, and so are the resulting bits. A vector has one row for each component: a number, or `LANES` numbers.
+A function ``make(number)`` defines an algorithm once, as parts of kernels that use the operations of `number`;
+``make(ONE)`` returns them for single runs, ``make(EIGHT)`` for the lanes of :mod:`daedal.kernels.lanes`. Operations and
+their order are the same, so results are bit-identical. A vector has one row for each component: a number, or `LANES`
+numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class NumberOperations(NamedTuple):
     absolute: Callable[[Any], Any]
     root: Callable[[Any], Any]
     larger: Callable[[Any, Any], Any]
-    """The second of two numbers if the first is smaller, otherwise the first."""
+    """The second number if the first is smaller, otherwise the first."""
     where_less: Callable[[Any, Any, Any, Any], Any]
     """``where_less(a, b, x, y)``: x if a < b, otherwise y."""
     all_less: Callable[[Any, Any], Any]

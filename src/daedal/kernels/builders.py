@@ -69,7 +69,7 @@ def _jacobian(bridge: Bridge, n: int, jacobian, shape: tuple[int, ...], store, p
 
 
 def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None, copies: int = 1) -> Record:
-    """Dense storage and LAPACK; the unknowns are this many copies of n."""
+    """Dense storage and LAPACK; the unknowns are the given number of copies of n."""
     callback = None
     if jacobian is not None:
         callback = _jacobian(bridge, copies * n, jacobian, (n, n), store_matrix("jacobian", n, n), params)
@@ -118,7 +118,7 @@ def block_diagonal_matrix(n: int, size: int, own_system=None) -> Record:
 
 
 def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, params=None, copies: int = 1) -> Record:
-    """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves."""
+    """Sparse storage with the entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a solver."""
     callback = None
     if jacobian is not None:
         callback = _jacobian(bridge, copies * n, jacobian, (pattern.nnz,), store_sparse("jacobian", pattern), params)

@@ -1,7 +1,7 @@
 """Compilation of kernels: processes with Numba compile units in parallel, and the results are cached.
 
 Processes that need the same unit simultaneously coordinate by lock files in the cache: one of them compiles, the others
-wait for its result, and take over if it fails.
+wait for its result, and take over if that process fails.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["KernelBuildError", "SourceMismatch", "build", "missing"]
 
 _STALE = 20.0  # seconds without a heartbeat after which a lock is taken over
 _SECONDS = 1.0, 0.03  # approximate compilation time of a unit, and of each function in its source files
-_TRIALS = 3  # of compiling a unit whose sources change meanwhile
+_TRIALS = 3  # attempts to compile a unit whose sources change meanwhile
 
 
 def build(
@@ -106,14 +106,14 @@ def build(
 
 
 def _announce(unit: str):
-    """Announce the compilation and its approximate duration, so that it is not mistaken for a hang."""
+    """Announce the compilation and its approximate duration, so that it does not look like a hang."""
     functions = sum(file.read_text(encoding="utf-8").count("\ndef ") for file in sources(source_of(unit)))
     seconds, name = _SECONDS[0] + _SECONDS[1] * functions, unit.removeprefix("daedal.")
     store.say(f"compiling {name} (once, about {seconds:.0f} s) ...")
 
 
 def _kept(unit: str, levels: Callable[[str], list[str]] | None) -> Compiled | None:
-    """The code of a unit from the user's cache, unless more is requested."""
+    """The code of a unit from the user's cache, unless it must be recompiled."""
     here = level_of_unit(unit)
     if levels is not None and levels(unit) != [here]:
         return None
@@ -142,7 +142,7 @@ def _jobs(jobs: int | None, units: int) -> int:
 def _lock_of(unit: str, is_done: Callable[[], bool], stop: threading.Event) -> Iterator[None]:
     """Hold the lock of a unit, unless it is done or the build stops before the lock is free.
 
-    If no lock can be written, every process compiles for itself.
+    If no lock can be written, every process compiles the unit itself.
     """
     try:
         lock = store.folder() / f"{key(unit, level_of_unit(unit))}.lock"
@@ -164,7 +164,7 @@ def _lock_of(unit: str, is_done: Callable[[], bool], stop: threading.Event) -> I
 
 
 def _acquire(lock: Path, unit: str, is_done: Callable[[], bool], stop: threading.Event) -> bool:
-    """Wait for the lock; False if the unit is finished before."""
+    """Wait for the lock; False if the unit is finished earlier."""
     seen, since, waits = None, time.monotonic(), False
     while True:
         try:
@@ -175,7 +175,7 @@ def _acquire(lock: Path, unit: str, is_done: Callable[[], bool], stop: threading
             if not lock.parent.is_dir():
                 raise  # a file has the name of the folder
         except FileNotFoundError:
-            continue  # the folder was removed at this moment
+            continue  # another process just removed the folder
         if is_done():
             return False
         if not waits and time.monotonic() - since > 1.0:
@@ -224,7 +224,7 @@ class _Workers:
         return self
 
     def __exit__(self, *_):
-        """Terminate all processes, however the build ended."""
+        """Terminate all processes, regardless of how the build ended."""
         if self._left:
             self._stop.set()
             for process in self._processes:
@@ -310,11 +310,11 @@ class _Workers:
 
 
 class _Process:
-    """A compiling process; it has the path of this one, and only our own settings of Numba."""
+    """A compiling process; it inherits the path of this process, and only Daedal's settings of Numba."""
 
     def __init__(self):
         package = str(Path(__file__).resolve().parent.parent.parent)
-        path = [entry for entry in sys.path if isinstance(entry, str)]  # Python ignores all others too
+        path = [entry for entry in sys.path if isinstance(entry, str)]  # Python also ignores all others
         path += [] if package in path else [package]
         code = f"import sys; sys.path[:] = {path!r}; from daedal.kernels.worker import main; main()"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
@@ -329,13 +329,13 @@ class _Process:
             stderr=self._printed,
             env={**environment, "DAEDAL_KERNELS": "build"},
         )
-        # unbuffered, since a fork of this process would share the buffer
+        # unbuffered, since a fork of this process would inherit the buffer
         self._requests, self._answers = self._process.stdin.detach(), self._process.stdout
         self._process.stdin = None
         _running.add(self)
 
     def ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Send a request, and wait for the answer and its contents."""
+        """Send a request, and wait for the answer with its contents."""
         with contextlib.suppress(BrokenPipeError):
             self._requests.write(json.dumps(request).encode() + b"\n")
         for line in self._answers:
@@ -372,7 +372,7 @@ _running: set[_Process] = set()
 
 
 def _after_fork():
-    """Close the pipes in a forked process: a worker ends when their last end is closed."""
+    """Close the pipes in a forked process: a worker ends when the last end of its pipe is closed."""
     for process in _running:
         process.close_requests()
     _running.clear()

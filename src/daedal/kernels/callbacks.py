@@ -87,7 +87,7 @@ def _call_python(callback, t):
 
 @part
 def _hand_over_exception(api, recorder):
-    """Pass an exception raised outside the guard of a function (by a signal handler) to the bridge."""
+    """Record an exception raised outside the guard of a function (by a signal handler) in the bridge."""
     room = _room_for_exception()
     slots = integers(room, 3)
     for i in range(3):
@@ -106,7 +106,7 @@ def _hand_over_exception(api, recorder):
             change_count(api.Py_DecRef, slots[i])
 
 
-if MODE != "build":  # in interpreted kernels, which hold the lock
+if MODE != "build":  # interpreted kernels hold the lock
 
     def _call_python(callback, t):
         return ctypes.cast(int(callback.python), ctypes.py_object).value(float(t))
@@ -114,7 +114,7 @@ if MODE != "build":  # in interpreted kernels, which hold the lock
 
 @part
 def call(callback, t):
-    """Call a function whose arguments are in ``callback.block``, and which does not change them."""
+    """Call a function whose arguments are in ``callback.block``; it does not change them."""
     if callback.kind == _PYTHON:
         return _call_python(callback, t)
     return _call_address(callback.address, t, callback.block)
@@ -155,7 +155,7 @@ def _call_at(callback, t, first, n_first, second, n_second, third, n_third):
 
 @inlined
 def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, result, n_result):
-    """:func:`fetch` with the addresses and lengths of the vectors."""
+    """:func:`fetch`, with the addresses and lengths of the vectors."""
     status = _call_at(callback, t, first, n_first, second, n_second, third, n_third)
     if status == 0:
         behind, strange = callback.block + 8 * (n_first + n_second + n_third), 0
@@ -163,7 +163,7 @@ def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, resu
         for i in range(n_result):
             value = source[i]
             target[i] = value
-            # integers: a floating-point sum would be a sequential dependency
+            # integers, since a floating-point sum would be a sequential dependency
             strange += 0 if abs(value) < np.inf else 1
         if strange != 0:
             status = UNEVALUABLE
@@ -172,7 +172,8 @@ def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, resu
 
 @inlined
 def repeat_in_python(callback, t, first, second, third):
-    """The same call from Python, which stores the exception (or finds that the function is just unevaluable here)."""
+    """The same call from Python, which records the exception, or detects that the function is undefined at this
+    point."""
     return _repeat_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
 
 
@@ -228,13 +229,13 @@ class Bridge:
 
     def __init__(self) -> None:
         self.exception: BaseException | None = None
-        self.refuses = False  # calls in Python, which would use different parameters than machine code
+        self.refuses = False  # calls in Python that would use other parameters than machine code
         self._alive: list = []
         self._cells: dict[int, list] = {}  # parameters, by the object passed when callbacks were created
-        self._made_with: list = []  # these objects
+        self._made_with: list = []  # objects with which the block was created
         self._parameters: list[tuple[np.ndarray, list, Callable[..., np.ndarray]]] = []
         self._forgetting: list[Callable[[], None]] = []
-        self._keys: list[tuple] = []  # equal for functions that read the same numbers
+        self._keys: list[tuple] = []  # keys that are equal for functions with the same numbers
         self._seen: dict[tuple, bytes] = {}  # latest parameter values, by these keys
         self._recorder = self._record
 
@@ -244,11 +245,11 @@ class Bridge:
         return self._parameters
 
     def forget_with(self, action: Callable[[], None]):
-        """Register `action` with :meth:`refresh`; it clears what a callback has stored during a run."""
+        """Register `action`, which :meth:`refresh` calls to clear what a callback has stored during a run."""
         self._forgetting.append(action)
 
     def refresh(self):
-        """Before a run: read the parameters again, in case the user has changed them, and clear the previous run."""
+        """Before a run, reread the parameters, in case the user has changed them, and clear the previous run."""
         self.exception = None
         found: dict[tuple, tuple[np.ndarray, bytes, bool]] = {}  # most functions have the same parameters
         for key, (target, cell, read) in zip(self._keys, self._parameters):
@@ -264,16 +265,17 @@ class Bridge:
             action()
 
     def forget_parameters(self):
-        """Let the next :meth:`refresh` write all parameters: their numbers were changed in place."""
+        """Make the next :meth:`refresh` write all parameters, whose numbers were changed in place."""
         self._seen = {}
 
     def replace(self, made_with, params):
-        """From the next :meth:`refresh` on, use other parameters instead of those passed at creation of callbacks."""
+        """From the next :meth:`refresh` on, use other parameters instead of those passed when callbacks were
+        created."""
         if id(made_with) in self._cells:
             self._cells[id(made_with)][0] = params
 
     def _cell(self, params) -> list:
-        """Where functions created with these parameters find the current ones."""
+        """The function by which callbacks with these parameters find the current ones."""
         if id(params) not in self._cells:
             self._cells[id(params)] = [params]
             self._made_with.append(params)
@@ -305,7 +307,7 @@ class Bridge:
         return Record(CALLBACK, kind=_PYTHON, block=block, **self._by_python(entry))
 
     def native(self, kernel, record: Record, size: int) -> Record:
-        """A callback provided by Daedal: `kernel` finds the address of `record` in front of its block."""
+        """A callback provided by Daedal: `kernel` finds the address of `record` just before its block."""
         memory = np.zeros(size + 1)
         memory[:1].view(np.int64)[0] = record.data.ctypes.data
         block = memory[1:]
@@ -383,7 +385,7 @@ class Bridge:
         return {"python": id(entry), "recorder": id(self._recorder), "api": python_api()}
 
     def raise_pending(self):
-        """Raise the stored exception of a user's function, if any."""
+        """Raise the stored exception of a user's function, if there is one."""
         if self.exception is not None:
             exception, self.exception = self.exception, None
             raise exception
@@ -405,7 +407,7 @@ class Bridge:
 
 
 def _wrapped(function, layout):
-    """A C function for one compiled by Numba, which is therefore installed."""
+    """A C function for a function compiled by Numba, which is therefore installed."""
     from daedal.kernels.numba_functions import c_pointer
 
     return c_pointer(function, layout)

@@ -61,9 +61,10 @@ CALLED = Struct(
         ("api", at(PYTHON)),
         ("function", ADDRESS),
         ("count", INTEGER),
-        ("arguments", i64["2 * count"]),  # for each, its number type and axes
+        ("arguments", i64["2 * count"]),  # number type and axes of each argument
         ("result", INTEGER),
-        ("refusals", i64["count + 1"]),  # messages, Python strings: one for each argument, and for their number
+        # messages as Python strings: one for each argument, and one for the number of arguments
+        ("refusals", i64["count + 1"]),
     ],
 )
 """The data needed to call an entry from Python."""
@@ -162,7 +163,7 @@ def _result(api, code, words):
 
 
 def callable_from_python(compiled: Entry) -> Callable[..., Any]:
-    """A Python function that calls an entry with numbers and arrays; fields of a group are separate arguments."""
+    """A Python function that calls an entry with numbers and arrays. Fields of a group are separate arguments."""
     described = list(_flat(compiled.signature, compiled.py_func))
     words = sum(1 + kind.axes for _, kind in described)
     arrays = sum(kind.axes > 0 for _, kind in described)

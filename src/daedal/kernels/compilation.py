@@ -64,14 +64,14 @@ class _computed_once(Generic[_T]):
 
 
 class Execution:
-    """One execution of a module with entries; reloading the module starts another one."""
+    """One execution of a module with entries. Reloading the module starts another one."""
 
     def __init__(self, number: int, file: str):
         self.number, self.names, self._file = number, set[str](), file
         self._saved = self._state_of_file()
 
     def is_outdated(self) -> bool:
-        """Whether the file of the module has changed since."""
+        """Whether the file of the module has changed since it was executed."""
         return self._state_of_file() != self._saved
 
     def _state_of_file(self) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class Entry:
 
     @_computed_once
     def call(self) -> Callable[..., Any]:
-        """The function as called from Python, without a look-up."""
+        """The function to be called from Python, stored without further look-up."""
         if self._compiled is None:
             return self.py_func
         if self.signature.is_plain:
@@ -165,7 +165,7 @@ class Entry:
 
     @_computed_once
     def _callback(self) -> Any:
-        """The interpreted function as a C function that lives as long as the entry."""
+        """The interpreted function as a C function with the lifetime of the entry."""
         return c_function_type(self.signature)(_recorded(self.py_func))
 
     def __call__(self, *arguments):
@@ -183,7 +183,7 @@ class Entry:
         return f"<compiled {self.symbol}: {self.signature}>"
 
 
-_raised = threading.local()  # the first exception of interpreted entries called by address
+_raised = threading.local()  # the first exception of an interpreted entry that was called by address
 
 
 def _recorded(function):
@@ -229,11 +229,11 @@ if not TYPE_CHECKING and MODE == "build":
 else:
 
     def part(function):
-        """A part of kernels: called only from compiled functions."""
+        """A part of kernels, called only from compiled functions."""
         return function
 
     def inlined(function):
-        """A part that is copied into its callers before compilation: for one-liners."""
+        """A part that is copied into its callers before compilation; for one-liners."""
         return function
 
     def entry(signature: Signature):

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-os.environ["NUMBA_DISABLE_INTEL_SVML"] = "1"  # its functions are not available to users
+os.environ["NUMBA_DISABLE_INTEL_SVML"] = "1"  # users may not have SVML's functions
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -81,19 +81,19 @@ _declared: dict[str, list[_Declared]] = {}
 
 
 def part(function):
-    """A part of kernels: called only from compiled functions."""
+    """A part of kernels, called only from compiled functions."""
     return numba.njit(**_OPTIONS)(function)
 
 
 def inlined(function):
-    """A part that is copied into its callers before compilation: for one-liners, which compile faster this way."""
+    """A part that is copied into its callers before compilation; for one-liners, which then compile faster."""
     return numba.njit(inline="always")(function)
 
 
 def entry(signature: Signature):
     """Decorator: a function called from outside.
 
-    Others call it by its symbol if its arguments are numbers, and otherwise as a part.
+    Other functions call it by its symbol if its arguments are numbers, otherwise as a part.
     """
 
     def declare(function):
@@ -130,7 +130,7 @@ def caller(signature: Signature):
 
     made = wanted.return_type(types.int64, *wanted.args), generate
     arguments = ", ".join(f"argument_{i}" for i in range(len(wanted.args)))
-    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # with explicit arity
+    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # explicit arity
 
 
 # --- functions of arrays, called from Python with one address ---------------------------------------------------------
@@ -165,7 +165,7 @@ def _unpacking(declared: _Declared):
 
 
 def _one_argument(kind: Kind, at: int, names: dict[str, Any]) -> str:
-    """The expression for an argument whose words start at a position."""
+    """The expression for an argument whose words start at the given position."""
     if not kind.axes:
         return f"numbers[{at}]" if kind.name == "f64" else f"words[{at}]"
     from daedal.kernels.compiler_memory import array_at
@@ -180,7 +180,7 @@ def _one_argument(kind: Kind, at: int, names: dict[str, Any]) -> str:
 
 
 def _finish_unlinked(self):
-    """Skip the linking of a library: :func:`_link` links whole units."""
+    """Skip the linking of a library, since :func:`_link` links whole units."""
     self._codegen._check_llvm_bugs()
     self._raise_if_finalized()
     self._finalize_dynamic_globals()
@@ -276,7 +276,7 @@ def _optimised(bitcode: bytes, machine) -> Any:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     if any(function.name == RAISED for function in module.functions):
-        # Callees may turn out not to raise after their callers were processed.
+        # Callees may prove not to raise only after their callers were processed.
         once_more = llvm.create_new_module_pass_manager()
         once_more.add_ipsccp_pass()
         once_more.add_simplify_cfg_pass()
@@ -287,7 +287,7 @@ def _optimised(bitcode: bytes, machine) -> Any:
 
 
 def compile_unit(unit: str, levels: Iterable[str] | None = None) -> dict[str, Compiled]:
-    """The object code of a unit by processor level; by default for that of this machine."""
+    """The object code of a unit by processor level; by default for the level of this machine."""
     begun = time.perf_counter()
     symbols, bitcode = _linked(unit)
     translated = time.perf_counter()

@@ -221,7 +221,7 @@ def array_at(kind):
 
 
 def local_words(n: int):
-    """A function for kernels: the address of n words that live as long as the call."""
+    """A function for kernels: the address of n words that are valid during the call."""
 
     @intrinsic
     def words(typingctx):

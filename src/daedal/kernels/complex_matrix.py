@@ -1,8 +1,8 @@
 """Complex matrices a + i b, dense, banded or sparse: factorisation and solution, as in `kernels.matrix`.
 
 A pair of complex conjugate eigenvalues of an implicit Runge-Kutta method leads to one complex system of n unknowns. Its
-factorisation takes half the operations of a real system of 2n unknowns. `data` has the layout of real matrices, with
-real and imaginary parts interleaved; so do vectors.
+factorisation takes half the operations of a real system of 2n unknowns. `data` and vectors have the layout of real
+matrices and vectors, with real and imaginary parts interleaved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from daedal.kernels.records import INTEGER, Struct, data_of, float_rows, floats
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
-SMALL = 12  # size at which the loops below and LAPACK take equally long for a factorisation and a few solves
+SMALL = 12  # size at which these loops and LAPACK take equally long for a factorisation and a few solves
 
 COMPLEX_MATRIX = Struct(
     "COMPLEX_MATRIX",
@@ -26,7 +26,7 @@ COMPLEX_MATRIX = Struct(
         ("total", INTEGER),  # number of unknowns of the system: n, or a multiple of it
         ("ml", INTEGER),
         ("mu", INTEGER),
-        ("size", INTEGER),  # in complex numbers
+        ("size", INTEGER),  # number of complex numbers
         ("data", f64["2 * size"]),
         ("pivots", i64["n"]),
         ("lapack", i64[ARGUMENTS]),

@@ -15,10 +15,10 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct
 from daedal.kernels.vectors import power
 
 CONVERGED, DIVERGED = 0, 3
-CONTINUE, ROUND_OFF = 4, 5  # verdicts: another correction is needed; this one is round-off and can be skipped
+CONTINUE, ROUND_OFF = 4, 5  # verdicts: another correction is needed; the correction is round-off and can be skipped
 SIMPLIFIED, MEAN_RATE, TO_ROUNDOFF = 0, 1, 2
-"""Convergence test: the last two ratios, with a forecast of failure (Hairer and Wanner); the mean of all ratios
-(DASSL); or until corrections no longer decrease."""
+"""Convergence test: the last two ratios with a forecast of failure (Hairer and Wanner); the mean of all ratios (DASSL);
+or iteration until corrections no longer decrease."""
 
 NEWTON = Struct(
     "NEWTON",
@@ -26,18 +26,18 @@ NEWTON = Struct(
         # stopping criteria
         ("kind", INTEGER),
         ("most", INTEGER),  # iterations
-        ("tolerance", FLOAT),  # of the remaining error
+        ("tolerance", FLOAT),  # tolerance for the remaining error
         ("noise", FLOAT),  # size of corrections attributable to round-off of the unknowns
-        ("rounding", FLOAT),  # bound of corrections that count as round-off if they no longer decrease
+        ("rounding", FLOAT),  # bound for corrections that count as round-off if they no longer decrease
         ("slowest", FLOAT),  # rate, or ratio, above which an iteration stalls
         ("stalls_to_stop", INTEGER),  # number of consecutive such ratios that indicate round-off, with TO_ROUNDOFF
         ("stalls_to_fail", INTEGER),
         ("wildest", FLOAT),  # ratio that always indicates failure
         # additional unknowns (followers) that must converge as well, measured separately
         ("followers", INTEGER),
-        ("follow_tolerance", FLOAT),  # of their remaining error
-        ("follow_last", FLOAT),  # of their last correction
-        ("follow_below", FLOAT),  # of the last correction of the others
+        ("follow_tolerance", FLOAT),  # tolerance for the remaining error of the followers
+        ("follow_last", FLOAT),  # size of their last correction
+        ("follow_below", FLOAT),  # bound for the last correction of the leading unknowns
         # observations
         ("iterations", INTEGER),
         ("first", FLOAT),
@@ -53,8 +53,8 @@ NEWTON = Struct(
 )
 
 _LOOK = 2  # the first ratios may be atypical: corrections may grow initially
-_PLATEAU = 300.0  # follower corrections that no longer decrease are round-off below this multiple of `noise`
-UNKNOWN = 1.0  # factor before a rate has been observed, for a simplified iteration
+_PLATEAU = 300.0  # corrections of followers that no longer decrease count as round-off below this multiple of `noise`
+UNKNOWN = 1.0  # factor assumed for a simplified iteration before a rate has been observed
 
 
 @part
@@ -70,7 +70,7 @@ def expect(progress, kind, most, tolerance, noise, rounding):
 
 @part
 def expect_full(progress, most, noise, rounding, ratio):
-    """For a new matrix in every iteration: quadratic convergence in the end, arbitrary behaviour before."""
+    """Settings for a new matrix in every iteration: quadratic convergence in the end, arbitrary behaviour before."""
     expect(progress, TO_ROUNDOFF, most, 0.0, noise, rounding)
     progress.slowest, progress.stalls_to_stop, progress.stalls_to_fail, progress.wildest = ratio, 1, most, np.inf
 
@@ -145,7 +145,7 @@ def _compare(progress, m, size):
 
 @part
 def _forecast(progress, m, size):
-    """DIVERGED if the remaining iterations will not suffice, with the step for which they would."""
+    """DIVERGED if the remaining iterations will not suffice, with the step size for which they would."""
     left = progress.most - 1 - m
     if m <= _LOOK or left < 0:
         return CONTINUE

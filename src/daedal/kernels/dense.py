@@ -22,12 +22,12 @@ from daedal.kernels.signatures import f64, i64
 
 SINGULAR = 1
 
-# Positions of the integer arguments of LAPACK in matrix.lapack. Written and read as 8-byte numbers on both sides, of
-# which LAPACK uses the lower half.
+# Positions of the integer arguments of LAPACK in matrix.lapack. Both sides read and write 8-byte numbers, of which
+# LAPACK uses the lower half.
 N, ML, MU, ROWS, ONE, MODE, INFO = 0, 1, 2, 3, 4, 5, 6
 ARGUMENTS = 7
 
-SMALL = 16  # size at which the loops below and LAPACK take equally long for a factorisation and a few solves
+SMALL = 16  # size at which these loops and LAPACK take equally long for a factorisation and a few solves
 
 LU = Struct(
     "LU",
@@ -62,7 +62,7 @@ def argument(matrix, which):
 
 @part
 def factor_dense(matrix):
-    """Overwrite the columns in `data` by their LU factors; SINGULAR if a pivot vanishes. a[j] is column j."""
+    """Replace the columns in `data` by their LU factors; SINGULAR if a pivot vanishes. a[j] is column j."""
     n = matrix.n
     if n > SMALL:
         size = argument(matrix, N)
@@ -148,11 +148,11 @@ _call_factor, _call_solve = caller(_FACTOR), caller(_SOLVE)
 
 @inlined
 def factor_lu(lu):
-    """Factor an LU record, through a pointer: the code is compiled once for all kernels."""
+    """Factor an LU record through a pointer: the code is compiled once for all kernels."""
     return _call_factor(lu.factor, address_of(lu))
 
 
 @inlined
 def solve_lu(lu, b):
-    """b := A^{-1} b for an LU record, through a pointer."""
+    """b := A^{-1} b for an LU record through a pointer."""
     return _call_solve(lu.solve, address_of(lu), b.ctypes.data)

@@ -1,4 +1,4 @@
-"""Endings of a run, or of a slice of it: shared by kernels, drivers and messages.
+"""Endings of a run or of a slice: shared by kernels, drivers and messages.
 
 Failure codes are DASSL's IDID (Brenan, Campbell, Petzold, section 5.3).
 """

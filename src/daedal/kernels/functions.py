@@ -11,7 +11,7 @@ _PLAIN = frozenset((float, int, np.float64))  # types that need no further check
 
 
 def is_compiled(function) -> bool:
-    """Whether `function` is a Numba-compiled function."""
+    """Whether a function was compiled by Numba."""
     return hasattr(type(function), "nopython_signatures")
 
 
@@ -43,7 +43,7 @@ class CodedFunction(ABC):
 
     @abstractmethod
     def numbers(self, params) -> np.ndarray:
-        """The parameter values used by the code: always the same number of them."""
+        """The parameter values used by the code; their number is fixed."""
 
     @abstractmethod
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
@@ -55,7 +55,7 @@ class CodedFunction(ABC):
 
 
 class NativeFunction:
-    """A residual F(t, y, y') that Daedal computes in compiled code from the data of a record.
+    """A residual F(t, y, y') computed by Daedal in compiled code from the data of a record.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def store_vector(name: str, size: int):
             try:
                 target[:] = result
                 return
-            except OverflowError:  # an integer beyond the floating-point range
+            except OverflowError:  # an integer outside the floating-point range
                 pass
         if result is None:
             numbers = f"{size} number{'s' * (size != 1)}"
@@ -155,7 +155,7 @@ def store_sparse(name: str, pattern):
 
     n = pattern.shape[0]
     columns = np.repeat(np.arange(n), np.diff(pattern.indptr))
-    keys = np.append(columns * n + pattern.indices, n * n)  # the last one is beyond all entries
+    keys = np.append(columns * n + pattern.indices, n * n)  # the last entry is larger than all others
 
     def store(result, target):
         if isinstance(result, np.ndarray) and result.shape == (pattern.nnz,):
@@ -183,7 +183,7 @@ def store_sparse(name: str, pattern):
         if np.any(outside):
             column, row = divmod(int(given[np.flatnonzero(outside)[0]]), n)
             raise InvalidProblemError(
-                f"{name} has an entry in row {row}, column {column}, where sparsity has none; complete sparsity"
+                f"{name} has an entry in row {row}, column {column}, where sparsity has none. Remedy: complete sparsity"
             )
         target[:] = 0.0
         target[place[kept]] = matrix.data[kept]
@@ -214,7 +214,7 @@ def parameter_vector(params) -> np.ndarray:
 
 
 def real_array(result, name: str, expected: str) -> np.ndarray:
-    """`result` as a real array, or an error that states what was expected."""
+    """`result` as a real array; otherwise an error that states what was expected."""
     try:
         values = np.asarray(result)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """SPIGMR: scaled, left-preconditioned, incomplete and restarted GMRES, as in DASPK (BCP section 7.5).
 
-Solves G x = b for the Newton correction without forming G. With D = sqrt(n) diag(w) the iteration runs on
-D^{-1} P^{-1} G D, so that a basis vector has weighted RMS norm one: a perturbation that the local error test accepts,
-and therefore a difference quotient with increment sigma = 1.
+Solves G x = b for the Newton correction without forming G. With D = sqrt(n) diag(w), the iteration uses D^{-1} P^{-1} G
+D, so that basis vectors have a weighted RMS norm of one: they are perturbations that the local error test accepts, so
+difference quotients may use the increment sigma = 1.
 """
 
 from math import isfinite, sqrt
@@ -104,7 +104,7 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
         start[i] *= inverse_weights[i] / root_n
     rho = sqrt(squares(start))
     if not isfinite(rho) or (rho == 0.0 and squares(b) != 0.0):
-        return NOT_CONVERGED  # not a preconditioner: it maps a residual to zero or to NaN
+        return NOT_CONVERGED  # not a preconditioner, since it maps a residual to zero or to NaN
     if rho <= krylov.tolerance:
         for i in range(n):
             x[i] = start[i] * root_n / inverse_weights[i]
@@ -199,7 +199,8 @@ def _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, beta, x):
 
 @part
 def _residual_direction_length(krylov, m):
-    """The length of the true residual direction: with incomplete orthogonalisation the basis is not orthonormal."""
+    """The length of the true residual direction, since with incomplete orthogonalisation the basis is not
+    orthonormal."""
     n = krylov.n
     basis, givens = krylov.basis, krylov.givens
     direction = krylov.direction

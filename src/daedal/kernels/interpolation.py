@@ -1,6 +1,6 @@
 """Polynomials in Newton form: the dense output of every method.
 
-A step leaves a polynomial of degree k about its end point t_n,
+A step stores a polynomial of degree k about its end point t_n,
 
     y(t) = sum_j coefficient_j  prod_{i<j} (t - t_n + psi_{i-1}) / psi_i,      psi_{-1} = 0,
 
@@ -50,7 +50,7 @@ def piecewise_polynomial(times, ends, starts, orders, psi, coefficients, forward
 
 @entry(void(f64[:], i64[:], f64[:], i64[:], i64[:], f64[:, :], f64[:, :], f64[:, :], f64[:, :]))
 def polynomials_of_steps(times, steps, ends, starts, orders, psi, coefficients, y, yp):
-    """Evaluate the polynomial of step ``steps[m]`` at ``times[m]``."""
+    """Evaluate the polynomials of ``steps[m]`` at ``times[m]``."""
     for m in range(times.size):
         step = steps[m]
         k = orders[step]

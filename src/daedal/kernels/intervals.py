@@ -1,11 +1,11 @@
-"""Enclosures: bounds of the values of a program for inputs between bounds.
+"""Enclosures: bounds for the values of a program if its inputs lie between bounds.
 
 A program is a list of operations, each on results of earlier ones. Its *given* nodes, which come first, are constants,
 parameters and inputs; the caller sets their bounds. Every operation widens its result by more than the rounding errors
 of its evaluation. If it is not defined for all of its operands the result is the whole real line.
 
-A node is *steady* if nothing in it can jump between the bounds: no choice, step or table changes, no denominator
-vanishes. The mean value theorem holds only for steady nodes; kinks, as of ``abs``, are harmless for it.
+A node is *steady* if nothing in it can jump between the bounds: no choice, step or table changes, and no denominator
+vanishes. The mean value theorem holds for steady nodes, even if they have kinks like ``abs``, and for no others.
 """
 
 from math import erf, erfc
@@ -31,7 +31,7 @@ PROGRAM = Struct(
         ("given", INTEGER),  # number of given nodes, at the beginning
         *[(name, i64["n"]) for name in ("codes", "first", "second", "third")],
         ("length", INTEGER),
-        ("numbers", f64["length"]),  # of tables, one after the other
+        ("numbers", f64["length"]),  # concatenated tables
         *[(name, f64["n"]) for name in ("lower", "upper")],
         ("steady", i64["n"]),
     ],
@@ -59,8 +59,8 @@ _EQUAL, _NOT_EQUAL, _AND, _OR, _NOT = (
 )
 _LOCATE, _PICK, _WHERE, _SQUARE = (CODES[name] for name in ("locate", "pick", "where", "square"))
 
-_ROUNDED = 2.3e-16  # relative: more than the error of one operation
-_COMPUTED = 2e-15  # the same for functions of the C library
+_ROUNDED = 2.3e-16  # relative, larger than the error of one operation
+_COMPUTED = 2e-15  # relative error of functions of the C library
 _LARGEST = float(np.finfo(float).max)
 _TAU, _QUARTER = 2.0 * np.pi, 0.5 * np.pi
 _MOST_PICKED = 256  # number of table entries that are searched
@@ -86,7 +86,7 @@ def enclose(address):
             lo = al if al > 0.0 else -au if au < 0.0 else 0.0
         elif code == _WHERE:
             c = third[i]
-            if al == au:  # the operand whose bounds are known
+            if al == au:  # the operand with known bounds
                 kept = b if al != 0.0 else c
                 lo, hi, fixed = lower[kept], upper[kept], steady[kept]
             else:
@@ -115,7 +115,7 @@ def enclose(address):
 
 @inlined
 def _times(x, y):
-    """x y, or 0 if one of them is 0, even if the other one is infinite."""
+    """x y, or 0 if one factor is 0, even if the other is infinite."""
     return 0.0 if x == 0.0 or y == 0.0 else x * y
 
 
@@ -165,7 +165,7 @@ def _condition(code, same, al, au, bl, bu):
         holds, fails = au < bl, al >= bu
     elif code == _LESS_EQUAL:
         holds, fails = au <= bl, al > bu
-    elif code == _EQUAL or code == _NOT_EQUAL:  # comparison of a node with itself: whether it is a number
+    elif code == _EQUAL or code == _NOT_EQUAL:  # comparison of a node with itself, to test whether it is a number
         if same:
             holds = al > -np.inf or au < np.inf
         else:
@@ -183,7 +183,7 @@ def _condition(code, same, al, au, bl, bu):
 
 @part
 def _from_table(code, al, au, numbers):
-    """The number of points not beyond the operand; or the smallest and the largest of the entries concerned."""
+    """The number of points that do not exceed the operand; or the smallest and largest of the entries concerned."""
     if code == _LOCATE:
         return np.searchsorted(numbers, al, side="right") * 1.0, np.searchsorted(numbers, au, side="right") * 1.0
     n, lo, hi = numbers.size, np.inf, -np.inf
@@ -282,7 +282,7 @@ def _function(code, al, au):
 
 @part
 def _wave(code, a, b, shift):
-    """Bounds of the sine of x + shift between a and b; the code identifies the function."""
+    """Bounds of the sine of x + shift for x between a and b; the code identifies the function."""
     if not b - a < _TAU:
         return -1.0, 1.0
     slack = 1e-15 * (1.0 + abs(a) + abs(b))

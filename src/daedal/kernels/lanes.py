@@ -1,8 +1,8 @@
-"""Eight numbers at a time: a type of kernels for the same computation with eight members of an ensemble.
+"""Eight numbers at a time: a type for kernels that performs one computation for eight members of an ensemble.
 
 A value is one AVX-512 register, or two independent ones of half the size; each *lane* belongs to one member. Operations
-act on all lanes exactly as on single numbers, so that a lane has the same bits as a separate run. In interpreted
-kernels a value is an array.
+act on all lanes exactly as on single numbers, so that results in a lane are bit-identical to a separate run. In
+interpreted kernels a value is an array.
 """
 
 from typing import TYPE_CHECKING

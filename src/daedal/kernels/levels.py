@@ -1,4 +1,4 @@
-"""Processor levels for object code: of x86-64 the baseline, v3 (AVX2, FMA) and v4 (AVX-512)."""
+"""Processor levels for object code; for x86-64 the baseline, v3 (AVX2, FMA) and v4 (AVX-512)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEEDS = {
     "x86-64": (),
 }
 WIDE = frozenset({"daedal.ensembles.lane_kernel"})
-"""Units that work on eight numbers at a time and benefit from v4; the others run at the same speed with v3."""
+"""Units that process eight numbers at a time and benefit from v4; the others run at the same speed with v3."""
 
 
 @cache
@@ -44,7 +44,7 @@ def host_levels() -> tuple[str, ...]:
 
 
 def levels_of_unit(unit: str) -> tuple[str, ...]:
-    """The levels at which a unit is searched on this machine, best first."""
+    """The levels whose code is tried on this machine, best first."""
     return tuple(level for level in host_levels() if level != "x86-64-v4" or unit in WIDE)
 
 
@@ -64,7 +64,7 @@ def shipped_levels(unit: str) -> list[str]:
 
 
 def machine_for(level: str) -> Any:
-    """LLVM's description of a processor of this level, with optimisation for speed."""
+    """LLVM's target machine for a level, optimised for speed."""
     if level not in known_levels():  # LLVM would terminate the process
         raise ValueError(f"the level {level!r} is unknown; known: {', '.join(known_levels())}")
     initialise()

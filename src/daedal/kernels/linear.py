@@ -64,7 +64,7 @@ def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
 
 @entry(SOLVE)
 def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
-    """b := G^{-1} b by GMRES with the current G, which needs no correction for an outdated preconditioner."""
+    """b := G^{-1} b by GMRES. It uses the current G and needs no correction for an outdated preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
     rhs, solution = floats(b, n), k.solution
     status = krylov_solver.gmres(

@@ -1,4 +1,4 @@
-"""The iteration matrix G = dF/dy + cj dF/dy': formed by differences or by the user, factorised, and solved with.
+"""The iteration matrix G = dF/dy + cj dF/dy': evaluation by differences or a user's function, factorisation, solution.
 
 One interface serves dense, banded and general sparse storage. `data` holds, column by column,
 
@@ -102,7 +102,7 @@ def increment(y, yp, h, inverse_weight, weight_share):
 
 @inlined
 def _increment(matrix, y, yp, h, inverse_weight):
-    """The increment of one-sided quotients, or of central ones, whose error of order delta^2 allows a larger one."""
+    """The increment of one-sided quotients or, larger, of central ones, whose error is of order delta^2."""
     if not matrix.central:
         return increment(y, yp, h, inverse_weight, matrix.weight_share)
     size = max(abs(y), abs(h * yp)) * _CUBE_ROOT
@@ -241,7 +241,8 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             if status == UNEVALUABLE and not turned:
                 delta, turned = -delta, True
                 continue
-            if status == UNEVALUABLE and second:  # F may be undefined so far away: the first quotient must suffice
+            # F may be undefined at this distance, so the first quotient must suffice
+            if status == UNEVALUABLE and second:
                 break
             if status != 0:
                 return status
@@ -279,13 +280,13 @@ def _central_column(system, matrix, t, y, yp, cj, j, delta, column):
 
 @inlined
 def _may_drown(delta, y):
-    """Whether an increment is so small that adding it to the largest component changes nothing."""
+    """Whether an increment is so small that adding it to the largest component has no effect."""
     return abs(delta) < _DROWNING * largest(y)
 
 
 @inlined
 def _enlarged(delta, y):
-    """A second increment, for entries that are zero: detectable relative to the largest component."""
+    """A second, detectable increment for entries that are zero, relative to the largest component."""
     return copysign(_SQRT_ROUNDOFF * largest(y), delta)
 
 
@@ -315,7 +316,7 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             system.jacobian_residuals += 1
             status = residual(system, t, shifted_y, shifted_yp, shifted_r)
             if status == 0 and matrix.central and not turned:
-                # The opposite side: F there replaces F at the centre, at twice the distance.
+                # On the opposite side, F replaces F at the centre, at twice the distance.
                 for place in range(first, last):
                     j = group_columns[place]
                     shifted_y[j] = y[j] - deltas[j]

@@ -18,7 +18,7 @@ import numpy as np
 from daedal.kernels.structures import NUMPY, Inline, Reference, Struct, evaluate, is_view
 
 _begins: list[int] = []  # sorted start addresses of arrays referenced by records
-_sizes: dict[int, int] = {}  # in bytes, by start address
+_sizes: dict[int, int] = {}  # sizes in bytes, by start address
 
 
 def watch(array: np.ndarray):
@@ -106,7 +106,8 @@ def data_of(array):
 
 
 def local_words(n: int):
-    """A function for kernels: the address of n words that live as long as the call; here, for some more calls."""
+    """A function for kernels: the address of n words that are valid during the call; here, also during some later
+    calls."""
     kept: deque[np.ndarray] = deque(maxlen=64)
 
     def words():

@@ -32,7 +32,7 @@ _ROUNDOFF_LEVEL = 100.0 * np.finfo(float).eps
 
 @part
 def expect_mean_rate(progress):
-    """The stopping criteria of :func:`newton`, for all of a run."""
+    """Set the stopping criteria of :func:`newton` for a whole run."""
     expect(progress, MEAN_RATE, MAX_ITERATIONS, TOLERANCE, 0.0, 0.0)
     progress.factor = UNKNOWN_RATE
 

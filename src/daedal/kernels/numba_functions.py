@@ -1,4 +1,4 @@
-"""User functions compiled by Numba, as C functions for kernels; imported only if there are any."""
+"""User functions compiled by Numba, as C functions for kernels; imported only if there are such functions."""
 
 import re
 from math import prod
@@ -17,7 +17,7 @@ _pointers: WeakKeyDictionary = WeakKeyDictionary()
 def c_pointer(function, layout):
     """Wrap a compiled function in a C function that reads its arguments from a block and writes its result after them.
 
-    The wrapper is created once for a function and a layout, and lives as long as the function.
+    The wrapper is created once for a function and a layout, and has the lifetime of the function.
     """
     known = _pointers.setdefault(function, {})
     if layout not in known:
@@ -69,14 +69,15 @@ def _make_c_pointer(function, ends, scalars, shape, n_params):
 
 
 def _first_lines(error) -> str:
-    """The beginning of Numba's message, without colours and the lines that only name the compiler pass."""
+    """The first lines of Numba's message, without colours and without lines that only name the compiler pass."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "During"))]
     return " ".join(telling[:2])[:400]
 
 
 def _apply(function, ends, scalars, first_parameter):
-    """``function(t, block[...], ..., [scalars], [parameters])`` of the block: Numba needs explicit arity."""
+    """``function(t, block[...], ..., [scalars], [parameters])`` with arguments from the block; Numba needs explicit
+    arity."""
     begins = (0, *ends[:-1])
     arguments = ["t", *[f"block[{a}:{b}]" for a, b in zip(begins, ends, strict=True)]]
     arguments += [f"block[{ends[-1] + i}]" for i in range(scalars)]

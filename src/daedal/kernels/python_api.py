@@ -1,4 +1,4 @@
-"""The functions of Python's C API that kernels call, by address: object code refers to none of them by name.
+"""The functions of Python's C API that kernels call by address: object code refers to none of them by name.
 
 All but `PyObject_CallOneArg`, which CPython exports since version 3.9, belong to the stable ABI of Python 3.11, which
 newer versions preserve.

@@ -72,7 +72,7 @@ INTEGER, FLOAT = i64, f64
 
 
 class Record:
-    """A record under construction: keeps the arrays alive whose addresses it holds.
+    """A record under construction, which keeps alive the arrays whose addresses it holds.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Record:
     """
 
     block = np.zeros(0)
-    """The memory of the arrays created by :meth:`allocated`, as one vector."""
+    """The memory of the arrays created by :meth:`allocated`, in one vector."""
     made: tuple[str, ...] = ()
     """The names of these arrays."""
 

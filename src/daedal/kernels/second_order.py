@@ -1,6 +1,6 @@
 r"""Second-order equations, F(t, x, x', x'') = 0, in kernels.
 
-A method for such equations works on x alone. With its formulas for the derivatives of x at the end of a step,
+A method for such equations has the unknown x alone. With its formulas for the derivatives of x at the end of a step,
 
     x' = x'_0 + c_1 e,    x'' = x''_0 + c_2 e,    e = x - x_0,
 
@@ -94,7 +94,7 @@ def gather(form, x, xp, y):
 
 @part
 def scatter(form, y, x, xp):
-    """x and x' from y, as far as contained in it."""
+    """x and x' from y, as far as they are contained in it."""
     source = form.source
     for j in range(form.n_y):
         i = source[j]

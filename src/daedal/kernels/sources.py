@@ -1,4 +1,4 @@
-"""The sources of a unit: its file and the imports executed when it is loaded.
+"""The sources of a unit: its file, and the files imported when it is loaded.
 
 Imports are followed into the files of Daedal and of a user's own modules. An installed package is represented by the
 list of its files with their digests, ``RECORD``, which changes when the package is upgraded.
@@ -17,7 +17,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _COMPILER = [
     _PACKAGE / "kernels" / f"{name}.py" for name in ("compiler", "compiler_memory", "compiler_lanes", "levels")
 ]
-# An import at the head of a file, whose names are visible to kernels, not one in a function.
+# imports at the top of a file, whose names are visible to kernels, not imports in functions
 _IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ def changed(path: Path, package: Path = _PACKAGE) -> bool:
 
 
 def forget():
-    """Reread all files on next use."""
+    """Reread all files at the next use."""
     for function in (source_stamp, _read, _imported, _foreign, _record):
         function.cache_clear()
 
@@ -66,7 +66,7 @@ def _imported(path: Path, package: Path) -> tuple[Path, ...]:
 
 
 def _places(statement: str, path: Path, package: Path) -> Iterator[Path | None]:
-    """The files of an import of modules, and of names that may be modules; none for a line that is not an import."""
+    """The files of an import of modules, and of names that may be modules; none if the line is no import."""
     try:
         [node] = ast.parse(statement).body
     except (SyntaxError, ValueError):
@@ -83,7 +83,7 @@ def _places(statement: str, path: Path, package: Path) -> Iterator[Path | None]:
 
 
 def _place(name: str, path: Path, package: Path) -> Path | None:
-    """The file of a module or package; kernels of our package do not contain code of others."""
+    """The file of a module or package of this project; None for others, whose code kernels do not contain."""
     first, *rest = name.split(".")
     if first != package.name:
         return None if path.is_relative_to(package) else _foreign(name)
@@ -98,7 +98,7 @@ def _file(place: Path) -> Path | None:
 
 @cache
 def _foreign(name: str) -> Path | None:
-    """The source of an external module, whose parts kernels may contain: its file, or the record of its package."""
+    """The source of an external module whose parts kernels may contain: its file, or the record of its package."""
     first = name.partition(".")[0]
     if first in sys.stdlib_module_names or first == _PACKAGE.name:
         return None

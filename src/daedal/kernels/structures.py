@@ -10,10 +10,10 @@ A structure lists its fields once. This list defines the memory layout, the view
             ("y", f64["n"]),  # the address of an array; `run.y` is a view of it, of n numbers
             ("phi", f64[ROWS, "n"]),
             ("slopes", optional(f64["n"])),  # not every run has it
-            ("psi", inline(f64, LENGTH)),  # an array that stands in the record itself
-            ("matrix", MATRIX),  # a structure that stands in the record itself
+            ("psi", inline(f64, LENGTH)),  # an array inside the record
+            ("matrix", MATRIX),  # a structure inside the record
             ("system", at(SYSTEM)),  # the address of a record; `run.system` is that record
-            ("step", ADDRESS),  # an address of which nothing more is known, such as that of a function
+            ("step", ADDRESS),  # an untyped address, such as that of a function
         ],
     )
 
@@ -135,7 +135,7 @@ _OPERATIONS: Mapping[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub",
 
 
 def evaluate(length: int | str, field: Callable[[tuple[str, ...]], Any], constant, combine) -> Any:
-    """The value of a length, for any representation of numbers: Python's, or instructions of machine code.
+    """The value of a length for any representation of numbers: Python's, or instructions of machine code.
 
     Parameters
     ----------

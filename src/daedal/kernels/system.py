@@ -27,7 +27,7 @@ SYSTEM = Struct(
         ("scaled_rows", INTEGER),
         ("row_power", f64["n"]),  # rows are multiplied by cj**row_power
         ("row_scale", f64["n"]),
-        ("hook", ADDRESS),  # called after every accepted step, with the record of its owner
+        ("hook", ADDRESS),  # called after every accepted step, with its own record
         ("hook_record", ADDRESS),
         # changed during a run
         ("norm_failed", INTEGER),
@@ -48,7 +48,7 @@ call_hook = caller(HOOK)
 
 @part
 def after_step(system, t, h, y):
-    """Pass an accepted step to the owner of the problem; returns 0, HOOK_CHANGED, or the status of a callback.
+    """Pass an accepted step to the hook; returns 0, HOOK_CHANGED, or the status of a callback.
 
     A request to stop is stored in ``hook_signal``, and read by the run after processing the step.
     """

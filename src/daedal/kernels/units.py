@@ -1,9 +1,9 @@
 """Object code of kernels: found in the package or the user's cache, or compiled; then loaded into the process.
 
 A *unit* is a module with entries. Its object code is named by its inputs: all its sources, the processor level, and the
-version of this format. It is searched
+version of this format. It is searched for
 
-in the folder ``objects`` of the package, where a wheel has all units, built from the sources beside them;
+in the folder ``objects`` of the package, which in a wheel holds all units, built from the sources next to them;
 2. in the user's cache (:mod:`daedal.common.object_store`), which other checkouts and processes share;
 otherwise it is compiled in a separate process, by :mod:`daedal.kernels.building`, and stored in the cache.
 """
@@ -31,10 +31,11 @@ FORMAT = "daedal kernels 2"
 RAISED = "daedal_kernel_raised"
 """Symbol called by an entry that raises an exception; object code that refers to it is rejected."""
 SHIPPED = Path(__file__).resolve().parent / "objects"
-_BEGINNINGS = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86", b"d\xaa"  # of object code on Linux, macOS and Windows
+# first bytes of object code on Linux, macOS and Windows
+_BEGINNINGS = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86", b"d\xaa"
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LOCK = threading.RLock()  # LLVM's engines are not thread-safe
-_loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or the reason of a failure
+_loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or the reason for its failure
 
 
 class KernelBuildError(DaedalError):
@@ -42,11 +43,11 @@ class KernelBuildError(DaedalError):
 
 
 class SourceMismatch(KernelBuildError):
-    """A compiling process finds a different module from the one imported in this process."""
+    """A compiling process finds another module than the one imported in this process."""
 
 
 def _after_fork():
-    """Replace a lock that another thread held when the process was forked: it would never be released."""
+    """Replace a lock that another thread held when the process was forked, since it would never be released."""
     global _LOCK
     _LOCK = threading.RLock()
 
@@ -65,7 +66,7 @@ class Compiled(NamedTuple):
     entries: list[str]
     mentioned: list[str]  # external symbols
     versions: dict[str, str]
-    seconds: list[float]  # of translation by Numba, of optimisation and code generation
+    seconds: list[float]  # seconds of translation by Numba, and of optimisation and code generation
     code: bytes
 
     def packed(self) -> bytes:
@@ -121,7 +122,7 @@ def _load(unit: str, execution: Any) -> Any:
             llvm.add_symbol(name, address_of_routine(name.removeprefix("daedal_")))
     initialise()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine_for(compiled.level))
-    # only now does LLVM look for symbols in the whole process
+    # LLVM now searches the whole process for symbols
     absent = [name for name in compiled.mentioned if llvm.address_of_symbol(name) is None]
     if absent:
         raise ImportError(f"{unit} needs {', '.join(absent)}, which this process does not provide")
@@ -157,7 +158,7 @@ def _understood(content: bytes | None, unit: str, level: str, place: Path | str)
             return found
     except (TypeError, ValueError):
         pass
-    store.say_once(f"{place} is not the object code of {unit} for {level}, and is compiled again")
+    store.say_once(f"{place} is not the object code of {unit} for {level}, which is compiled again")
     return None
 
 
@@ -174,7 +175,7 @@ def key(unit: str, level: str) -> str:
 
 
 def source_of(unit: str) -> Path:
-    """The file of a unit: the one it was imported from, or would be."""
+    """The file of a unit: the one from which it was imported or would be imported."""
     if unit.startswith("daedal."):
         return _PACKAGE.parent / Path(*unit.split(".")).with_suffix(".py")
     file = getattr(sys.modules.get(unit), "__file__", None)

@@ -30,7 +30,7 @@ def transpose(target, source):
 
 @part
 def add_product(value, a, b):
-    """value + a^T b, with as many components as `b` has."""
+    """value + a^T b, with the number of components of `b`."""
     for i in range(b.size):
         value += a[i] * b[i]
     return value

@@ -16,13 +16,13 @@ from typing import Any
 from daedal.kernels.sources import changed, located, source_stamp
 
 ANSWER = b"daedal-worker: "
-"""Prefix of an answer line; output printed before this module was imported may precede it."""
+"""Prefix of an answer line, which distinguishes it from output printed before this module was imported."""
 
 
 def main():
-    """Answer until the requests end.
+    """Answer requests until they end.
 
-    The last one is null: a fork of the other process may keep the pipe open, so that end-of-file would not arrive.
+    The last request is null, since a fork of the other process may keep the pipe open, which would prevent end-of-file.
     """
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -45,7 +45,7 @@ def _answer(source: Path, unit: str, levels: list[str] | None) -> tuple[dict[str
         return {"mismatch": f"another process would import {found or 'nothing'} instead of {source}"}, []
     source_stamp(source)  # reads all sources before they are imported
     told, contents = _compiled(source, unit, levels)
-    if changed(source):  # since they were imported, for this unit or for an earlier one
+    if changed(source):  # since they were imported, for this or an earlier unit
         return {"changed": True}, []
     return {**told, "seconds": time.perf_counter() - begun}, contents
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from daedal.library.violin import ViolinRun as ViolinRun
     from daedal.library.violin import play_violin as play_violin
 
-# Public names besides the problems, and their modules
+# public names other than the problems, and their modules
 _OTHERS = {
     "Branch": "circuits",
     "Control": "nodal_analysis",
@@ -52,7 +52,7 @@ _OTHERS = {
 
 
 def _contents() -> dict[str, dict[str, Any]]:
-    from daedal.library.contents import contents  # also run as a command
+    from daedal.library.contents import contents  # this module is also run as a command
 
     return contents()
 

@@ -24,7 +24,7 @@ class Source(NamedTuple):
     phase: float = 0.0
 
     def __call__(self, t: float, derivative: int = 0) -> float:
-        """Value at `t`, or that of a time derivative."""
+        """Value of the signal, or of one of its derivatives, at `t`."""
         angle = self.frequency * t + self.phase + derivative * np.pi / 2.0
         oscillation = self.amplitude * self.frequency**derivative * np.sin(angle)
         return float(oscillation + (self.offset if derivative == 0 else 0.0))
@@ -93,7 +93,7 @@ def pack(H: sparse.csr_array, G: sparse.csr_array, sources: Sequence[tuple[int, 
 def response(A: Array, inputs: Sequence[tuple[Array, Source]], x0: Array) -> Callable[[float, int], Array]:
     """Closed solution of ``x' = A x + sum b_k s_k(t)``, ``x(0) = x0``, for a stable matrix A.
 
-    Returns ``x(t, derivative)``: stationary oscillations plus a part that decays with ``exp(A t)``.
+    Returns ``x(t, derivative)``: stationary oscillations plus a term that decays like ``exp(A t)``.
     """
     from scipy.linalg import expm
 
@@ -208,7 +208,7 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
 
 
 def netlist(branches: Sequence[Branch]) -> str:
-    """The network for :func:`daedal.circuits.parse`; elements are numbered as branches are."""
+    """The network for :func:`daedal.circuits.parse`; elements have the numbers of the branches."""
     lines = []
     for number, (kind, positive, negative, value) in enumerate(branches, 1):
         if kind in "ES":
@@ -242,7 +242,7 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
     e, s = Source(amplitude=1.0, frequency=10.0), Source(offset=0.1, amplitude=0.2, frequency=4.0)
     network = (("E", 1, 0, e), ("C", 3, 0, C), ("R", 1, 2, R), ("L", 2, 3, L), ("S", 0, 3, s))
     branches = [Branch(*branch) for branch in network]
-    A = np.array([[-R / L, -1.0 / L], [1.0 / C, 0.0]])  # of (i_L, v_C)
+    A = np.array([[-R / L, -1.0 / L], [1.0 / C, 0.0]])  # matrix for (i_L, v_C)
     state = response(A, [(np.array([1.0 / L, 0.0]), e), (np.array([0.0, 1.0 / C]), s)], np.array([0.0, 0.5]))
 
     def exact(t: float, derivative: int = 0) -> Array:
@@ -385,7 +385,7 @@ def four_resistor_amplifier(
             rate, per_volt = 0.0, np.zeros(n)
         else:
             rate = g1 * g2 * g3 / (capacitance * mismatch)
-            # Node 1 held at 1 V: the other voltages and the output current follow from the remaining equations.
+            # Node 1 is held at 1 V; the other voltages and the output current follow from the remaining equations.
             per_volt = np.append(1.0, np.linalg.solve(G[1:, 1:], -G[1:, 0]))
 
         def exact(t: float, derivative: int = 0) -> Array:

@@ -9,7 +9,7 @@ import daedal
 from daedal.library.diffusion import FRONT_TIMES, HEAT_RELEASE, REACTION_RATE
 from daedal.library.registry import Model, check_positive, compile_if_large, model
 
-# --- ignition in a closed cylinder, in Lagrangian coordinates ---------------------------------------------------------
+# --- ignition in a closed cylinder in Lagrangian coordinates ----------------------------------------------------------
 
 KAPPA = 2.0 / 7.0  # R / (W c_p) of a diatomic gas
 
@@ -26,7 +26,7 @@ def ignition_residual(t, y, yp, p):
     kappa, heat, rate, activation, wall, heating = p[1], p[2], p[3], p[4], p[5], p[6]
     psi = p[8:]
     r = np.empty(4 * n)
-    flow, loss = 0.0, 0.0  # of heat and fuel through the inner face, rho r^2 dT/dpsi and the same of fuel
+    flow, loss = 0.0, 0.0  # flux of heat and fuel through the inner face, rho r^2 dT/dpsi and its analogue
     for i in range(n):
         k = 4 * i
         temperature, fuel, radius, pressure = y[k], y[k + 1], y[k + 2], y[k + 3]
@@ -74,9 +74,9 @@ def ignition(
 
     Notes
     -----
-    Temperature, pressure, density and radius are relative to those at the start, so that they are 1 there, and times
-    to that of diffusion. ``model.extra["psi"]`` are the coordinates of the nodes, which are equidistant initially;
-    ``model.extra["weights"]`` are their masses. The discretisation conserves energy: ``weights @ ((1 - kappa) T + heat
+    Temperature, pressure, density and radius are relative to their initial values, and times to the time of diffusion.
+    ``model.extra["psi"]`` are the coordinates of the nodes, which are equidistant initially; ``model.extra["weights"]``
+    are their masses. The discretisation conserves energy: ``weights @ ((1 - kappa) T + heat
     Y)`` is constant if the wall is adiabatic.
 
     Examples
@@ -154,9 +154,9 @@ def moving_flame_residual(t, y, yp, p):
 
 
 def _shares(y: np.ndarray) -> np.ndarray:
-    """The share of every interval in the length plus twice its share in the integral of the root of curvature.
+    """The fraction of every interval in the length, plus twice its fraction in the integral of the root of curvature.
 
-    The integral of sqrt(|T_xx|) over a front is independent of its steepness; equal shares mean equal interpolation
+    The integral of sqrt(|T_xx|) over a front is independent of its steepness; equal fractions mean equal interpolation
     errors.
     """
     temperature, place = y[::2], y[1::2]
@@ -171,13 +171,13 @@ def _shares(y: np.ndarray) -> np.ndarray:
 
 
 def imbalance(t: float, y: np.ndarray, yp: np.ndarray) -> float:
-    """The largest share of an interval relative to the mean, minus 2.5; an event."""
+    """The largest fraction of an interval, relative to the mean, minus 2.5; an event."""
     shares = _shares(y)
     return float(shares.max() / shares.mean()) - 2.5
 
 
 def balanced(y: np.ndarray) -> np.ndarray:
-    """The same temperatures, by a cubic spline, on nodes with equal shares."""
+    """The same temperatures, by a cubic spline, on nodes with equal fractions."""
     from scipy.interpolate import CubicSpline
 
     temperatures, result = CubicSpline(y[1::2], y[::2]), y.copy()
@@ -190,7 +190,7 @@ def balanced(y: np.ndarray) -> np.ndarray:
 
 
 def _slopes(problem: daedal.ImplicitDAE, y: np.ndarray) -> np.ndarray:
-    """y' of a state: the residual is linear in it, with a band of seven diagonals, and both ends are fixed."""
+    """y' of a state: the residual is linear in y', with a band of seven diagonals, and both ends are fixed."""
     from scipy.linalg import solve_banded
 
     n = y.size
@@ -217,7 +217,7 @@ class FlameRun:
     t : numpy.ndarray
         The times.
     T, x : numpy.ndarray, shape (points, times)
-        Temperatures and places of the nodes.
+        Temperatures and positions of the nodes.
     steps, meshes : int
         Steps of all runs, and the number of mesh changes.
     """
@@ -232,8 +232,8 @@ class FlameRun:
 def follow_flame(model: Model, t_eval: Any, rtol: float = 1e-6) -> FlameRun:
     """Solve :func:`daedal.library.moving_flame` up to the last of the times `t_eval`, with changes of the mesh.
 
-    When the mesh is out of balance, detected by the event ``model.extra["imbalance"]``, the nodes are redistributed by
-    ``model.extra["balanced"]``, and a new run begins.
+    When the event ``model.extra["imbalance"]`` detects that the mesh is out of balance, ``model.extra["balanced"]``
+    redistributes the nodes, and a new run begins.
 
     Examples
     --------
@@ -270,8 +270,8 @@ def moving_flame(
 
     Notes
     -----
-    Temperatures and places of nodes alternate. The nodes in the front are those at which it originated; Petzold's code
-    therefore redistributes the nodes occasionally, and so does :func:`daedal.library.follow_flame`, whenever
+    Temperatures and positions of nodes alternate. The front keeps the nodes at which it originated; Petzold's code
+    therefore redistributes the nodes occasionally, as does :func:`daedal.library.follow_flame` when
     ``model.extra["imbalance"]`` becomes positive. ``model.extra["front_times"]`` are the times at which the temperature
     1.5 passes some points.
 

@@ -18,12 +18,12 @@ _PACKAGE = "daedal.library"
 
 @cache
 def contents() -> dict[str, dict[str, Any]]:
-    """By name: the module of the problem, its title, a description of its index and its number of unknowns."""
+    """For each name: the module of the problem, its title, a description of its index and its number of unknowns."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def computed() -> dict[str, dict[str, Any]]:
-    """The same, computed from the problems."""
+    """The same table, computed from the problems."""
     import inspect
 
     from daedal.library import registry
@@ -46,7 +46,7 @@ def computed() -> dict[str, dict[str, Any]]:
 
 
 def unknowns(problem: Any) -> str:
-    """Number of unknowns; a range if modes have different numbers."""
+    """Number of unknowns; a range if it differs between modes."""
     sizes = {mode.problem.n for mode in problem.modes.values()} if hasattr(problem, "modes") else {problem.n}
     return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
 

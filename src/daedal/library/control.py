@@ -19,8 +19,8 @@ def regulator(index: int = 3) -> Model:
     Notes
     -----
     ``model.extra["exact"](t, derivative)`` is the closed solution, which starts on the stable manifold, like the
-    optimal one. The position satisfies :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing weight
-    removes two initial values and increases the index by two.
+    optimal solution. The position satisfies :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing
+    weight removes two initial values and increases the index by two.
     """
     check_choice("index", index, tuple(WEIGHTS))
     q1, q2, r = WEIGHTS[index]

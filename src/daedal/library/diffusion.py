@@ -106,7 +106,7 @@ def food_web_residual(t, y, yp, p):
     """Prey and predator of a point are adjacent, the points ordered row by row (x varies fastest).
 
     Parameters: mx, my, a, e, g, then diffusion over squared mesh width for (prey, x), (prey, y), (predator, x),
-    (predator, y), then the birth rate at every point. At the edges the outer neighbour mirrors the inner one.
+    (predator, y), then the birth rate at every point. At the edges, the outer neighbour equals the inner one.
     """
     mx, my = int(p[0]), int(p[1])
     a, e, g = p[2], p[3], p[4]
@@ -136,7 +136,7 @@ def food_web_residual(t, y, yp, p):
 
 
 def reaction_residual(t, y, yp, p):
-    """The residual without diffusion: only prey and predator of one point are coupled."""
+    """The residual without diffusion, in which only prey and predator of the same point are coupled."""
     a, e, g = p[2], p[3], p[4]
     r = np.empty(y.size)
     for point in range(y.size // 2):
@@ -149,7 +149,7 @@ def reaction_residual(t, y, yp, p):
 
 @model
 def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bool | None = None) -> Model:
-    """Predator and prey on the unit square; the predators react at once, so their equation is algebraic in time.
+    """Predator and prey on the unit square; the predators react instantaneously, so their equation is algebraic.
 
     Notes
     -----
@@ -160,7 +160,9 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
     only).
     """
     if mx < 3 or my < 3:
-        raise daedal.InvalidProblemError(f"the mesh of {mx} x {my} points is too small; three are needed each way")
+        raise daedal.InvalidProblemError(
+            f"the mesh of {mx} x {my} points is too small; at least three are needed in each direction"
+        )
     x, y = np.meshgrid(np.linspace(0.0, 1.0, mx), np.linspace(0.0, 1.0, my))
     birth = BB * (1.0 + ALPHA * x * y + BETA * np.sin(4.0 * np.pi * x) * np.sin(4.0 * np.pi * y))
     per_width = np.array([(mx - 1) ** 2, (my - 1) ** 2], dtype=float)
@@ -263,7 +265,7 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
     )
 
 
-# --- reaction-diffusion: penetration of antibodies into a tissue ------------------------------------------------------
+# --- reaction-diffusion: penetration of antibodies into a tissue -----------------------------------------------------
 
 REACTION, DEPTH = 100.0, 4.0  # k and c
 

@@ -1,4 +1,4 @@
-"""Small equations with discontinuous right-hand sides: a ramp, a pulse easily missed, a degenerate switch."""
+"""Small equations with discontinuous right-hand sides: a ramp, a pulse that is easily missed, a degenerate switch."""
 
 import math
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def switched_ramp(t1: float = 20.0) -> Model:
 
     Notes
     -----
-    The simplest discontinuity. Without event handling, an integrator hits it as a series of rejected steps. The model
+    The simplest discontinuity. Without event handling, it causes a series of rejected steps. The model
     is a :class:`HybridProblem` with the modes "rest" and "rising". ``model.extra`` has ``exact(t)``, ``ignoring``, the
     same equation with an ``if`` in its residual, ``modes``, the rates (0, 5), and ``switches``, the times.
 
@@ -68,9 +68,9 @@ def switched_pulse(t1: float = 20.0) -> Model:
 
     Notes
     -----
-    BDF formulas integrate x' = 5 exactly, so their step size grows without limit and they step over the pulse for any
-    tolerance: the error is exactly 5, without any indication. The model is a :class:`HybridProblem` with the modes
-    "before", "pulse" and "after". ``model.extra`` is that of :func:`switched_ramp`.
+    BDF formulas integrate x' = 5 exactly, so their step size grows without limit and they step over the pulse at any
+    tolerance; the error is exactly 5, without warning. The model is a :class:`HybridProblem` with the modes "before",
+    "pulse" and "after". ``model.extra`` is that of :func:`switched_ramp`.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def switched_pulse(t1: float = 20.0) -> Model:
 
 
 def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: float, t1: float, ignoring) -> Model:
-    """A sequence of constant rates, by the name of the mode, from x(0) = `x0`."""
+    """A sequence of constant rates, each given by the name of the mode, from x(0) = `x0`."""
     if t1 <= switches[-1]:
         raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the last switch, t = {switches[-1]:g}")
     names, rates = tuple(modes), tuple(modes.values())
@@ -118,7 +118,7 @@ def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: flo
 
 @model
 def degenerate_switch(t1: float = 4.0) -> Model:
-    r"""A switch at a triple zero: x' = 3 (t - 3)^2 while x < 2, sin(t - 3) above.
+    r"""A switch at a triple zero: x' = 3 (t - 3)^2 while x < 2, and x' = sin(t - 3) above.
 
     Notes
     -----

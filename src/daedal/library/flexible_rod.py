@@ -1,4 +1,4 @@
-"""A crank and a slider with an elastic connecting rod, in the models of the test set."""
+"""A crank and a slider with an elastic connecting rod, as modelled in the test set."""
 
 import math
 
@@ -7,9 +7,9 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, known, known_reference, mechanical_model, model
 
-# Crank, rod, slider: masses (kg), moments of inertia (kg m^2), lengths (m)
+# crank, rod, slider: masses (kg), moments of inertia (kg m^2), lengths (m)
 M2, M3, J1, J2, L1, L2 = 0.151104, 0.075552, 0.002727, 0.0045339259, 0.15, 0.30
-# The rod: height and width (m), density (kg/m^3), Young's modulus (N/m^2); pi has the digits of the source
+# the rod: height and width (m), density (kg/m^3), Young's modulus (N/m^2); pi has the digits of the source
 HEIGHT, WIDTH, DENSITY, YOUNG, PI = 0.008, 0.008, 7870.0, 2e11, 3.1415927
 
 # Elastic displacements of the rod: q0, q1 are the amplitudes of two transverse sines, q2, q3 the axial displacements of
@@ -85,7 +85,7 @@ def crank_force(t, q, v, p):
 
 
 def crank_constraint(t, q, p):
-    """The rod ends on the line of the slider, the slider is at the end of the rod; the crank has constant speed."""
+    """The rod ends on the line of the slider, the slider is at the end of the rod, and the crank has constant speed."""
     rod = L2 + q[6]
     return np.array(
         [L1 * np.sin(q[0]) + rod * np.sin(q[1]), q[2] - L1 * np.cos(q[0]) - rod * np.cos(q[1]), q[0] - p[0] * t]
@@ -165,7 +165,7 @@ def flexible_slider_crank(form: str = "index3", damped: bool = False, t1: float 
     across the rod, and the displacements u1, u2 of its middle and its end along it. The initial position of the slider
     satisfies the constraint; that of the test set is larger by 2e-10, which its form of index 2 does not detect.
     Accelerations are of the order of 10^4, elastic displacements of 10^-4: ``model.extra`` has ``sizes`` of all
-    unknowns, which the ``atol`` in ``model.options`` are based on.
+    unknowns, on which ``atol`` in ``model.options`` is based.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Multibody benchmark problems of the IFToMM library, from bodies and joints."""
+"""Multibody benchmark problems of the IFToMM library, modelled by bodies and joints."""
 
 import math
 from functools import cache
@@ -80,7 +80,7 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     ``model.extra`` has ``machine``, ``exact``, ``energy`` and ``crank_end(q)``, the end of the first crank.
 
     When all bars are aligned, n constraints are dependent. With the steps of the options the run passes these positions
-    (with a note for odd n); with tighter tolerances it comes so near that it may stop there, with a message.
+    (with a note for odd n); with tighter tolerances it comes so close to them that it may stop there, with a message.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     0.32846 0.94452
     """
     machine, start = _four_bars(int(n), float(speed))
-    # one pendulum: n + 1 cranks of moment 1/3 about their ends and n links that move as their ends do
+    # one pendulum: n + 1 cranks of moment 1/3 about their ends, and n links that move like their ends
     frequency = math.sqrt(GRAVITY * (0.5 * (n + 1) + n) / ((n + 1) / 3.0 + n))
 
     def exact(t):
@@ -241,10 +241,11 @@ def flyball_governor(
     return machine_model(machine, start, t1, coordinates, known=entry)
 
 
-# --- Andrews' squeezer from bodies and joints, with the data of the equations in :mod:`daedal.library.squeezer` -------
+# --- Andrews' squeezer from bodies and joints, with the data of :mod:`daedal.library.squeezer`
+# ---------------------------
 
 CUT = ("E3", "E4", "E6")
-JOINTS = ("O", "F", "B", "G", "A5", "H", "A7")  # of beta, Theta, gamma, Phi, delta, Omega, epsilon
+JOINTS = ("O", "F", "B", "G", "A5", "H", "A7")  # joints of beta, Theta, gamma, Phi, delta, Omega, epsilon
 
 
 @cache
@@ -283,7 +284,7 @@ def andrews_machine(torque: float = data.TORQUE, t1: float = 0.03, coordinates: 
 
     Notes
     -----
-    ``model.extra`` has ``machine``, and ``energy`` without the work of the motor.
+    ``model.extra`` has ``machine``, and ``energy``, which excludes the work of the motor.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear DAEs whose constraints barely determine y, or do not: the examples of Wijckmans' section 6.2.
+"""Linear DAEs whose constraints barely determine y, or not at all: the examples of Wijckmans' section 6.2.
 
 Small errors in such constraints enter y divided by h in the original form, but not in the stabilised form.
 """
@@ -14,7 +14,7 @@ from daedal.library.registry import Indices, Model, Reference, closed_model, mod
 
 @model
 def nearly_index2(eps: float = 1e-6) -> Model:
-    r"""Example 6.4 of Wijckmans: index 1, but with a tiny :math:`\varepsilon y` in the constraint.
+    r"""Example 6.4 of Wijckmans: index 1, but with a small term :math:`\varepsilon y` in the constraint.
 
     Notes
     -----
@@ -40,7 +40,8 @@ def nearly_index2(eps: float = 1e-6) -> Model:
 
 @model
 def linear_index2() -> Model:
-    """Example 6.5 of Wijckmans: the same with eps = 0, of index 2, with the solution x = cos t, y = 2 sin t.
+    """Example 6.5 of Wijckmans: the same problem with eps = 0, which has index 2, with the solution x = cos t, y = 2
+    sin t.
 
     Notes
     -----
@@ -63,7 +64,7 @@ def linear_index2() -> Model:
 
 @model
 def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
-    r"""Example 6.7 of Wijckmans: two constraints, one that determines its y well and one that barely does.
+    r"""Example 6.7 of Wijckmans: two constraints, of which one determines its y well and the other barely does.
 
     Notes
     -----
@@ -147,7 +148,7 @@ def _model(problem: daedal.LinearDAE, exact, index: int, degrees_of_freedom: int
 
 # With one constraint on two unknowns there is one mode, x = exp(s t) v with C v = 0. Its growth rate is the nonzero
 # eigenvalue of (I - P) A, where P = B (C B)^-1 C is the projector along the constraint: the more oblique P is, the more
-# sensitive the rate is to perturbations of the coefficients.
+# sensitive is the rate to perturbations of the coefficients.
 
 
 @model

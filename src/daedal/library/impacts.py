@@ -1,4 +1,4 @@
-"""Impact, unilateral contacts and breaking: models with known events."""
+"""Impact, unilateral contacts and breaking: models with known event times."""
 
 import math
 
@@ -66,7 +66,7 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     0.670476 0.670476
     """
     if angle >= 0.5 * math.pi:
-        raise daedal.InvalidProblemError(f"angle={angle!r} must be less than pi/2, where the ladder stands upright")
+        raise daedal.InvalidProblemError(f"angle={angle!r} must be less than pi/2, for which the ladder is upright")
     rod = daedal.MechanicalSystem(
         [1.0, 1.0, 1.0 / 3.0], lambda t, q, v: [0.0, -GRAVITY, 0.0], n_q=3, names=["x", "y", "phi"]
     )
@@ -122,10 +122,10 @@ def crash_pendulum(t1: float = 2.0) -> Model:
     Notes
     -----
     A rod with the half length 0.9 m and the mass 30 kg in absolute coordinates, gravity along +x. Its tip dents a wall
-    at phi = 0 with the stiffnesses 8e5 N/m up to 5 mm, then 1e3 N/m, and 2e6 N/m back. The model is a
+    at phi = 0 with the stiffness 8e5 N/m up to 5 mm, then 1e3 N/m, and 2e6 N/m during unloading. The model is a
     :class:`HybridProblem` with the modes of :func:`daedal.hybrid.elastoplastic_contact`. ``model.extra`` has
-    ``events``, the times of the first four by name, ``p_max`` and ``p_f``, the deepest and the permanent indentation,
-    and ``apex``, the pair (t, phi) where the pendulum turns after the impact.
+    ``events``, the times of the first four events by name, ``p_max`` and ``p_f``, the deepest and the permanent
+    indentation, and ``apex``, the pair (t, phi) at which the pendulum turns after the impact.
 
     Examples
     --------
@@ -174,8 +174,9 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
 
     Notes
     -----
-    Strings of length 1, balls of radius 0.05 and mass 1. The impact passes from contact to contact (``order="in turn"``
-    of :class:`daedal.hybrid.UnilateralProblem`); if all are solved simultaneously, with e = 1, the first of five balls
+    Strings of length 1, balls of radius 0.05 and mass 1. The impact propagates from contact to contact (``order="in
+    turn"`` of :class:`daedal.hybrid.UnilateralProblem`); if all are solved simultaneously, with e = 1, the first of
+    five balls
     bounces back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude,
     and ``speed``, the angular velocity there.
 
@@ -218,7 +219,7 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
 
 
 def _mean(a: float, b: float) -> float:
-    """Arithmetic-geometric mean; the period of a pendulum is 2 pi sqrt(l / g) / mean(1, cos(angle / 2))."""
+    """Arithmetic-geometric mean. The period of a pendulum is 2 pi sqrt(l / g) / mean(1, cos(angle / 2))."""
     while abs(a - b) > 1e-15 * a:
         a, b = 0.5 * (a + b), math.sqrt(a * b)
     return a

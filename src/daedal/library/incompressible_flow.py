@@ -39,16 +39,16 @@ class StaggeredGrid:
     """
 
     cells: int
-    divergence: Any  # from velocities to all cells but the first
-    laplacian: Any  # with no slip at the walls
-    first: Any  # momentum fluxes are the products (first y) (second y), in cells and corners
+    divergence: Any  # maps velocities to all cells but the first
+    laplacian: Any  # assumes no slip at the walls
+    first: Any  # momentum fluxes are the products (first y) (second y), in cells and at corners
     second: Any
     spread: Any  # the differences of fluxes
     lid: np.ndarray  # contribution of a lid of speed 1 to the laplacian
 
     @classmethod
     def of(cls, cells: int) -> "StaggeredGrid":
-        """The grid, by Kronecker products of matrices for one direction."""
+        """The grid, built from Kronecker products of matrices for one direction."""
         from scipy import sparse
 
         n, inner = cells, cells - 1
@@ -155,7 +155,7 @@ class SuddenLid:
         self.start = np.zeros(grid.lid.size)
 
     def __call__(self, t: float) -> np.ndarray:
-        """Force and drag of the lid."""
+        """Force on the fluid, and drag of the lid."""
         return self._drag
 
 
@@ -187,7 +187,7 @@ class KnownFlow:
 
     @staticmethod
     def _parts(x, y, reynolds: float):
-        """Along x and y: velocity, u u_x + v u_y, and the gradient of the pressure minus viscous forces."""
+        """Along x and y: velocity, u u_x + v u_y, and the pressure gradient minus viscous forces."""
         X = [x**4 - 2.0 * x**3 + x**2, 4.0 * x**3 - 6.0 * x**2 + 2.0 * x, 12.0 * x**2 - 12.0 * x + 2.0, 24.0 * x - 12.0]
         Y = [y**4 - y**2, 4.0 * y**3 - 2.0 * y, 12.0 * y**2 - 2.0, 24.0 * y]
         u, v, u_x = 8.0 * X[0] * Y[1], -8.0 * X[1] * Y[0], 8.0 * X[1] * Y[1]
@@ -197,7 +197,7 @@ class KnownFlow:
         return along_x, along_y
 
     def __call__(self, t: float) -> np.ndarray:
-        """Force and drag of the lid."""
+        """Force on the fluid, and drag of the lid."""
         s, slope = self._factor(t), 0.5 * np.cos(t)
         return s * (self._drag + self._force[2]) + s * s * self._force[1] + slope * self._force[0]
 
@@ -220,7 +220,7 @@ class CavityEquations:
         return self.acceleration(t, y) + self.grid.divergence.T @ z
 
     def g(self, t, y, z):
-        """Divergence of the flow in every cell except the first, for which it follows."""
+        """Divergence of the flow in every cell except the first, where it follows from the others."""
         return self.grid.divergence @ y
 
     def acceleration(self, t, y):

@@ -35,7 +35,7 @@ def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     Notes
     -----
     The second species never exceeds 4e-5 and ends near 1e-13, the first near 1e-8: the absolute tolerances in
-    ``model.options`` lie below the final values, so that the relative tolerance decides for all three.
+    ``model.options`` are below the final values, so that the relative tolerance determines the accuracy of all three.
     """
     names = ["y1", "y2", "y3"]
     params = np.array(RATES)
@@ -95,7 +95,7 @@ def oregonator_residual(t, y, yp):
 
 @model
 def oregonator() -> Model:
-    """Three species on a limit cycle, over the first period and into the rest of the second, to t = 360."""
+    """Three species on a limit cycle, to t = 360: the first period and most of the second."""
     problem = daedal.ImplicitDAE(oregonator_residual, 3, names=["y1", "y2", "y3"])
     return Model(
         problem=problem,
@@ -219,7 +219,7 @@ def pollution() -> Model:
 
 # --- stirred-tank reactors with a prescribed state, or with a reaction in equilibrium ---------------------------------
 
-# Flow, feed concentration, feed temperature, heat of reaction, cooling, rate, activation temperature; temperatures are
+# flow, feed concentration, feed temperature, heat of reaction, cooling, rate, activation temperature; temperatures are
 # in units of the feed temperature
 COOLED_REACTOR = (1.0, 1.0, 1.0, 0.3, 2.0, 2.5e7, 20.0)
 
@@ -270,8 +270,8 @@ def cstr(index: int = 3) -> Model:
 
     Notes
     -----
-    With index 3 ``model.extra["exact"](t, derivative)`` is the closed solution: the concentration gives the rate R,
-    this and the concentration the temperature, and its derivative the temperature of the jacket.
+    With index 3 ``model.extra["exact"](t, derivative)`` is the closed solution: the concentration determines the rate
+    R; R and the concentration determine the temperature, whose derivative gives the temperature of the jacket.
     """
     residual, names = FORMS[index]
     common: dict[str, Any] = {
@@ -296,7 +296,7 @@ def cstr(index: int = 3) -> Model:
 
 
 def _start(index: int) -> tuple[np.ndarray, np.ndarray]:
-    """Initial values from C = 0.5 and T = 1.15, with the given temperature of the jacket or of the reactor."""
+    """Initial values for C = 0.5 and T = 1.15, with the temperature of the jacket or of the reactor given."""
     k1, c0, t0, k2, k3, k4, k5 = COOLED_REACTOR
     C, T = 0.5, 1.15
     R = k4 * math.exp(-k5 / T) * C

@@ -1,4 +1,4 @@
-"""Planar linkages, grippers, bridges and chains, from bodies and joints."""
+"""Planar linkages, grippers, bridges and chains, modelled by bodies and joints."""
 
 import math
 from functools import cache
@@ -94,7 +94,7 @@ CUT = tuple(f"{side} tip 2" for side in SIDES)
 
 
 def _finger(side: str, arm: Body) -> list[Revolute]:
-    """Two cranks of equal length on the palm with a finger across their ends: a parallelogram."""
+    """Two cranks of equal length on the palm, with a finger across their ends: a parallelogram."""
     sign = SIDES[side]
     end = arm.end.position
     cranks = [Body.rod(f"{side} crank {k}", length=CRANK, mass=0.05) for k in (1, 2)]
@@ -211,7 +211,7 @@ def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: s
     """
     if n % 2 or n < 4:
         raise daedal.InvalidProblemError(
-            f"n={n!r} must be even and at least 4: the load hangs at the joint in the middle"
+            f"n={n!r} must be even and at least 4, since the load hangs from the joint in the middle"
         )
     machine, start, rest = _link_bridge(int(n), float(load))
     return machine_model(
@@ -228,7 +228,7 @@ def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: s
 # --- falling chains with contacts -------------------------------------------------------------------------------------
 
 LENGTH = 0.5  # m, of a link
-ANGLES = (-0.4, 0.3, 0.5)  # rad, of the first link to the floor, and of every other one to the previous one
+ANGLES = (-0.4, 0.3, 0.5)  # angles of the first link to the floor, and of every other link to the previous one, in rad
 
 
 @cache
@@ -251,7 +251,7 @@ def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
     the links, so there are 16 modes. ``model.extra`` has ``machine`` and ``first_impact``.
 
     From greater heights the ends of a link hit the floor alternately, at intervals that shrink to zero; after this
-    accumulation point, where both ends touch at rest, it is lifted by the others or stays.
+    accumulation point, at which both ends are at rest on the floor, the link stays or is lifted by the others.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Common parts of machines: models of bodies and joints, with their equations of motion as the problem.
+"""Common parts of machines: models made of bodies and joints, whose equations of motion are the problem.
 
 ``model.extra`` holds, in addition to the entries of mechanical models,
 
@@ -6,8 +6,8 @@
 * ``energy(q, v)``: kinetic energy plus that of gravity and springs;
 * ``exact(t)`` if the motion is known in closed form.
 
-References are given in joint coordinates. In the plane they are converted to the requested ones; in space there is none
-for absolute coordinates, since Euler parameters of a rotation are unique only up to sign.
+References are given in joint coordinates. In the plane they are converted to the requested coordinates; in space there
+is no reference for absolute coordinates, since Euler parameters of a rotation are unique only up to sign.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ def machine_model(
 
 
 def converted(start: Start, y: np.ndarray, coordinates: str, cut: tuple[str, ...]) -> np.ndarray:
-    """Convert the vector (q, v) from joint coordinates to others."""
+    """Convert the vector (q, v) from joint coordinates to other coordinates."""
     q, v = np.split(y, 2)
     return np.concatenate(Start(q, v, start.model, start.layout).in_coordinates(coordinates, cut=cut))
 

@@ -57,7 +57,7 @@ def mna(branches: Sequence[Branch | tuple], *, compiled: bool | None = None) -> 
         controlled by a voltage or a current), ``"VCCS"`` and ``"CCCS"`` (current sources), whose value is a
         :class:`Control`.
     compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
+        Whether the residual is compiled; by default for 200 unknowns or more.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def matrices(branches: Sequence[Branch | tuple]) -> Matrices:
     sources: list[tuple[int, Source]] = []
 
     def add(matrix: str, row: int, column: int, value: float):
-        if row >= 0 and column >= 0:  # -1 is the ground
+        if row >= 0 and column >= 0:  # -1 denotes the ground
             entries[matrix][row, column] = entries[matrix].get((row, column), 0.0) + value
 
     for k, (kind, positive, negative, value) in enumerate(network):
@@ -179,8 +179,8 @@ def _sparse(entries: dict[tuple[int, int], float], n: int) -> sparse.csr_array:
 # --- linear circuits of any size by modified nodal analysis, with exact solutions -------------------------------------
 
 # Their solutions consist of forced oscillations and one natural mode exp(s t), a root of det(s H + G) = 0: both follow
-# from sparse linear systems, whatever the index. ``model.extra`` has ``exact(t, derivative)``, ``branches``, the
-# incidence list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
+# from sparse linear systems, for any index. ``model.extra`` has ``exact(t, derivative)``, ``branches``, the incidence
+# list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
 
 SINE = Source(amplitude=1.0, frequency=1.0)
 
@@ -260,7 +260,7 @@ def natural_mode(circuit: Matrices, shift: complex) -> tuple[complex, np.ndarray
     H, G = circuit.H.tocsc(), circuit.G.tocsc()
     vector = np.exp(1j * np.arange(len(circuit.names)))
     root = complex(shift)
-    for steps in (40, 4, 4):  # at the shift, then near the root, where the matrix can still be factored
+    for steps in (40, 4, 4):  # iterations at the shift, then near the root, where the matrix can still be factored
         s = root + 1e-7 * abs(root)
         solve = splu((G + s * H).tocsc().astype(complex)).solve
         for _ in range(steps):
@@ -299,5 +299,5 @@ def _check_size(**given: int):
     for name, value in given.items():
         if not isinstance(value, int) or value < (1 if name == "stages" else 2):
             raise daedal.InvalidProblemError(
-                f"{name}={value!r} must be a whole number from {1 if name == 'stages' else 2} on"
+                f"{name}={value!r} must be an integer, at least {1 if name == 'stages' else 2}"
             )

@@ -107,7 +107,7 @@ def knife_edge_on_paraboloid(
     t1: float = 1.0,
     compiled: bool = False,
 ) -> Model:
-    """A skate on the paraboloid z = (x^2 + y^2)/2: a constraint of positions and one of velocities.
+    """A skate on the paraboloid z = (x^2 + y^2)/2, with a position constraint and a velocity constraint.
 
     Daedal computes all derivatives of the constraints.
 
@@ -175,8 +175,8 @@ def rolling_disc(
 
     Notes
     -----
-    On a level plane the disc rolls in a circle; on an incline it does so too, drifting sideways. The derivatives of the
-    constraints are left to Daedal. ``model.extra`` has ``exact``, ``exact_lam``, ``energy`` and ``lam``.
+    On a level plane the disc rolls in a circle; on an incline it also drifts sideways. Daedal computes the derivatives
+    of the constraints. ``model.extra`` has ``exact``, ``exact_lam``, ``energy`` and ``lam``.
 
     Examples
     --------

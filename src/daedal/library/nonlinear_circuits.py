@@ -18,7 +18,7 @@ def amplifier_residual(t, y, yp, p):
     ue = p[4] * math.sin(p[5] * t)
     u1 = (y[1] - y[2]) / uf
     u2 = (y[4] - y[5]) / uf
-    # Beyond the range of floats: infinity makes the solver reduce the step.
+    # beyond the range of floats, infinity makes the solver reduce the step
     g1 = beta * (math.exp(u1) - 1.0) if u1 < 700.0 else math.inf
     g2 = beta * (math.exp(u2) - 1.0) if u2 < 700.0 else math.inf
     r0, r1, r2, r3, r4, r5, r6, r7, r8, r9 = p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15]
@@ -52,7 +52,7 @@ def initial_derivative() -> np.ndarray:
     """The consistent y'(0).
 
     The mass matrix has rank 5. Adding the equations of each pair (1, 2), (4, 5), (7, 8) eliminates the derivatives; the
-    sums hold at all times, so their time derivatives hold at 0 as well. There both transistors are at rest (g = 0) and
+    sums hold at all times, so their time derivatives hold at 0 too. At t = 0 both transistors are at rest (g = 0) and
     no current flows through C1, C3 and C5, hence y1' = y2', y4' = y5', y7' = y8'.
     """
     r0, r1, r2, r3, r4, r5, r6, r7, r8, r9 = RESISTANCES
@@ -124,13 +124,13 @@ def unicursal_loop() -> Model:
 
 C, CS, CP = 1.6e-8, 2e-12, 1e-8  # capacitances in F
 LH, LS1, LS2, LS3 = 4.45, 2e-3, 5e-4, 5e-4  # inductances in H
-R, RP, RG1, RG2, RG3, RI, RC = 25000.0, 50.0, 36.3, 17.3, 17.3, 50.0, 600.0  # resistances in Ohm
-GAMMA, DELTA = 40.67286402e-9, 17.7493332  # of the diodes, in A and 1 / V
-LARGEST = 500.0  # limit of exponents: if Newton's method diverges, a huge but finite current
+R, RP, RG1, RG2, RG3, RI, RC = 25000.0, 50.0, 36.3, 17.3, 17.3, 50.0, 600.0  # resistances in ohms
+GAMMA, DELTA = 40.67286402e-9, 17.7493332  # constants of the diodes, in A and 1 / V
+LARGEST = 500.0  # limit of exponents: if Newton's method diverges, the current is huge but finite
 
 
 def modulator_residual(t, y, yp, p):
-    """y: voltages U1 to U7, currents I1 to I8; p: the capacitance Cs."""
+    """The residual with voltages U1 to U7 and currents I1 to I8 in y; p is the capacitance Cs."""
     uin1 = 0.5 * math.sin(2000.0 * math.pi * t)
     uin2 = 2.0 * math.sin(20000.0 * math.pi * t)
     q1 = GAMMA * (np.exp(min(DELTA * (y[2] - y[4] - y[6] - uin2), LARGEST)) - 1.0)
@@ -168,7 +168,7 @@ def ring_modulator(form: str = "ode") -> Model:
     cs, algebraic, slopes = CS, None, np.zeros(15)
     if form == "index2":
         cs, algebraic = 0.0, [2, 3, 4, 5]
-        # The diodes are at rest, their voltages are zero at first, and U3 + U5 = U4 + U6.
+        # The diodes are at rest, their voltages are initially zero, and U3 + U5 = U4 + U6.
         slopes[2:6] = 2.0 * 20000.0 * math.pi * np.array([0.5, -0.5, -0.5, 0.5])
     names = [*(f"U{k}" for k in range(1, 8)), *(f"I{k}" for k in range(1, 9))]
     return Model(
@@ -176,14 +176,15 @@ def ring_modulator(form: str = "ode") -> Model:
         initial=(np.zeros(15), slopes),
         index=0 if form == "ode" else 2,
         reference=known_reference("ring_modulator", form=form),
-        # The motion never reaches the limit of the exponents, so no switches need following.
+        # The motion never reaches the limit of the exponents, so no switches need to be tracked.
         options={"rtol": 1e-6, "atol": np.repeat([1e-8, 1e-11], [7, 8]), "switches": "never"},
     )
 
 
 # --- circuits with MOS transistors driven by pulses: a charge pump, a NAND gate ---------------------------------------
 
-# --- the charge pump, in V, ns, pF, pC and mA: 1 mA = 1 pC/ns ---------------------------------------------------------
+# --- the charge pump, in V, ns, pF, pC and mA (1 mA = 1 pC/ns)
+# ---------------------------------------------------------
 
 # Threshold voltage (V), factor of the substrate effect (V^1/2), surface potential (V), capacitance of the oxide (pF)
 THRESHOLD, SUBSTRATE, SURFACE, OXIDE = 0.2, 0.035, 1.01, 4.0
@@ -194,7 +195,7 @@ HIGH, PERIOD, RISE, FALL, EDGE = 20.0, 120.0, 50.0, 110.0, 10.0
 
 
 def ramp(x):
-    """From 0 to 1 while x does so."""
+    """A ramp from 0 to 1, which equals x in between."""
     return min(max(x, 0.0), 1.0)
 
 
@@ -242,10 +243,10 @@ def charge_pump(t1: float = 1200.0) -> Model:
 
     Notes
     -----
-    Units are V, ns, pF, pC and mA, with which all unknowns have the size of 1; those of the test set are V, s, F, C and
-    A. The charges of the channel have no derivative where the transistor begins to conduct, since both of its ends do
-    so at once: branches cannot be followed there, and ``model.options`` leave them to the step size control. As in the
-    test set, they leave the current out of the error test, which no step across one of its jumps would pass.
+    Units are V, ns, pF, pC and mA, in which all unknowns are of order 1; those of the test set are V, s, F, C and
+    A. The charges of the channel are not differentiable when the transistor begins to conduct, since both of its ends
+    do so simultaneously. Branches cannot be tracked there, and ``model.options`` leave them to step size control. As in
+    the test set, the options exclude the current from the error test, which no step across one of its jumps would pass.
 
     At every time all other unknowns follow from V(t) and V'(t) alone, via the root of one scalar equation.
     ``model.extra`` has ``kinks``, the times of the kinks of V.
@@ -292,7 +293,7 @@ FIRST_INPUT, SECOND_INPUT = (5.0, 5.0, 20.0), (15.0, 15.0, 40.0)
 
 
 def channel_current(kind, drain, bulk, gate):
-    """Current of Shichman and Hodges from drain to source, where the voltage `drain` between them is positive.
+    """Current of Shichman and Hodges from drain to source, for a positive voltage `drain` between them.
 
     With the overdrive u it is u^2 in saturation, u <= drain, and u^2 - (u - drain)^2 otherwise.
     """
@@ -303,7 +304,7 @@ def channel_current(kind, drain, bulk, gate):
 
 
 def transistor_current(kind, drain, gate_source, bulk_source, gate_drain, bulk_drain):
-    """The same for both signs of the voltage `drain` between drain and source, with the sign of the current."""
+    """The same current for both signs of the voltage `drain` between drain and source, with its sign."""
     forwards = channel_current(kind, max(drain, 0.0), bulk_source, gate_source)
     backwards = channel_current(kind, max(-drain, 0.0), bulk_drain, gate_drain)
     return kind[4] * backwards - kind[3] * forwards
@@ -330,7 +331,7 @@ def nand_residual(t, y, yp):
     load = transistor_current(DEPLETION, y[1] - y[0], y[4] - y[0], y[2] - y[4], y[4] - y[1], y[3] - MOS_SUPPLY)
     upper = transistor_current(ENHANCEMENT, y[6] - y[5], v1 - y[5], y[7] - y[9], v1 - y[6], y[8] - y[4])
     lower = transistor_current(ENHANCEMENT, y[11] - y[10], v2 - y[10], y[12], v2 - y[11], y[13] - y[9])
-    # Currents into the six junctions: through the diode, and charging it
+    # currents into the six junctions: through the diode, and charging it
     i3, q3 = junction_current(y[2] - y[4]), junction_capacitance(y[2] - y[4]) * (yp[2] - yp[4])
     i4, q4 = junction_current(y[3] - MOS_SUPPLY), junction_capacitance(y[3] - MOS_SUPPLY) * yp[3]
     i8, q8 = junction_current(y[7] - y[9]), junction_capacitance(y[7] - y[9]) * (yp[7] - yp[9])
@@ -363,8 +364,8 @@ def nand_gate(t1: float = 80.0) -> Model:
     Notes
     -----
     Units are V, ns, kOhm, nF and mA. The first input rises at 5 ns and every 20 ns, the second at 15 ns and every
-    40 ns. The enhancement transistors conduct ten times less backwards than forwards: so the programs of the test set
-    have it, and its reference. ``model.extra`` has ``kinks``, the times at which an input has one.
+    40 ns. The enhancement transistors conduct ten times less backwards than forwards, as in the programs and the
+    reference of the test set. ``model.extra`` has ``kinks``, the times at which an input has a kink.
 
     Examples
     --------

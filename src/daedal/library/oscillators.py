@@ -14,7 +14,7 @@ def van_der_pol_residual(t, y, yp, p):
 
 @model
 def van_der_pol(epsilon: float = 1e-6, t1: float = 2.0) -> Model:
-    """Van der Pol's relaxation oscillation, past its first jump to t = 2."""
+    """Van der Pol's relaxation oscillation, past its first jump, to t = 2."""
     problem = daedal.ImplicitDAE(van_der_pol_residual, 2, params=np.array([epsilon]), names=["y1", "y2"])
     return Model(
         problem=problem,
@@ -50,7 +50,7 @@ def stars_residual(t, y, yp):
 
 @model
 def pleiades() -> Model:
-    """Seven stars in the plane, 28 unknowns, to t = 3."""
+    """Seven stars in the plane with 28 unknowns, to t = 3."""
     names = [f"{name}{i}" for name in ("x", "y", "vx", "vy") for i in range(1, 8)]
     problem = daedal.ImplicitDAE(stars_residual, 28, names=names)
     return Model(
@@ -64,7 +64,7 @@ def pleiades() -> Model:
 
 
 def beam_residual(t, y, yp):
-    """y: the angles of the pieces, then their rates. Hairer, Wanner, section IV.1, (1.10) to (1.16)"""
+    """y holds the angles of the segments, then their rates; Hairer, Wanner, section IV.1, (1.10) to (1.16)."""
     n = y.size // 2
     squared = float(n * n)
     force = 1.5 * math.sin(t) * math.sin(t) if t <= math.pi else 0.0
@@ -79,7 +79,7 @@ def beam_residual(t, y, yp):
     for j in range(n - 1):
         cosine[j] = np.cos(y[j] - y[j + 1])
         sine[j] = np.sin(y[j] - y[j + 1])
-    # C u = D v + theta'^2, from the last piece to the first and back; C has the diagonal 1, 2, ..., 2, 3
+    # C u = D v + theta'^2, from the last segment to the first and back; C has the diagonal 1, 2, ..., 2, 3
     u = np.empty(n)
     diagonal = np.empty(n)
     for j in range(n - 1, -1, -1):

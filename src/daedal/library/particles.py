@@ -103,7 +103,7 @@ def spatial_pendulum(
     t1: float = 10.0,
     compiled: bool = False,
 ) -> Model:
-    """A point mass on a rod in space, started sideways at 0.6 of its length below the pivot.
+    """A point mass on a rod in space, started sideways at 0.6 times its length below the pivot.
 
     Notes
     -----
@@ -250,14 +250,15 @@ def angular_rates(t, y, n, link, gravity):
 
 
 def configuration(angles, rates, link):
-    """(q, v) of the chain with these angles of its links and their rates."""
+    """(q, v) of the chain for given angles of its links and their rates."""
     steps = link * np.stack([np.sin(angles), -np.cos(angles)], axis=1)
     speeds = link * np.stack([np.cos(angles), np.sin(angles)], axis=1) * np.asarray(rates)[:, None]
     return np.cumsum(steps, axis=0).ravel(), np.cumsum(speeds, axis=0).ravel()
 
 
 def slowest_mode(n, amplitude):
-    """Angles of the links in the slowest mode of a hanging chain, y(s) = J_0(j sqrt(1 - s/L)); `amplitude` at its end.
+    """Angles of the links in the slowest mode of a hanging chain, y(s) = J_0(j sqrt(1 - s/L)), `amplitude` at the free
+    end.
 
     The inclination dy/ds is proportional to J_1(x)/x, x = j sqrt(1 - s/L).
     """
@@ -274,7 +275,7 @@ def chain_of_pendulums(
     r"""A hanging chain: n point masses joined by rigid massless links, in absolute coordinates, with sparse matrices.
 
     It is released from rest in the shape of its slowest mode. For large n the motion tends to that of a hanging rope,
-    so that the number of links changes the size of the problem, but hardly its difficulty.
+    so that the number of links changes the size of the problem but hardly its difficulty.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The planar pendulum in Cartesian coordinates, in the four forms of Brenan, Campbell and Petzold, section 6.2.
+"""The planar pendulum in Cartesian coordinates in the four forms of Brenan, Campbell and Petzold, section 6.2.
 
 The second coordinate points downwards, along gravity. (The book prints the opposite sign, but its tables use this one.)
 """
@@ -93,7 +93,7 @@ def _angle(t: float, gravity: float, length: float) -> tuple[float, float]:
 
 @model
 def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Model:
-    """A point mass on a rod, started horizontally with downward speed 1.
+    """A point mass on a rod, started in the horizontal position with downward speed 1.
 
     Notes
     -----

@@ -23,7 +23,7 @@ WATER_PIPES = (
     (7, 8), (8, 5), (8, 10), (9, 8), (11, 9), (11, 12), (12, 7), (12, 8), (13, 11),
 )  # fmt: skip
 TANKS = (5, 8)
-NODES = TANKS + tuple(node for node in range(1, 14) if node not in TANKS)  # in the order of the pressures
+NODES = TANKS + tuple(node for node in range(1, 14) if node not in TANKS)  # order of the pressures
 START, END = (np.array([NODES.index(pipe[k]) for pipe in WATER_PIPES]) for k in (0, 1))
 
 
@@ -65,8 +65,8 @@ def water_tubes(t1: float = 61200.0) -> Model:
     -----
     Unknowns are the flows phi (m^3/s) and the resistances lam of all pipes, each named by its two nodes, and the
     pressures p (Pa) of the nodes, tanks first. Water enters at nodes 1 and 13 and leaves at node 10. The ``atol`` in
-    ``model.options`` are based on the sizes of the unknowns. Flows become turbulent ten times; following these switches
-    requires consistent values at each, which costs more than the rejected steps it avoids.
+    ``model.options`` are based on the sizes of the unknowns. Flows become turbulent ten times; tracking these switches
+    requires consistent values at each of them, which costs more than the rejected steps that it avoids.
 
     Examples
     --------
@@ -88,8 +88,9 @@ def water_tubes(t1: float = 61200.0) -> Model:
 
 # --- gas transmission: two lines with compressors, districts with regulators, demand that jumps hourly ----------------
 
-# After T. S. Chua and P. M. Dew, as told by Brenan, Campbell and Petzold (section 6.5), :math:`E y' = A(y) y - d(t)`
-# for the pressures at nodes and the flows through machines. Flow through a pipe is isothermal and slow, so that inertia
+# After T. S. Chua and P. M. Dew, as reported by Brenan, Campbell and Petzold (section 6.5), :math:`E y' = A(y) y -
+# d(t)` for the pressures at nodes and the flows through machines. Flow through a pipe is isothermal and slow, so that
+# inertia
 # does not matter: with the friction :math:`\lambda`, the speed of sound c, length l, diameter D and cross section A
 #
 # .. math::
@@ -97,8 +98,8 @@ def water_tubes(t1: float = 61200.0) -> Model:
 #     p_1^2 - p_2^2 = R\, q |q|, \qquad R = \frac{\lambda c^2 l}{D A^2}, \qquad
 #     \frac{V_i}{c^2} p_i' = \sum q_{in} - \sum q_{out} - d_i(t),
 #
-# where half of the volume of every pipe belongs to each of its ends. Close to q = 0 the root is smoothed, as laminar
-# flow does it. Pressures are in bar, flows in kg/s, times in hours.
+# where half of the volume of every pipe belongs to each of its ends. Near q = 0 the root is smoothed, as in laminar
+# flow. Pressures are in bar, flows in kg/s, times in hours.
 
 SOUND, BAR, HOUR = 380.0, 1e5, 3600.0  # m/s, Pa, s
 SMOOTHED = 0.01  # bar^2: below it, flow is laminar
@@ -106,14 +107,14 @@ LINE = (25e3, 0.9, 0.010)  # length and diameter (m) and friction of a line sect
 GAS_PIPES = ((3e3, 0.40, 0.012), (2e3, 0.30, 0.012), (2e3, 0.30, 0.012), (3e3, 0.25, 0.013), (3e3, 0.25, 0.013),
          (4e3, 0.20, 0.013), (2e3, 0.25, 0.013))  # fmt: skip
 DISTRICT = ((0, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 5), (5, 6))  # a tree with one loop
-CONSUMERS = ((2, 0.4), (4, 0.35), (6, 0.25))  # node of a district and its share
+CONSUMERS = ((2, 0.4), (4, 0.35), (6, 0.25))  # node of a district and its fraction of the demand
 SUPPLY, DELIVERY = 60.0, 20.0  # bar, at the sources and after the regulators
 DROOP = (0.005, 0.02)  # bar per kg/s, of sources and regulators
-RATIO = (1.02, 2e-5)  # of compressors: pressure ratio at zero flow, and its decrease per kg/s
+RATIO = (1.02, 2e-5)  # compressors: pressure ratio at zero flow, and its decrease per kg/s
 VALVE = 0.01  # bar per kg/s
 HOURS = (6.0, 9.0, 17.0, 22.0)
-FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # of the demand, until, between and after these hours
-OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line is off
+FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # factors of the demand until, between and after these hours
+OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line fails
 LARGEST_DENSE = 100  # unknowns
 _TINY = 1e-30  # imaginary step of pressures and flows, for derivatives
 SOURCE, COMPRESSOR, REGULATOR, VALVE_KIND = 0.0, 1.0, 2.0, 3.0
@@ -131,7 +132,7 @@ class Network(NamedTuple):
 
 
 def network(stations: int) -> Network:
-    """Two lines of `stations` each, with a district at every station and a valve between the lines."""
+    """Two lines of `stations` stations each, with a district at every station and a valve between the lines."""
     nodes: dict[str, int] = {}
     pipes, machines, demands = [], [], []
     thin = min(1.0, 12.0 / stations)  # longer lines have shorter sections with less demand, and smaller ratios
@@ -272,7 +273,7 @@ def steady_state(stations: int, index: int) -> np.ndarray:
 
 
 def _columns_apart(pattern: sparse.csr_array) -> np.ndarray:
-    """A colour for each column, such that columns of the same colour have no row in common."""
+    """A colour for each column, such that columns of the same colour share no row."""
     together = sparse.csr_array(pattern.T @ pattern)
     colours = np.full(together.shape[0], -1)
     for k in range(len(colours)):
@@ -300,9 +301,9 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     -----
     The last two unknowns are the masses of gas in kg supplied and consumed. ``model.extra["mass"](y)`` is the mass in
     the pipes: it equals their difference plus a constant, which Rosenbrock methods preserve to rounding. Jumps of the
-    demand and the outage are hidden switches, which a run follows. ``model.extra["network"]`` has nodes, pipes,
-    machines and demands. For more than 12 stations lines are divided more finely, and compressor characteristics are
-    flatter; the number of steps stays the same.
+    demand and the failure of a compressor are hidden switches, which are tracked during a run.
+    ``model.extra["network"]`` has nodes, pipes, machines and demands. For more than 12 stations, lines have shorter
+    sections and compressors flatter characteristics, so that the number of steps remains the same.
 
     Examples
     --------
@@ -312,7 +313,7 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     (54, ('source_A', 'compressor_A0', 'regulator_A0'))
     """
     if not isinstance(stations, int) or stations < 1:
-        raise daedal.InvalidProblemError(f"stations={stations!r} must be a whole number from 1 on")
+        raise daedal.InvalidProblemError(f"stations={stations!r} must be a positive integer")
     net = network(stations)
     n, machines = len(net.nodes), len(net.machines)
     params = packed(net, index, f"compressor_A{stations // 2}")

@@ -6,8 +6,8 @@ named like its module:
 ``title``, ``source``, ``description``, ``equations``
     Texts, with arbitrary line breaks; equations are LaTeX. ``{key}`` in a source is an entry of ``sources.toml``.
 ``index``, ``degrees_of_freedom``, ``indices``
-    The differentiation index; if degrees of freedom are given, all notions of the index agree (:meth:`Indices.usual`)
-    except for ``indices``.
+    The differentiation index; if degrees of freedom are given, all definitions of the index agree
+    (:meth:`Indices.usual`) except for those in ``indices``.
 ``drawing``
     A function of :mod:`daedal.library.drawings`, and the functions that identify a problem with this drawing; without
     functions it draws the model, which is identified by name.
@@ -15,13 +15,13 @@ named like its module:
     Descriptions of the parameters, one or several of a kind, for the docstring; a type before a colon replaces that of
     the signature. Common parameters are described here (``_COMMON``).
 ``positive``, ``choices``
-    Parameters that must be positive numbers, and the admissible values of others.
+    Parameters that must be positive numbers, and the permitted values of others.
 ``t_span``, ``options``, ``plot``
     Fields of the model; without ``t_span`` the interval ends at the parameter `t1`.
 ``solutions``
     Known values of the solution if there is no closed one, each entry for the parameters ``given``: ``t`` and ``y``,
     the time and the values of the reference, ``lam``, the multipliers there; ``minimal``, minimal coordinates and their
-    rates, which determine the state. ``source`` names who computed them and how, ``accuracy`` is a relative error
+    rates, which determine the state. ``source`` states who computed them and how, ``accuracy`` is a relative error
     bound.
 
 Everything that depends on parameters is set by the factory.
@@ -78,7 +78,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Indices:
-    """Theoretical index of a problem for each notion, along its solution.
+    """Theoretical index of a problem by each definition, along its solution.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Indices:
     structural : int
         Structural index of Pryce's signature method: ``max c_i``, plus 1 if some ``d_j`` is 0.
     structure_suffices : bool
-        Whether the system Jacobian of that method is regular, so that its result is right.
+        Whether the system Jacobian of that method is regular, so that its result is valid.
     after_order_reduction : int or None
         For a second-order DAE the differentiation index of the companion form with the derivatives of all unknowns.
 
@@ -116,7 +116,7 @@ class Indices:
 
     @classmethod
     def usual(cls, index: int, degrees_of_freedom: int, **others: Any) -> "Indices":
-        """Indices of a problem for which all notions agree; the strangeness index is smaller by one, or 0."""
+        """Indices of a problem for which all definitions agree; the strangeness index is smaller by one, or 0."""
         agreed: dict[str, Any] = {"local": index, "structural": index}
         return cls(
             differentiation=index,
@@ -127,7 +127,7 @@ class Indices:
 
 
 OPEN = (0.0, math.inf)
-"""Interval of a model whose data define it."""
+"""Interval of a model that is defined in its data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +187,7 @@ class Model:
 
     @property
     def solvable(self) -> bool:
-        """Whether the problem determines its solution; the few that do not serve to test rejection."""
+        """Whether the problem determines its solution; the few that do not are used to test their rejection."""
         return self.index is not None
 
     @property
@@ -205,12 +205,12 @@ DRAWINGS: dict[str, str] = {}  # by full name of a function of the equations, or
 
 @functools.cache
 def _data(name: str) -> dict[str, Any]:
-    """Content of the file `name` in the folder ``data``."""
+    """Contents of the file `name` in the folder ``data``."""
     return tomllib.loads((Path(__file__).parent / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def model(factory: Callable[P, Model]) -> Callable[P, Model]:
-    """Register a factory in the library under its own name; its models are completed with the data of its module."""
+    """Register a factory in the library under its name; its models are completed with the data of its module."""
     name, module = factory.__name__, factory.__module__
     entry, signature = _data(module.rpartition(".")[2])[name], inspect.signature(factory)
 
@@ -237,7 +237,7 @@ def model(factory: Callable[P, Model]) -> Callable[P, Model]:
 
 
 def _stated(bare: Model, entry: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a model from its data; texts only if the factory provides none."""
+    """Fields of a model from its data; texts are used only if the factory provides none."""
     fields: dict[str, Any] = {}
     for text in ("title", "source", "description", "equations"):
         if text in entry and not getattr(bare, text):
@@ -260,7 +260,7 @@ _COMMON = {
     "t1": "End time.",
     "coordinates": '{"relative", "absolute"}: Angles of the joints, or positions and angles of all bodies.',
     "compiled": "Whether the functions are compiled.",
-    "compiled or by size": "Whether the residual is compiled; by default from 200 unknowns on.",
+    "compiled or by size": "Whether the residual is compiled; by default for 200 unknowns or more.",
 }
 """Descriptions of common parameters."""
 _TYPES = {"bool | None": "bool, optional", "float | None": "float or None"}
@@ -326,7 +326,7 @@ def known(problem: str, **given: Any) -> dict[str, Any] | None:
 
 
 def known_reference(problem: str, **given: Any) -> Reference | None:
-    """The values ``y`` at the time ``t`` of such an entry."""
+    """The values ``y`` of an entry at its time ``t``."""
     entry = known(problem, **given)
     return None if entry is None else Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
 
@@ -335,7 +335,7 @@ _VERY_LARGE = 5000  # unknowns
 
 
 def compile_if_large(problem, compiled: bool | None, large: int = 200):
-    """The problem, compiled if requested or, by default, from `large` unknowns on.
+    """The problem, compiled if requested or, by default, if it has `large` unknowns or more.
 
     Functions are traced; very large problems, whose traces would be long, are compiled by Numba if it is installed.
     """
@@ -362,15 +362,15 @@ def check_positive(**parameters: Any) -> None:
 
 # --- common parts of mechanical models --------------------------------------------------------------------------------
 
-# Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, where they are known,
+# Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, if they are known,
 #
 # * ``lam``: the multipliers at the time of the reference, holonomic constraints first;
 # * ``exact(t)``: the closed solution, the vector (q, v) at time t, and ``exact_lam(t)``, its multipliers;
 # * ``energy(q, v)``: the total energy, which is constant; also for many states, shape ``(n_q, nt)``;
 # * ``configuration(s, s')``: the state (q, v) that belongs to minimal coordinates s and their rates.
 #
-# The functions of the equations are written so that Numba compiles them as they are. Constraints accept complex
-# arguments too, to be differentiated by complex steps.
+# The functions of the equations are written such that Numba compiles them unchanged. Constraints also accept complex
+# arguments, so that they can be differentiated by complex steps.
 
 
 def mechanical_model(

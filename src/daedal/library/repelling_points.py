@@ -10,7 +10,7 @@ import daedal
 from daedal.library.registry import Model, Reference, known, mechanical_model, model
 
 POINTS = 20
-# Initially the points lie on four circles of latitude: number, latitude, offset of the first as a fraction of a step
+# initially, the points lie on four circles of latitude: number, latitude, offset of the first as a fraction of a step
 CIRCLES = (
     (3, 3.0 * math.pi / 8.0, math.pi / 13.0, 1),
     (7, math.pi / 8.0, math.pi / 29.0, 1),
@@ -107,8 +107,8 @@ def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, comp
     Notes
     -----
     In equilibrium every multiplier is (1 - 20)/4, since (q_i - q_j) . q_i is half of the squared distance. The test set
-    adds the constraint forces, which mechanisms subtract: there the multipliers have the opposite sign. ``model.extra``
-    has ``logarithm(q)``, the sum of the logarithms of all distances, which the motion maximises.
+    adds the constraint forces, whereas mechanisms subtract them, so its multipliers have the opposite sign.
+    ``model.extra`` has ``logarithm(q)``, the sum of the logarithms of all distances, which the motion maximises.
 
     Examples
     --------

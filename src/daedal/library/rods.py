@@ -12,7 +12,7 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, check_angle, known, mechanical_model, model, pendulum_angle
 
-# A pendulum that swings between +-pi/2 with period 2 s: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
+# a pendulum that swings between +-pi/2 with period 2 s: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
 GRAVITY_PERIOD_2 = 18.33382884805432754
 
 # --- one rod: q = (x, y, phi), p = (l, weight) -------------------------------------------------------------------
@@ -282,7 +282,7 @@ def crank_slider(
 
     Notes
     -----
-    The slider has no mass. For l1 = l2 the constraints lose rank where the connecting rod is perpendicular to the axis,
+    The slider has no mass. For l1 = l2 the constraints lose rank when the connecting rod is perpendicular to the axis,
     which a sufficiently fast crank reaches. ``model.extra`` has ``energy``, ``configuration`` (of the crank's angle and
     its rate) and ``lam``.
 

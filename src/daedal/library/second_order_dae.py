@@ -80,8 +80,8 @@ def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = F
     -----
     The solution is :math:`x_1 = f_2,\ x_2 = f_1 - f_2' - f_2''`. Only :math:`x_1` occurs differentiated: the order of
     the variables is (2, 0), and ``model.problem.first_order()`` has index 3. The companion form of the textbooks,
-    ``model.problem.first_order(order=[2, 2])``, has the further variable :math:`v_2 = f_1' - f_2'' - f_2'''` and index
-    4. ``model.extra["exact"](t, 1)`` has it as its second component.
+    ``model.problem.first_order(order=[2, 2])``, has the additional variable :math:`v_2 = f_1' - f_2'' - f_2'''` and
+    index 4; it is the second component of ``model.extra["exact"](t, 1)``.
 
     Examples
     --------
@@ -188,8 +188,8 @@ def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool =
     Notes
     -----
     The solution is :math:`q = (\sin t, \cos t),\ \lambda = \sin t \cos t`. The mechanical form has ``exact(t)``, the
-    vector (q, v), and ``exact_lam(t)`` in ``model.extra``. The problem is untypical: methods have higher orders for it
-    than in general.
+    vector (q, v), and ``exact_lam(t)`` in ``model.extra``. The problem is untypical: methods have higher orders for
+    this problem than in general.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Spatial machines, from bodies and joints: closed loops, platforms on legs, tops."""
+"""Spatial machines, modelled by bodies and joints: closed loops, platforms on legs, tops."""
 
 import math
 from functools import cache
@@ -74,7 +74,8 @@ def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "rel
     return machine_model(machine, start, t1, coordinates, ("B",), known=entry)
 
 
-# --- platforms on legs, of bodies and springs -------------------------------------------------------------------------
+# --- platforms on legs, modelled by bodies and springs
+# ------------------------------------------------------------------
 
 MASS, RADIUS, THICKNESS, HEIGHT = 100.0, 0.6, 0.1, 1.0  # kg, m
 BASE_RADIUS = 1.0  # m
@@ -86,7 +87,7 @@ def _circle(radius: float, angles: tuple[float, ...]) -> np.ndarray:
     return np.array([[radius * math.cos(angle), radius * math.sin(angle), 0.0] for angle in angles])
 
 
-# Pairs of legs start close together on the base, 120 degrees apart, and end close together halfway between
+# pairs of legs start close together on the base, 120 degrees apart, and end close together in between
 _PAIRS = [2.0 * math.pi * k / 3.0 for k in range(3)]
 FEET = _circle(BASE_RADIUS, tuple(pair + side * 0.15 for pair in _PAIRS for side in (-1.0, 1.0)))
 HEADS = _circle(RADIUS, tuple(pair + side * (math.pi / 3.0 - 0.2) for pair in _PAIRS for side in (-1.0, 1.0)))
@@ -100,7 +101,7 @@ def leg_lengths(position, orientation) -> np.ndarray:
 
 @cache
 def _stewart_platform(stiffness: float, damping: float) -> tuple[Machine, float]:
-    """The platform, and the free length of the legs that supports its weight at the rest height."""
+    """The platform, and the free length for which the legs support its weight at the rest height."""
     length = float(leg_lengths((0.0, 0.0, HEIGHT), np.eye(3))[0])
     free = length + MASS * GRAVITY * length / (LEGS * stiffness * HEIGHT)  # each leg carries a sixth of the weight
     platform = Body.cylinder("platform", radius=RADIUS, length=THICKNESS, mass=MASS, position=(0.0, 0.0, HEIGHT))
@@ -162,7 +163,8 @@ def stewart_platform(
     )
 
 
-# --- tops and gyroscopes on a ball joint, of bodies and joints --------------------------------------------------------
+# --- tops and gyroscopes on a ball joint, modelled by bodies and joints
+# -------------------------------------------------
 
 
 @cache
@@ -179,7 +181,7 @@ def heavy_top(t1: float = 0.5, coordinates: str = "relative") -> Model:
     Notes
     -----
     ``model.extra`` has ``machine`` and ``energy``. The spin about the axis of the top and the angular momentum about
-    the vertical are constant, too.
+    the vertical are also constant.
 
     Examples
     --------

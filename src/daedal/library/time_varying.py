@@ -43,10 +43,10 @@ def unsolvable_pencil() -> Model:
 
     Notes
     -----
-    The first equation minus t times the second one is :math:`x_1 = t x_2`, and with the derivative of this the second
-    one is redundant: however often the equations are differentiated, one derivative remains undetermined.
-    ``model.extra["exact"]`` is the solution with :math:`\varphi = \sin t`; there is no reference, since no solution is
-    better than another.
+    The first equation minus t times the second one is :math:`x_1 = t x_2`, and with its derivative the second equation
+    is redundant: however often the equations are differentiated, one derivative remains undetermined.
+    ``model.extra["exact"]`` is the solution with :math:`\varphi = \sin t`; there is no reference, since all solutions
+    are equally valid.
     """
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:

@@ -14,8 +14,8 @@ import numpy as np
 import daedal
 from daedal.library.registry import Indices, Model, known_reference, model
 
-# The axes are fixed in space, with the origin in the middle of the Earth, the third one along its axis of rotation, and
-# the first one through the meridian from which the longitude is counted at t = 0. With :math:`r = |\mathbf r|`,
+# The axes are fixed in space, with the origin at the centre of the Earth, the third axis along its axis of rotation,
+# and the first through the meridian from which the longitude is measured at t = 0. With :math:`r = |\mathbf r|`,
 # :math:`\rho = \sqrt{x^2 + y^2}` and the velocity relative to the rotating Earth :math:`\mathbf w = \mathbf v -
 # \Omega\, \mathbf e_z \times \mathbf r`, the directions up, east and north and the components of :math:`\mathbf w` are
 #
@@ -242,9 +242,9 @@ def tppc2(form: str = "index2") -> Model:
 
     Notes
     -----
-    The inertial form has the conversion ``extra["relative"](t, y)`` to the variables of the others. Its options fix the
-    first step: a coordinate with initial value 0 and an absolute tolerance far below a foot would lead to one of 1e-10
-    s, for which round-off of the constraints perturbs the controls by more than any tolerance.
+    The inertial form has the conversion ``extra["relative"](t, y)`` to the variables of the other forms. Its options
+    fix the first step: a coordinate with initial value 0 and an absolute tolerance far below a foot would lead to a
+    first step of 1e-10 s, for which round-off of the constraints perturbs the controls by more than any tolerance.
     """
     names = ["H", "xi", "lambda", "V", "gamma", "A", "alpha", "beta"]
     index = 1 if form == "index1" else 2
@@ -296,7 +296,7 @@ def tppc3(t1: float = 419.868734542) -> Model:
     Notes
     -----
     Variable-step BDF methods cannot start on this problem. With constant steps a full Newton step at the start leads to
-    another branch of the bank angle; limiting changes to 0.3 rad keeps the right one.
+    another branch of the bank angle; limiting changes to 0.3 rad keeps the correct branch.
     """
     t0 = 332.868734542
     if not t1 > t0:

@@ -1,8 +1,8 @@
 """The examples of Ascher and Petzold: linear DAEs whose constraints, or constraint forces, rotate.
 
-Two are Hessenberg DAEs of index 2, with the solution x = e^t (1, 1), y = -e^t/(2 - t) for any nu. In the first the
-constraint rotates fast, in the second only the direction B of the constraint force. The third is a mechanical system of
-second order, with the data that reproduce the tables of the paper; its mass matrix and damping as printed are
+Two are Hessenberg DAEs of index 2, with the solution x = e^t (1, 1), y = -e^t/(2 - t) for any nu. In the first, the
+constraint rotates fast; in the second, only the direction B of the constraint force does. The third is a mechanical
+system of second order, with the data that reproduce the tables of the paper; the printed mass matrix and damping are
 inconsistent with its B.
 """
 
@@ -70,7 +70,8 @@ def stability_example1(nu: float = 1000.0) -> Model:
 
 @model
 def stability_example2(nu: float = 1000.0) -> Model:
-    r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler acts on the DAE like an explicit method.
+    r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler applied to the DAE acts like an explicit
+    method.
 
     Notes
     -----

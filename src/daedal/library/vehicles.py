@@ -7,8 +7,8 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, check_positive, known, mechanical_model, model
 
-# --- a rod on two springs, one of them on a moving support ----------------------------------------------------------
-# p = (L, L0, r, w, weight); k = M eps^2/2 stands for the mass in the scaled equations
+# --- a rod on two springs, one of them on a moving support ---------------------------------------------------------- p
+# = (L, L0, r, w, weight); k = M eps^2/2 represents the mass in the scaled equations
 
 
 def axis_force(t, q, v, p):
@@ -138,7 +138,7 @@ AC_X, AC_Z, CC_X, CC_Z = -3.07, 0.15, -1.61, -0.75  # the joint, on the chassis 
 KAPPA, L_NOM, AIR, SHAPE, AREA = 1.4, 0.16, 1e5, 39.13228, 0.0562
 
 # The same tables as arrays, for compiled functions. Bodies: road under the rear and the front wheel, rear wheel,
-# chassis, front wheel, cabin, loading area. Horizontal position of those without horizontal motion:
+# chassis, front wheel, cabin, loading area; horizontal positions of bodies without horizontal motion:
 FIXED_X = np.array([-2.06, 2.44, -2.06, 0.0, 2.44, 2.74, 0.0])
 MASSES = np.array([row[1] for row in COORDINATES])
 EQUILIBRIUM = np.array([row[2] for row in COORDINATES])
@@ -245,17 +245,17 @@ def truck(
     -----
     This is not the truck of L. Wunderlich's thesis (Numerical Solution of Second Order Differential-Algebraic
     Equations, 2005). The latter, by B. Simeon, F. Grupp, C. Führer and P. Rentrop (J. Comput. Appl. Math. 50 (1994)
-    523-532), has seven bodies, eleven coordinates and one constraint, and the thesis gives none of its parameters. The
-    model here is a published variant with five bodies. The 526 and 1268 steps of the thesis cannot be compared with
-    runs of it.
+    523-532), has seven bodies, eleven coordinates and one constraint; the thesis gives none of its parameters. The
+    present model is a published variant with five bodies, so the 526 and 1268 steps of the thesis cannot be compared
+    with its runs.
 
     Elements are in tension if their force F is positive. The forces follow from virtual work: an element of length L
     contributes :math:`-F\, \partial L / \partial q`. The public Python version differs in the sign of the horizontal
     forces in the torque on the chassis. Its air spring carries twice the static load; here it carries the equilibrium
     load, where it is as stiff as the steel spring to four digits.
 
-    The suspensions are short, compressed and hinged 1.34 m below the centre of the chassis. This softens its pitch,
-    which is 2.4 times the slope of the road between the wheels.
+    The suspensions are short, compressed and hinged 1.34 m below the centre of the chassis, so that its pitch is 2.4
+    times the slope of the road between the wheels.
 
     The source adds the constraint forces, whereas Daedal subtracts them: the multipliers in equilibrium are (0,
     -68056.2) N.

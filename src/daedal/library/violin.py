@@ -58,7 +58,7 @@ def needed_friction(q):
 
 
 def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal modes, in rows, and frequencies of this many nodes between two fixed ones."""
+    """Normal modes, in rows, and frequencies of the given number of nodes between two fixed nodes."""
     k = np.arange(1, nodes + 1)
     shapes = math.sqrt(2.0 / (nodes + 1)) * np.sin(math.pi / (nodes + 1) * np.outer(k, k))
     return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
@@ -111,7 +111,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
 
 @model
 def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
-    """A violin string that sticks to the bow: the speed of the middle node is given, and its friction unknown.
+    """A violin string that sticks to the bow: the speed of the middle node is given, and the friction on it unknown.
 
     Notes
     -----
@@ -138,7 +138,7 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
         names=_names(N),
         constraint_names=["bow"],
     )
-    # Each half oscillates about the straight line to the middle node, which moves uniformly.
+    # each half oscillates about the straight line to the middle node, which moves uniformly
     m = N // 2
     shapes, w = _modes(m - 1, N)
     line = np.arange(1, m) / m
@@ -198,16 +198,16 @@ class StringState:
 
 @dataclass(frozen=True)
 class ViolinRun:
-    """Result of :func:`play_violin`; called with times it returns the :class:`StringState` there.
+    """Result of :func:`play_violin`. Called with times, it returns the :class:`StringState` at these times.
 
     Attributes
     ----------
     switches : list of Switch
         The transitions between slipping and sticking, in order.
     solutions : list of daedal.MechanicalSolution
-        One solution for each phase between them.
+        One solution for each phase between transitions.
     signs : list of float
-        For each phase 0 while the string sticks, otherwise z.
+        For each phase, 0 if the string sticks, otherwise z.
     t : numpy.ndarray, shape (nt,)
         All times; those of transitions occur twice, since z jumps there.
     u, v : numpy.ndarray, shape (N - 1, nt)
@@ -238,7 +238,7 @@ class ViolinRun:
         return self.u[self.u.shape[0] // 2]
 
     def __call__(self, t) -> StringState:
-        """The string at `t`, from the dense output; at a transition in the phase that begins."""
+        """The string at `t`, from the dense output; at a transition, the state in the phase that begins."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         n = self.u.shape[0]
         u, v, z = np.empty((n, times.size)), np.empty((n, times.size)), np.empty(times.size)
@@ -286,17 +286,16 @@ def play_violin(
     t_end : float
         End time.
     rtol, atol : float
-        Tolerances; `atol` is `rtol` if left out. Near t = 4.18 the string comes within 1e-3 of the speed of the bow.
-        A run with a tolerance of 1e-3 lets it stick too early, and is wrong from then on: use 1e-4 or less.
+        Tolerances; `atol` is `rtol` if omitted. Near t = 4.18 the string comes within 1e-3 of the speed of the bow.
+        In a run with a tolerance of 1e-3 it sticks too early, and the rest is wrong: use 1e-4 or less.
     slip_method, stick_method : method, optional
-        By default ``daedal.methods.DOPRI5()`` and ``daedal.methods.PHEM56(norm="max")``: one node decides when to
-        switch, and a mean over all of them would let it have a larger error.
-    N : int
-        Number of intervals, even. The data are made for 20.
+        By default ``daedal.methods.DOPRI5()`` and ``daedal.methods.PHEM56(norm="max")``: one node determines the
+        switches, and a mean over all nodes would allow it a larger error. N : int Number of intervals, even. The data
+        are those for 20.
     initial : tuple of array_like, optional
-        Displacements and speeds at t = 0, of N - 1 nodes each; at rest if left out.
+        Displacements and speeds at t = 0, of N - 1 nodes each; at rest if omitted.
     compiled : bool
-        Whether the functions are compiled; worth its time for long runs.
+        Whether the functions are compiled, which is worthwhile for long runs.
 
     Returns
     -------
@@ -338,7 +337,7 @@ def play_violin(
         if solution.status != "event":
             return _joined(switches, solutions, signs)
         t, q, v = float(solution.t[-1]), solution.q[:, -1].copy(), solution.v[:, -1].copy()
-        v[m] = SPEED  # exactly, so that the event that ended this phase is a zero at the start of the next
+        v[m] = SPEED  # exactly, so that the event that ended this phase is a zero at the start of the next phase
         z = float(needed_friction(q))
         sticks, sign = sign == 0.0, math.copysign(1.0, z) if sign == 0.0 else _sign_at_the_speed_of_the_bow(q)
         kind = "stick" if sign == 0.0 else "slip" if sticks else "pass"
@@ -348,7 +347,7 @@ def play_violin(
 
 
 def _systems(N: int, compiled: bool) -> Callable[[float], Any]:
-    """The equations by sign: 0 is sticking, else z; made when they are first needed."""
+    """The equations by sign: 0 for sticking, otherwise z; created when first needed."""
     made: dict[float, Any] = {}
 
     def system(sign: float):
@@ -371,13 +370,14 @@ def _start(initial, N: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sign_at_the_speed_of_the_bow(q: np.ndarray) -> float:
-    """0 if adhesion holds the string, else the side to which it is torn away: there u_m'' = rho_s (needed z - z)."""
+    """0 if adhesion holds the string, otherwise the side to which it is torn away, where u_m'' = rho_s (needed z -
+    z)."""
     z = float(needed_friction(q))
     return 0.0 if abs(z) < STICKING_LIMIT else math.copysign(1.0, z)
 
 
 def _end_of_phase(m: int, sign: float):
-    """What ends a phase; a slipping string comes back to the speed of the bow from the side it is on."""
+    """The event that ends a phase; a slipping string returns to the speed of the bow from the side it is on."""
     if sign == 0.0:
         return daedal.Event(
             lambda t, q, v: abs(needed_friction(q)) - STICKING_LIMIT, terminal=True, direction=1, name="slip"

@@ -7,7 +7,7 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, known_reference, model
 
-# Mass (kg), moments of inertia about the axle and across it (kg m^2), gravity (m/s^2), speed (m/s)
+# mass (kg), moments of inertia about and across the axle (kg m^2), gravity (m/s^2), speed (m/s)
 MASS, AXIAL, LATERAL, GRAVITY, SPEED = 16.08, 0.0605, 0.366, 9.81, 30.0
 # Springs across and along the track (N/m), their distance from the middle (m), friction
 SPRING_X, SPRING_Z, ARM, FRICTION = 6400.0, 6400.0, 0.19, 0.12
@@ -16,7 +16,7 @@ CONE, RADIUS, HALF, HEAD = 0.0262, 0.1, 0.1506, 0.06
 # Contact ellipse and creepage: integrals of Hertz, Poisson's ratio, shear modulus (N/m^2), coefficients of Kalker
 HERTZ_E, HERTZ_G, POISSON, SHEAR = 1.3537956, 0.7115218, 0.28, 7.92e10
 KALKER_11, KALKER_22, KALKER_23 = 4.72772197, 4.27526987, 1.97203505
-PI = 3.1415926  # with the digits of the source
+PI = 3.1415926  # as rounded in the source
 OMEGA = SPEED / RADIUS
 FORCE = 1e4  # unit of the multipliers (N)
 
@@ -39,7 +39,7 @@ def contact(side, y, psi, xi):
 
 
 def directions(y, psi, xi, radius, rail):
-    """The row of the constraint matrix that belongs to a contact: d(height)/d(x, z, theta, phi)."""
+    """The row of the constraint matrix for a contact: d(height)/d(x, z, theta, phi)."""
     ct, st, cp, sp = math.cos(y[3]), math.sin(y[3]), math.cos(y[4]), math.sin(y[4])
     cs, ss = math.cos(psi), math.sin(psi)
     return (
@@ -51,7 +51,7 @@ def directions(y, psi, xi, radius, rail):
 
 
 def creepage(side, y, psi, xi, radius, wheel, rail, bend, plane, normal):
-    """Creepage forces at a contact, x, y and z, by the smooth law of Jaschinski."""
+    """Creepage forces at a contact in the directions x, y and z, by the smooth law of Jaschinski."""
     cp, sp, cs, ss = math.cos(y[4]), math.sin(y[4]), math.cos(psi), math.sin(psi)
     cd, sd = math.cos(plane), side * math.sin(plane)
     ct, st = math.cos(y[3] / cd), math.sin(y[3] / cd)
@@ -83,7 +83,8 @@ def creepage(side, y, psi, xi, radius, wheel, rail, bend, plane, normal):
 
 
 def wheelset_residual(t, y, yp):
-    """y: x, y, z, theta, phi; their velocities; rate of the spin; angle and place of the contacts; multipliers."""
+    """y holds x, y, z, theta, phi; their velocities; the rate of spin; angle and position of the contacts;
+    multipliers."""
     psi, xi = (y[13], y[11]), (y[14], y[12])  # left, right
     theta, phi, spin = y[3], y[4], OMEGA + y[10]
     ct, st, cp, sp = math.cos(theta), math.sin(theta), math.cos(phi), math.sin(phi)
@@ -127,7 +128,7 @@ def wheelset_residual(t, y, yp):
         row = 13 - 2 * k
         r[row] = wheel[2] * (wheel[1] * sp + cp * cs) + wheel[1] * ct * cp - ct * sp * cs + st * ss
         r[row + 1] = wheel[1] * st * cp - st * sp * cs - ct * ss
-        # Contact is kept, at the level of velocities
+        # contact is maintained on velocity level
         r[15 + k] = q[0] * y[5] + q[1] * y[6] + q[2] * y[8] + q[3] * y[9]
     return r
 
@@ -140,10 +141,10 @@ def wheelset(t1: float = 10.0) -> Model:
     -----
     x is the displacement to the left, y upwards, z along the track relative to a motion at the nominal speed, theta the
     yaw, phi the roll, beta the rate of spin beyond the nominal one. A contact is at the position xi along the axle and
-    the angle psi of the wheel. Multipliers are in units of 10^4 N. The constraint of contact holds at the level of
-    velocities, as in the test set; its initial multipliers have five digits, those here satisfy the rate of that
-    constraint as well. ``model.extra`` has ``sizes`` of all unknowns, which ``atol`` in ``model.options`` is based on.
-    Friction saturates and recovers hundreds of times, which is left to the step size control.
+    the angle psi of the wheel. Multipliers are in units of 10^4 N. The constraint of contact holds on velocity level,
+    as in the test set; its initial multipliers have five digits, whereas those here also satisfy the derivative of this
+    constraint. ``model.extra`` has ``sizes`` of all unknowns, on which ``atol`` in ``model.options`` is based. Friction
+    saturates and recovers hundreds of times; these switches are left to step size control.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _RESULTS = {
     "algebraic": "n_w",
 }
 EVALUATED = tuple(name for name in FUNCTIONS if name != "contact")
-"""The functions that kernels call; contact coordinates have been eliminated."""
+"""The functions called by kernels, after elimination of contact coordinates."""
 
 _LONGEST_MOVE = 10.0
 _FIELDS = {"mass": "mass_function", "force": "force_function", "algebraic": "algebraic_equation"}
@@ -45,8 +45,7 @@ class Assembly:
         The constraints to use; all of them by default.
     autonomous : bool
         Whether the constraints are known to be independent of time.
-    setting : Setting, optional
-        All of this, if known already.
+    setting : Setting, optional All of this, if known.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Assembly:
         self._made_with = system.params
         with first_use.counted():
             self.record, self.bridge = self._build(setting)
-        self.prepared: dict[Any, Any] = {}  # cache of a driver for this assembly
+        self.prepared: dict[Any, Any] = {}  # cached by a driver for this assembly
         self.linearisations: dict[int, Any] = {}  # exact derivatives by the constraint levels they contain
         self.adopt(setting)
 
@@ -81,10 +80,10 @@ class Assembly:
         """Address of the record, for kernels."""
         return self.record.address
 
-    sensitivities_at_start: Any = None  # of the current run, and whether named values are held
+    sensitivities_at_start: Any = None  # sensitivities of the current run, and whether named values are held
 
     def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
-        """Switch to another `setting` with the same rows; all state of earlier uses is discarded.
+        """Adopt another `setting` with the same rows. All state of earlier uses is discarded.
 
         `system` may be the same system with other parameters.
         """
@@ -146,9 +145,9 @@ class Assembly:
         return record, bridge
 
     def linearisation(self, levels: int):
-        """LINEARISATION record for Newton's method, or None if the functions were not traced.
+        """LINEARISATION record for Newton's method; None if the functions were not traced.
 
-        Constraints are differentiated on velocity level (`levels` = 1), or on acceleration level as well.
+        Constraints are differentiated on velocity level (`levels` = 1) or on both velocity and acceleration level.
         """
         if levels not in self.linearisations:
             self.linearisations[levels] = self._linearisation(levels)
@@ -185,7 +184,7 @@ class Assembly:
         return callbacks | self._straight_line(bridge)
 
     def _straight_line(self, bridge) -> dict[str, Any]:
-        """Callbacks of the system's straight-line code that all kernels use."""
+        """Callbacks of the system's straight-line code, for all kernels."""
         n, n_c, state = self.nx, self.n_c, argument_sizes(self.system, "force")
         layouts = {"accelerations": (state, n + n_c, 0)}
         if n_c:
@@ -222,7 +221,7 @@ class Assembly:
 
     @property
     def is_coupled(self) -> bool:
-        """Whether multipliers and algebraic variables are found by iteration, which needs initial guesses."""
+        """Whether multipliers and algebraic variables are computed iteratively, which requires initial guesses."""
         return bool(self.n_w or self.record["uses_multipliers"])
 
     @property
@@ -277,7 +276,7 @@ class Assembly:
 
     @property
     def rows_given(self) -> int:
-        """Number of constraints, redundant ones included."""
+        """Number of constraints, including redundant ones."""
         return self.given.n_lambda
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
@@ -286,7 +285,7 @@ class Assembly:
         return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
 
     def drifts(self, times: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
-        """The same at each time."""
+        """Largest residuals of the constraints at each time."""
         from daedal.mechanics.manifold import residual_points
 
         largest = np.zeros((times.size, 2))
@@ -368,7 +367,7 @@ class Assembly:
         return {name: self.record.array(name).copy() for name in names}
 
     def gradients(self, t: float, state: np.ndarray) -> np.ndarray | None:
-        """Rows of K at a state (z, r), or None if they cannot be evaluated; forces are not evaluated."""
+        """Rows of K at a state (z, r), without evaluating forces; None if they cannot be evaluated."""
         from daedal.mechanics.constrained import JACOBIAN
 
         n = self.m * self.nx

@@ -54,7 +54,7 @@ def accelerator(system, t, damping):
     """Kernel for accelerations and multipliers.
 
     Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on (lam,
-    w). Its matrix is the one of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
+    w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
     """
     c = record_at(system, CONSTRAINED)
     status = evaluate(c, t, ACCELERATION | (LEVELS if damping != 0 else 0)) or factor_augmented(c)

@@ -1,4 +1,4 @@
-"""Names the function of a mechanical system that cannot be evaluated, if compiled code only reports a failure."""
+"""Identifies the function of a mechanical system that cannot be evaluated, if compiled code only reports a failure."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None)
             values = np.asarray(getattr(result, "data", result) if hasattr(result, "tocsr") else result, dtype=float)
         except Unevaluable as error:
             return f"{name} raises Unevaluable: {error}".rstrip(": ")
-        except Exception as error:  # only described here; the run passes the exception on unchanged
+        except Exception as error:  # only described here; the run re-raises the exception
             return f"{name} raises {type(error).__name__}: {error}".rstrip(": ")
         if not np.all(np.isfinite(values)):
             return f"{name} returns NaN or infinity"

@@ -17,8 +17,8 @@ def complex_derivatives(constraint, n_q: int, n_g: int, n_p: int):
     r"""Compiled ``jacobian(t, q, tuning)``, ``partial_t(t, q, tuning)`` and ``bias(t, q, v, tuning)`` of a constraint.
 
     The bias is :math:`\gamma = -d^2/ds^2\, g(t + s, q + s v)`: a fourth-order difference of complex-step slopes.
-    `tuning` holds the `n_p` parameters of the constraint (-1: it takes none), then the increments of the coordinates
-    and of the time.
+    `tuning` holds the `n_p` parameters of the constraint (-1 if it takes none), followed by the increments of the
+    coordinates and of time.
     """
     import numba
 

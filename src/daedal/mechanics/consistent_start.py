@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass
 class ConsistentStart:
-    """Consistent values at the start of a run: z = (q, v), r, w, accelerations and multipliers of the rows in use."""
+    """Consistent values at the start of a run: z = (q, v), r, w, accelerations, and multipliers of the rows in use."""
 
     t: float
     z: np.ndarray
@@ -18,10 +18,10 @@ class ConsistentStart:
     r: np.ndarray = field(default_factory=lambda: np.zeros(0))
     rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
     w: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    direction: int = 1  # of time: -1 for backward integration, which flips the sign of damping
+    direction: int = 1  # direction of time: -1 for backward integration, which changes the sign of damping
 
     def towards(self, sign: float) -> ConsistentStart:
-        """The same start for this direction of time."""
+        """The same start with the given direction of time."""
         return self if sign * self.direction > 0 else replace(self, direction=int(sign))
 
     @property

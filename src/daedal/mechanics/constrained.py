@@ -64,7 +64,7 @@ CONSTRAINED = Struct(
         ("uses_multipliers", INTEGER),
         ("length", FLOAT),  # typical length of a machine, the scale for positions near zero; 0 if unknown
         ("time_increment", FLOAT),
-        ("t_first", FLOAT),  # of the run that increments are chosen for
+        ("t_first", FLOAT),  # start of the run for which increments are chosen
         ("t_last", FLOAT),
         ("searches", INTEGER),  # number of increment searches in this run
         ("patience", INTEGER),  # evaluations before the next search
@@ -84,7 +84,7 @@ CONSTRAINED = Struct(
         ("all_velocity", f64["all_g + all_v"]),
         ("all_bias", f64["all_g + all_v"]),
         ("all_jacobian", f64["all_g + all_v", "nx"]),
-        ("increments", f64[2, "nx"]),  # for derivatives along a line; for single coordinates
+        ("increments", f64[2, "nx"]),  # increments for derivatives along a line, and for single coordinates
         ("probes", f64[PROBES, "all_g + all_v"]),
         ("acceleration", f64["nx"]),
         ("multipliers", f64["n_c"]),
@@ -93,7 +93,7 @@ CONSTRAINED = Struct(
         ("binomials", f64["m + 1", "m + 1"]),
         ("given", f64["nx"]),  # workspace for checking a start: positions as given,
         ("guesses", f64["n_w + n_c"]),
-        ("factors", f64[2, "nx", "nx"]),  # of M, and of M + sum_i m K_i^T K_i / |K_i|^2
+        ("factors", f64[2, "nx", "nx"]),  # factors of M, and of M + sum_i m K_i^T K_i / |K_i|^2
         ("gradients", f64["n_c", "nx"]),
         ("products", f64[2, "n_c", "n_c"]),
         ("unit", f64["n_c"]),
@@ -121,7 +121,7 @@ def fetch(callback, t, state, n_arguments, n_result):
 
 @part
 def load_state(c, z, r):
-    """Write z and r, which may be columns of matrices, to ``c.state``; w and lam are kept as a guess."""
+    """Write z and r, which may be columns of matrices, to ``c.state``; w and lam remain as initial guesses."""
     n, state = c.m * c.nx, c.state
     for i in range(min(n, z.size)):
         state[i] = z[i]
@@ -143,7 +143,7 @@ def load(c, z, r, w, lam):
 
 @part
 def load_start(c, z, r, w, lam):
-    """Write the variables of a start, with its multipliers as the first guess."""
+    """Write the variables of a start; its multipliers become the initial guess."""
     load(c, z, r, w, lam)
     copy(c.multipliers, lam[: c.n_c])
 

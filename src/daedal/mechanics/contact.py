@@ -1,4 +1,4 @@
-r"""Contact coordinates: auxiliary coordinates s with 0 = h(t, q, s), eliminated before everything else.
+r"""Contact coordinates: auxiliary coordinates s with 0 = h(t, q, s), which are eliminated first.
 
 .. math::
 
@@ -21,7 +21,7 @@ from daedal.problems.compile import last_argument
 _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _INCREMENT = 6e-6  # about the cube root of round-off: central differences
-_FAST, _CLOSE = 0.1, 1e-3  # the matrix is kept while steps shrink by this factor and are below this fraction of s
+_FAST, _CLOSE = 0.1, 1e-3  # the matrix is reused while steps shrink by this factor and are below this fraction of s
 _SHORTEST = 1e-4  # smallest damping factor of Newton's step
 
 # Functions derived from a system's own, cached: compiling them is slow, and they contain no data of a run.
@@ -33,8 +33,8 @@ def without_contact(system: MechanicalSystem) -> MechanicalSystem:
     """The system with s = s(t, q) substituted; the system itself if it has no contact coordinates.
 
     Functions of (t, q, v, ...) receive s after w. `constraint_jacobian`, `constraint_t` and `acceleration_bias` receive
-    s as the last argument, and are derivatives of the constraint with s substituted. Where h = 0 has no solution,
-    results are NaN.
+    s as the last argument, and are derivatives of the constraint with s substituted. Results are NaN if h = 0 has no
+    solution.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _reduced(system: MechanicalSystem) -> MechanicalSystem:
 
 
 def _plain(function, params):
-    """A compiled function called from Python needs its parameters as a vector."""
+    """Convert parameters to the vector that a compiled function called from Python requires."""
     if params is None or not is_compiled(function):
         return function
     return lambda *arguments: function(*arguments[:-1], parameter_vector(arguments[-1]))
@@ -124,7 +124,7 @@ def _inserted(function, solver, behind: int, has_params: bool):
 
 
 def _solver(system: MechanicalSystem):
-    """``s = solver(t, q[, p])``, and whether it is compiled; cached per system."""
+    """``s = solver(t, q[, p])`` and whether it is compiled; cached per system."""
     if system not in _solvers:
         _solvers[system] = _make_solver(system)
     return _solvers[system]
@@ -162,8 +162,8 @@ def _constant(values, n_s: int):
 def _newton(contact, start, n_s: int, solve):
     """Newton's method with differences, damped if h does not decrease; runs in Python and in Numba.
 
-    The matrix is kept while steps shrink fast, so that the last steps cost one call each. Arguments may be complex with
-    tiny imaginary parts (complex-step derivatives): convergence is tested for real and imaginary parts separately.
+    The matrix is reused while steps shrink fast, so that the last steps cost one call each. Arguments may be complex
+    with tiny imaginary parts (complex-step derivatives): convergence is tested for real and imaginary parts separately.
     """
 
     def solver(t, q, *p):

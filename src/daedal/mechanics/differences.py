@@ -8,8 +8,8 @@ changes, and the rounding error of g, as a fraction n of its change over L. The 
 
     G:  (h/L)^2 / 6 + n L/h            bias:  (s/L)^6 / 560 + 6 n (L/s)^2
 
-are minimal near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards, up
-to the first that disagrees: from above, an increment of whole periods would suggest that nothing depends on the
+are minimal near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards until
+the first disagrees. Starting with the largest, an increment of whole periods would suggest that nothing depends on the
 coordinate.
 """
 
@@ -23,19 +23,19 @@ from daedal.mechanics.constrained import CONSTRAINED, fetch
 
 _EPS = float(np.finfo(float).eps)
 _RATIO = 10.0  # ratio of consecutive increments that are compared
-_LEAST = 1e-11  # the first one, as a fraction of the coordinate
-_SMALLEST = 1e-24  # but no less than this fraction of the largest coordinate, or of 1
+_LEAST = 1e-11  # first increment, as a fraction of the coordinate
+_SMALLEST = 1e-24  # at least this fraction of the largest coordinate, or of 1
 _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # safety factor on the estimated rounding errors
 _ROUGHLY = 1e-6
 _FEATURE = 1e3  # change, in rounding errors, of a constraint that seemed independent of a coordinate
-_BISECTIONS, _RAMP = 12, 1e-2  # fraction of a change that may occur in its first interval unless it is a rounding error
+_BISECTIONS, _RAMP = 12, 1e-2  # fraction of a change that may occur in its first interval, unless it is round-off
 _BEYOND = 1e6  # ratio to the increment of a first change beyond which the opposite difference is tried
-_LONGEST = 0.1  # the largest increment
+_LONGEST = 0.1  # largest increment
 _ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L if n is the unit round-off
 _NOISIEST = 1e-4
 
-_DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination still has seven digits
+_DISAGREE = 1e-2  # relative difference of quotients along the line whose 6th-order combination still has seven digits
 _DISAGREE_JACOBIAN = 1e-6
 _TOO_NOISY, _EXPECTED = 1e-9, 100.0
 _NOISY_LINE = 1e-6  # fifty times the rounding errors relative to the terms of G v
@@ -66,8 +66,8 @@ def all_constraints(c, t, state, target):
 def search(c, t, anywhere):
     """Choose increments at the variables in ``c.state``; returns 0, or a status if the constraints cannot be evaluated.
 
-    With `anywhere`, coordinates without visible influence may be moved by 1 and more, and the time to before the start;
-    exceptions raised there must be ignored.
+    With `anywhere`, coordinates without visible influence may be changed by 1 or more, and the time to values before
+    the start; exceptions raised there must be ignored.
     """
     nx, state, shifted = c.nx, c.state, c.shifted
     increments, singles = c.increments[0], c.increments[1]
@@ -88,12 +88,12 @@ def search(c, t, anywhere):
         length, noise, farthest = _scale(c, t, shifted, j, low, high)
         along = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
         single = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
-        if length == 0.0:  # nothing depends on it here
+        if length == 0.0:  # no dependence at this point
             length = max(size, usual)
             along, single = _ALONG * _EPS**0.125 * length, (3.0 * _EPS) ** (1.0 / 3.0) * length
             if not anywhere and increments[j] >= along:
                 continue
-        elif length == np.inf:  # linear as far as tested: any increment is right
+        elif length == np.inf:  # linear as far as tested, so any increment is right
             along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
             single = along
         increments[j], singles[j] = along, single
@@ -104,7 +104,7 @@ def search(c, t, anywhere):
 
 @part
 def _search_time(c, t, shifted, anywhere):
-    """The increment of time, within the interval of the run unless constraints at rest allow more."""
+    """The increment of time, within the interval of the run unless constraints at rest allow a larger one."""
     span, resolution = abs(c.t_last - c.t_first), 4.0 * _EPS * abs(t)
     longest = _LONGEST * span
     slowest = _ALONG * _EPS**0.125 * longest
@@ -141,9 +141,9 @@ def _sizes_of_terms(c, t, shifted):
 
 @part
 def _scale(c, t, shifted, j, low, high):
-    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the noise relative to it.
+    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the round-off relative to it.
 
-    Also returns the increment at which the change appeared; beyond it nothing is known. The length is 0 if no
+    Also returns the increment at which the change appeared; larger ones are not examined. The length is 0 if no
     constraint depends on the variable, infinite if they are linear as far as tested.
     """
     nx, rows = c.nx, c.all_g + c.all_v
@@ -171,8 +171,8 @@ def _scale(c, t, shifted, j, low, high):
                 seen = seen or move > 0.0
                 if before > 0.0:
                     if odd_before[i] == 0.0 and even_before[i] == 0.0 and move > _FEATURE * noise[i]:
-                        # flat up to the last increment: a dependence begins here, or was lost in the rounding of large
-                        # terms
+                        # flat up to the last increment: a dependence begins here, or was hidden by the rounding of
+                        # large terms
                         jump = _step_of_rounding(c, t, shifted, j, kept, before, h, high, i)
                         if jump == 0.0:
                             length = min(length, half)
@@ -180,7 +180,7 @@ def _scale(c, t, shifted, j, low, high):
                     change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
                     if before < 2.0 * low:
                         noise[i] = max(noise[i], min(before * change, 1e-4 * size))
-                    # a quotient that happens to vanish is compared with the opposite one
+                    # a quotient that vanishes by accident is compared with the opposite one
                     rounding, usual = _MARGIN * noise[i] / before, abs(odd_before[i]) + half * abs(even_before[i])
                     if change > _AGREE * usual + rounding:
                         if steady[i] == 1.0 or steady[i] == 3.0:
@@ -221,7 +221,7 @@ def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
     """Size of the first change of constraint i between increments low and h; 0 if it is not a rounding error.
 
     Cancelling terms whose derivatives vanish as well, such as 20 + 20 cos q near q = pi, are not visible otherwise. A
-    change lost in their rounding errors starts with a step, unlike a ramp, and continues on both sides, unlike a jump.
+    change hidden by their round-off starts with a step, unlike a ramp, and continues on both sides, unlike a jump.
     """
     here, ahead, behind = c.probes[0, i], c.probes[1], c.probes[2]
     whole = max(abs(ahead[i] - here), abs(behind[i] - here))
@@ -246,7 +246,7 @@ def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
 
 @part
 def _descend(c, t, shifted, j, kept, high, low, largest):
-    """Increment below which a quotient that never settles, as for x^3 at 0, is negligible relative to its maximum."""
+    """Increment below which a quotient that never converges, as for x^3 at 0, is negligible relative to its maximum."""
     ahead, behind, steady = c.probes[1], c.probes[2], c.probes[6]
     h, quotient = high, largest
     while h > low and quotient > _AGREE * largest:
@@ -278,13 +278,13 @@ def _both_sides(c, t, shifted, j, up, down, ahead, behind):
 
 @part
 def may_search(c):
-    """Whether increments may be chosen again: not soon after a search without effect, and not too often."""
+    """Whether another search for increments is allowed: not soon after one without effect, and not too often."""
     return c.evaluations >= c.patience and c.searches < _FREE_SEARCHES + c.evaluations // _EVALUATIONS_PER_SEARCH
 
 
 @part
 def did_not_help(c):
-    """Delay the next search, longer each time: changes of increments are discontinuities for a method."""
+    """Delay the next search, each time by a longer interval: changes of increments are discontinuities for a method."""
     c.patience = c.evaluations + _WAIT * c.searches
 
 
@@ -314,7 +314,7 @@ def differentiate(c, function, t, state, variable, jacobian):
         kept = state[variable + j]
         h = singles[j] if variable == 0 else max(abs(kept), 1.0)
         up, down = kept + h, kept - h
-        if not up > down:  # chosen when this coordinate was far smaller
+        if not up > down:  # increments were chosen when this coordinate was far smaller
             up, down = kept + 4.0 * _EPS * abs(kept), kept - 4.0 * _EPS * abs(kept)
             too_noisy = True
         shifted[variable + j] = up
@@ -345,7 +345,7 @@ def differentiate(c, function, t, state, variable, jacobian):
 
 @part
 def differentiate_accurately(c, function, t, state, jacobian):
-    """The same with respect to the coordinates to sixth order, at three times the cost."""
+    """The same derivatives with respect to the coordinates to sixth order, at three times the cost."""
     nx, rows = c.nx, jacobian.shape[0]
     shifted, increments = c.shifted, c.increments[0]
     copy(shifted, state[:nx])
@@ -425,7 +425,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
 
 @part
 def _terms(c, state, row, variable):
-    """Sizes of the terms of K_i v, and of K_i z with z from `variable` on; K with its latest values."""
+    """Sizes of the terms of K_i v, and of K_i z with z from `variable` on, with the latest K."""
     nx, jacobian = c.nx, c.all_jacobian[row]
     terms, size = 0.0, 0.0
     for j in range(nx):

@@ -1,8 +1,8 @@
 """Evaluation of a constrained system: the user's functions, and differences for missing derivatives.
 
-Differences check themselves with values computed anyway. If quotients disagree, increments are chosen again.
+Differences are checked with values that are computed anyway. If quotients disagree, new increments are chosen.
 
-Compiled once: all other kernels call it through its address, stored in the record of the system.
+The kernel is compiled once; all others call it through its address in the record of the system.
 """
 
 from daedal.kernels.callbacks import is_given
@@ -97,7 +97,7 @@ def _evaluate_holonomic(c, t, state, what):
 
 @part
 def _derivatives(c, t, state, what):
-    """G, G v + g_t and the bias as far as differences provide them; a status, and whether increments are doubtful.
+    """G, G v + g_t and the bias if computed by differences; a status, and whether increments are doubtful.
 
     For constraints independent of time, G v is the derivative along the motion, which is checked as well.
     """
@@ -127,7 +127,7 @@ def _derivatives(c, t, state, what):
 
 @part
 def _velocity_level(c, t, state):
-    """g' = G v + g_t, term by term: if g_t is given, or for accurate evaluations."""
+    """g' = G v + g_t by its terms, if g_t is given or an accurate value is requested."""
     nx, rows = c.nx, c.all_g
     velocity, jacobian = c.all_velocity[:rows], c.all_jacobian
     status, partial_t = 0, c.probes[PROBES - 1, :rows]
@@ -187,7 +187,7 @@ def _evaluate_nonholonomic(c, t, state, what):
 
 @part
 def _line_derivative(c, t, state, target):
-    """d/ds c(t + s, q + s v, v) at s = 0; a status, and whether it is doubtful."""
+    """d/ds c(t + s, q + s v, v) at s = 0; a status, and whether the result is doubtful."""
     unused = c.probes[PROBES - 1, : c.all_v]
     return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, c.all_v, target, unused, 1)
 

@@ -65,7 +65,7 @@ class HessenbergAssembly(Assembly):
 
 
 def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
-    """The assembled problem with its start: z0 = (x, x', ..., x^(m-1)), which must satisfy g = ... = g^(m-1) = 0."""
+    """The assembled problem and its start z0 = (x, x', ..., x^(m-1)), which must satisfy g = ... = g^(m-1) = 0."""
     if initial is None:
         raise InvalidProblemError(
             f"initial is missing: x and its derivatives below order {problem.order}, as one vector"
@@ -95,7 +95,7 @@ def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
 
 
 def _not_finite(problem: HessenbergDAE, t0: float) -> str:
-    """The coefficient that is not finite."""
+    """Name of the coefficient that is not finite."""
     for name, shape in problem.shapes.items():
         if not np.all(np.isfinite(coefficient_at(name, getattr(problem, name), t0, shape))):
             return f"{name} is not finite"

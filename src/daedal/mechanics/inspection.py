@@ -4,7 +4,7 @@ Along the straight line from one accepted point to the next, with the derivative
 
     g(t_1, q_1) - g(t_0, q_0) = 1/2 (G_0 + G_1) (q_1 - q_0) + h/2 (g_{t,0} + g_{t,1}) + ...
 
-After a gross disagreement the step is repeated, shorter and with increments chosen again at its end. If it persists,
+After a gross disagreement the step is shortened and repeated, with new increments chosen at its end. If it persists,
 the run stops with a message that names the constraint. Constraints treated as independent of time are evaluated at
 other times, and complex-step derivatives are compared with differences.
 
@@ -43,10 +43,10 @@ INSPECTION = Struct(
         ("started", INTEGER),
         ("t", FLOAT),
         ("repetitions", INTEGER),
-        ("beyond", FLOAT),  # where the last of them ended
+        ("beyond", FLOAT),  # end of the last repeated step
         ("worst", INTEGER),  # the constraint with an unexpected change
-        ("found", FLOAT),  # its change,
-        ("expected", FLOAT),  # and the prediction
+        ("found", FLOAT),  # observed change
+        ("expected", FLOAT),  # predicted change
         ("q", f64["system.nx"]),
         ("position", f64["system.all_g"]),
         ("jacobian", f64["system.all_g", "system.nx"]),
@@ -95,7 +95,7 @@ def inspect(record, t, h, y):
 
 @part
 def _repeat(p, c, t):
-    """Repeat the step with other increments; UNEXPLAINED after too many repetitions at this place."""
+    """Repeat the step with other increments; UNEXPLAINED after too many repetitions at one point."""
     p.beyond = t
     p.repetitions += 1
     if p.repetitions > _MOST_REPETITIONS:
@@ -130,7 +130,7 @@ def _keep(p, c, t):
 
 @part
 def _is_explained(p, c, t):
-    """Whether g has changed as predicted, within gross limits; otherwise the worst constraint is recorded."""
+    """Whether g has changed as predicted, up to gross errors; otherwise the worst constraint is recorded."""
     nx, rows, h = c.nx, c.all_g, t - p.t
     q, q_before, jacobian, before = c.state, p.q, c.all_jacobian, p.jacobian
     position, position_before, partial_t = c.all_position, p.position, p.partial_t

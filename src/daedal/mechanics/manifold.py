@@ -108,7 +108,7 @@ def _correct(c, level, rows):
 
 @part
 def _project_below(p, c, t, level):
-    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is kept while convergence is fast."""
+    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is reused while convergence is fast."""
     if c.n_g == 0:
         return 0
     before = np.inf
@@ -219,7 +219,7 @@ def project_points(projector, system, times, states, statuses):
 
 @part
 def project_point(p, c, t, y):
-    """Project y = (z, r) in place; returns 0, or a status if projection failed and y is unchanged."""
+    """Project y = (z, r) in place. Returns 0; if projection failed, a status, and y is unchanged."""
     n = c.m * c.nx
     load_state(c, y[:n], y[n : n + c.n_r])
     status = project(p, c, t)

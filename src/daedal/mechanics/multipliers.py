@@ -29,7 +29,7 @@ def starting_points(assembly, t: float, state: np.ndarray, w: np.ndarray) -> Ite
 
 
 def evaluated(assembly, t: float, state: np.ndarray, w: np.ndarray, lam: np.ndarray):
-    """Values of the system's functions with these multipliers, or None; division by zero counts as failure only."""
+    """Values of the system's functions with the given multipliers; None after division by zero."""
     n = assembly.m * assembly.nx
     try:
         values = assembly.evaluate(t, state[:n], state[n:], w, lam)
@@ -39,7 +39,7 @@ def evaluated(assembly, t: float, state: np.ndarray, w: np.ndarray, lam: np.ndar
 
 
 def accelerate_from_elsewhere(assembly, times, states, results, statuses):
-    """Repeat the points that failed from zero with other guesses: the previous point, the start, or the candidates."""
+    """Repeat the points that failed from zero, with other guesses: the previous point, the start, or the candidates."""
     n_w, before = assembly.n_w, assembly.setting.guess
     for k, t in enumerate(times):
         if statuses[k] == 0:

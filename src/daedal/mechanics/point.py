@@ -14,7 +14,7 @@ from daedal.problems.checks import check_vector
 
 _DEPENDENT = 1e-9  # singular values of normalised rows below which they count as dependent,
 _OFF, _LARGEST = 100.0, 1e-6  # larger off the manifold, by this multiple of the distance, up to this limit
-_WEAK, _ITERATIONS = 1e-3, 8  # nearly dependent rows are not used for moving to the manifold
+_WEAK, _ITERATIONS = 1e-3, 8  # nearly dependent rows are not used for projections onto the manifold
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class MechanicalPoint:
         :math:`\gamma`, so that :math:`K \ddot q = \gamma`.
     acceleration, multipliers, reaction : numpy.ndarray
         :math:`\ddot q` and :math:`\lambda` of the augmented system, and :math:`-K^T \lambda`; dependent constraints get
-        the multipliers of smallest norm. Where the rank of the constraints is lower than nearby (a singular
-        configuration) these are undetermined, and NaN.
+        the multipliers of smallest norm. In a singular configuration, where the rank is lower than at nearby points,
+        these are undetermined and NaN.
     rate, algebraic : numpy.ndarray
         :math:`\dot r`, and w.
     """
@@ -100,7 +100,8 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
 
 
 def _noise(values: dict[str, np.ndarray], n_constraints: int) -> float:
-    """Threshold for singular values of normalised rows: at distance d from the manifold, dependent rows differ by d."""
+    """Threshold for singular values of normalised rows: at distance d from the manifold, they have errors of order
+    d."""
     norms = np.linalg.norm(values["jacobian"][:n_constraints], axis=1)
     away = np.abs(values["level"][0, :n_constraints]) / np.where(norms > 0.0, norms, 1.0)
     return _DEPENDENT + min(_OFF * float(np.max(away, initial=0.0)), _LARGEST)
@@ -111,7 +112,7 @@ def _rank(jacobian: np.ndarray, noise: float) -> int:
 
 
 def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, np.ndarray], rank: int) -> bool:
-    """Whether the constraints have a higher rank nearby, on the manifold if the point lies on it."""
+    """Whether the rank of the constraints is higher nearby, on the manifold if the point lies on it."""
     n_g, size = assembly.system.n_constraints, 1e-2 * typical_size(q)
     _, _, directions = np.linalg.svd(scaled_rows(values["jacobian"][:n_g] * size))
     along = directions[_rank(values["jacobian"][:n_g] * size, _LARGEST) :]
@@ -138,7 +139,7 @@ def scaled_rows(jacobian: np.ndarray) -> np.ndarray:
 def least_multipliers(values: dict[str, np.ndarray], noise: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and smallest multipliers of an augmented system with dependent rows.
 
-    Of the normalised rows K = U S V^T those of U_r^T K are kept, for singular values above `noise`.
+    The normalised rows K = U S V^T are replaced by U_r^T K, with the singular values above `noise`.
     """
     mass, jacobian = values["mass"], values["jacobian"]
     norms = np.linalg.norm(jacobian, axis=1)

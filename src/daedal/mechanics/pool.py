@@ -1,16 +1,16 @@
-"""Pools of assemblies of one system: every user takes a separate one, which makes evaluation thread-safe."""
+"""Pools of assemblies of one system. Every user borrows a separate one, which makes evaluation thread-safe."""
 
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
-_KEPT = 4  # number of idle assemblies kept of each kind
+_KEPT = 4  # number of idle assemblies of each kind in the pool
 
 
 class Pool:
     """A pool of assemblies, created by ``kind(system, setting=...)`` and set to the user's system and setting.
 
-    The systems differ in their parameters at most.
+    The systems may differ only in their parameters.
 
     No state of an earlier use survives: `adopt` resets everything that a run changes in an assembly.
     """
@@ -24,7 +24,7 @@ class Pool:
         shelf = self._shelves.setdefault(setting.key, [])
         try:
             return shelf.pop().adopt(setting, system)
-        except IndexError:  # none is free; another thread may have taken the last one
+        except IndexError:  # none is free: another thread may have taken the last one
             return self._kind(system, setting=setting)
 
     def give_back(self, assembly):
@@ -47,7 +47,7 @@ class Pool:
 
 
 class Lender:
-    """Assemblies of one system with one setting, for a solution that evaluates it from any thread."""
+    """Assemblies of one system with one setting, for solutions that evaluate it from any thread."""
 
     def __init__(self, pool: Pool, system, setting):
         self.pool, self.system, self.setting = pool, system, setting

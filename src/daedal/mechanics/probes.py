@@ -15,7 +15,7 @@ SOME_TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)
 
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
-    """All constraints as one vector function of (t, q), at the velocities v or some of the size of q.
+    """All constraints as one vector function of (t, q), at the velocities v or at velocities of the size of q.
 
     Exceptions of the user's functions are passed on.
     """
@@ -47,7 +47,7 @@ def vector_function(system: MechanicalSystem, name: str, size: int):
 
 
 def looks_autonomous(system: MechanicalSystem, span: tuple[float, float], q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether the constraints are the same at many times of the interval, so that no differences in t are needed."""
+    """Whether the constraints agree at many times of the interval, so that no differences in t are needed."""
     if not asks_for_time(system):
         return False
     times = span[0] + (span[1] - span[0]) * np.concatenate([[0.0], SOME_TIMES])
@@ -55,12 +55,12 @@ def looks_autonomous(system: MechanicalSystem, span: tuple[float, float], q: np.
 
 
 def asks_for_time(system: MechanicalSystem) -> bool:
-    """Whether time dependence of the constraints matters: their time derivative was not given."""
+    """Whether time dependence of the constraints matters, since their time derivative was not given."""
     return system.n_lambda > 0 and (system.constraint_t is None or system.velocity_constraint is not None)
 
 
 def _same_at(probe, times, q: np.ndarray) -> bool:
-    """Whether the constraints have the same values at the first and all other times at which they can be evaluated."""
+    """Whether the constraints at the first time equal those at all other times at which they can be evaluated."""
     first = _values_or_nan(probe, times[0], q)
     others = (_values_or_nan(probe, t, q) for t in times[1:])
     return bool(np.all(np.isfinite(first))) and all(
@@ -71,7 +71,7 @@ def _same_at(probe, times, q: np.ndarray) -> bool:
 def _values_or_nan(probe, t: float, q: np.ndarray) -> np.ndarray:
     try:
         return probe(float(t), q)
-    except Exception:  # the run may end before that time, and raises a better error if it gets there
+    except Exception:  # the run may end earlier, and raises a better error if it reaches this time
         return np.full(1, np.nan)
 
 

@@ -161,7 +161,7 @@ def _solve_cholesky(factor, x):
 
 @part
 def _mass_norm_is_short(c, mass):
-    """Whether ||F||^2 <= 100 ||K^+||^2 in the Frobenius norm; `mass` holds the factor of M."""
+    """Whether ||F||^2 <= 100 ||K^+||^2 in the Frobenius norm; `mass` holds the Cholesky factor of M."""
     nx, n_c = c.nx, c.n_c
     jacobian, b, schur, gram = c.jacobian, c.gradients, c.products[0], c.products[1]
     for i in range(n_c):
@@ -190,7 +190,7 @@ def _mass_norm_is_short(c, mass):
 
 @entry(boolean(i64, f64, f64[:], f64[:, :]))
 def same_in_time(system, t0, times, states):
-    """Whether the constraints at `times` equal those at t0, wherever both can be evaluated.
+    """Whether the constraints at `times` equal those at t0, at all points at which both can be evaluated.
 
     `states` has one row (q, v, ...) for all times, or one for each.
     """

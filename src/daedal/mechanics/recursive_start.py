@@ -26,7 +26,7 @@ def starts_recursively(system: Any) -> bool:
 
 
 def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> ConsistentStart | None:
-    """The start at z = (q, v) and r if it is consistent to round-off and clearly regular, otherwise None."""
+    """The start at z = (q, v) and r; None unless it is consistent to round-off and clearly regular."""
     q, v = np.split(z, 2)
     given = (q, v, r) if system.n_r else (q, v)
     if system.n_constraints and not _is_regular(system, t, q, v):

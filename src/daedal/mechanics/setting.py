@@ -1,6 +1,6 @@
 """Evaluation settings of a mechanical system for one run, derived from its starting point.
 
-They are not stored on the system: the same start gives the same settings, whatever ran before.
+They are not stored on the system, so that settings depend only on the start and not on earlier runs.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class Setting:
 
 
 def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Setting:
-    """Default setting for evaluations outside a run: increments are guessed from sizes."""
+    """Default setting for evaluations outside a run, with increments estimated from sizes."""
     rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
     return Setting(rows, np.outer([1.5e-2, 1e-5], lengths_of(system, np.asarray(q, dtype=float), typical_size)), 1e-3)
 
 
 def lengths_of(system: MechanicalSystem, q: np.ndarray, otherwise: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sizes of the coordinates; for machines no smaller than the typical sizes of their joints.
+    """Sizes of the coordinates; for machines, at least the typical sizes of their joints.
 
     Joint coordinates are measured from a zero position, in which the terms of constraints do not vanish. For other
     systems only q is known: `otherwise` computes its sizes.
@@ -94,7 +94,7 @@ def setting_at(
 ) -> Setting:
     """The setting of a run over an interval that starts at (t, q).
 
-    `analytic` is False if the complex step is known to fail. `assembly` is an available one of the system.
+    `analytic` is False if the complex step is known to fail. `assembly` is an existing assembly of the system.
     """
     q = np.asarray(q, dtype=float)
     interval = interval or (float(t), float(t) + max(1.0, 1e-3 * abs(float(t))))
@@ -111,9 +111,10 @@ def setting_at(
     from daedal.mechanics.differences import find_increments
 
     record = assembly.record
-    # Velocity constraints only reveal changes with coordinates if something moves.
+    # Velocity constraints reveal changes with the coordinates only at nonzero velocities.
     lengths = lengths_of(system, q, typical_size)
-    # At zero, or at a rounding error, terms of constraints vanish, and with them the scale of their rounding errors.
+    # At zero, or at a rounding error, the terms of constraints vanish, and with them the scale of their rounding
+    # errors.
     near = np.where(np.abs(q) > _NOTHING * lengths, q, _BESIDE * lengths) if hasattr(system, "typical_sizes") else q
     z = np.concatenate([near, np.where(np.arange(q.size) % 2, 0.7, 1.0) * lengths])
     status = find_increments(record.address, float(t), z)
@@ -139,7 +140,7 @@ def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
 
 
 def _forget_errors(assembly):
-    """Ignore exceptions of user functions beyond their domain; the run raises a better error if it gets there."""
+    """Ignore exceptions of user functions outside their domain; the run raises a better error if it gets there."""
     pending, assembly.bridge.exception = assembly.bridge.exception, None
     if isinstance(pending, KeyboardInterrupt):
         raise pending

@@ -13,13 +13,13 @@ from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.manifold import PROJECTOR, project_point
 from daedal.mechanics.readiness import is_ready
 
-_ATTEMPTS = 4  # a vanishing velocity provides no scale for judging round-off
-_STAYS = 1e-9  # fraction of the size of q by which a projection may move it
+_ATTEMPTS = 4  # fraction of the size of q below which a velocity provides no scale for round-off
+_STAYS = 1e-9  # fraction of the size of q by which a projection may change it
 
 
 @entry(boolean(i64, i64, f64, f64[:]))
 def settle(system, projector, t, y):
-    """Project y = (q, v, r) onto the constraints; False if it is not near them, or they are not clearly regular."""
+    """Project y = (q, v, r) onto the constraints; False unless it is near them and they are clearly regular."""
     c, p = record_at(system, CONSTRAINED), record_at(projector, PROJECTOR)
     nx = c.nx
     given = c.given

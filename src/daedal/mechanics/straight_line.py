@@ -31,7 +31,7 @@ def _is_finite(values):
 
 @part
 def _run(callback, t, state, n_arguments, n_result):
-    """Call straight-line code with the first entries of the state; nonzero if its result is unusable."""
+    """Call straight-line code with the first entries of the state; nonzero if the result is unusable."""
     copy(floats(callback.block, n_arguments), state[:n_arguments])
     status = call(callback, t)
     if status == 0 and not _is_finite(floats(callback.block + 8 * n_arguments, n_result)):
@@ -41,7 +41,7 @@ def _run(callback, t, state, n_arguments, n_result):
 
 @part
 def accelerate_only(c, t):
-    """Accelerations and multipliers at the variables in ``c.state``; the record may or may not contain the matrices."""
+    """Accelerations and multipliers at the variables in ``c.state``; the record need not contain the matrices."""
     nx, n_c, n = c.nx, c.n_c, c.n_arguments
     if is_given(c.accelerations) and _run(c.accelerations, t, c.state, n, nx + n_c) == 0:
         _keep(c, c.accelerations.block + 8 * n)
@@ -91,7 +91,7 @@ def solve_stage(c, t, t_bar, bar, factor):
 
 
 def position_projection(number: NumberOperations, correct: Callable) -> Any:
-    """Newton's method for g(t, q) = 0 with a new matrix in every step, for one run or for eight in lanes.
+    """Newton's method for g(t, q) = 0 with a new matrix in every step, for one run or for eight runs in lanes.
 
     ``correct(owner, t, q)`` returns the status of failures, 0 or more, and the correction of q.
     """
@@ -99,7 +99,7 @@ def position_projection(number: NumberOperations, correct: Callable) -> Any:
 
     @part
     def project_positions(owner, t, q, length, moving):
-        """Correct q in lanes with `moving` = 1; nonzero on failure."""
+        """Correct q in the lanes with `moving` = 1; nonzero on failure."""
         half, zero, failed = spread(0.5), spread(0.0), spread(0.0)
         for _ in range(MOST_CORRECTIONS):
             found, correction = correct(owner, t, q)

@@ -1,10 +1,10 @@
-"""How time is discretised: a method is its coefficients and its step, in a package for each family.
+"""Methods of time integration: each one is given by its coefficients and its step; one package for each family.
 
 >>> import daedal
 >>> daedal.methods.DASSL(max_order=2)
 DASSL(max_order=2)
 
-Begin with `base.py`; `named_methods.py` finds methods by name.
+Start with `base.py`; `named_methods.py` finds methods by name.
 """
 
 from daedal.common.public_names import public_names

@@ -44,10 +44,10 @@ def advance(address):
 
 @entry(i64(i64, f64, f64, i64, i64, i64))
 def go_on(address, t_end, t_stop, most_steps, y, yp):
-    """Set another end, integrate up to it, and write y and y' there to these addresses; returns the reason.
+    """Integrate up to a new end, and write y and y' there to the given addresses; returns the reason for stopping.
 
     The run may have passed the end: the rest of its last step is then searched for events. `most_steps` limits the
-    steps of this call; 0 does not.
+    steps of this call; 0 is no limit.
     """
     run = record_at(address, RUN)
     _set_end(run, t_end, t_stop, most_steps)
@@ -59,7 +59,7 @@ def go_on(address, t_end, t_stop, most_steps, y, yp):
 
 @entry(void(i64, f64, f64, i64))
 def set_end(address, t_end, t_stop, most_steps):
-    """The end up to which :func:`advance` is to integrate, when the one before has been reached."""
+    """The next end of :func:`advance`, when the previous one has been reached."""
     _set_end(record_at(address, RUN), t_end, t_stop, most_steps)
 
 
@@ -71,7 +71,7 @@ def read_point(address, t, y, yp):
 
 @entry(i64(i64))
 def pass_event(address):
-    """Continue after the terminal event that has stopped the run; 0, or the reason to stop."""
+    """Continue after a terminal event; returns 0, or the reason to stop."""
     run = record_at(address, RUN)
     if not run.found:
         return 0
@@ -91,10 +91,11 @@ def _set_end(run, t_end, t_stop, most_steps):
     run.max_steps = run.steps + most_steps if most_steps > 0 else 0
     run.steps_seen = run.steps
     run.t_seen = run.t
-    if run.n_times == 1:  # the polynomial of a step is asked for where a call ends
+    if run.n_times == 1:  # a call may end inside a step, which requires its polynomial
         floats(run.times, 1)[0] = run.t if most_steps == 1 else t_end
         run.next_time = 0
-    if run.started and not run.pending and run.sign * (run.t - run.t_low) > 0.0:  # the last step reaches further
+    # the last step extends beyond the new end
+    if run.started and not run.pending and run.sign * (run.t - run.t_low) > 0.0:
         run.pending = 1
         run.searching = run.has_roots
         run.found = 0
@@ -204,7 +205,8 @@ def step_end(run):
 
 @part
 def _search_end(run, roots):
-    """End of the next search for events: long steps of one-step methods are searched in pieces, by their degree.
+    """End of the next search for events: long steps of one-step methods are searched in sections, according to their
+    degree.
 
     A polynomial of degree s may have s - 1 extrema, and so may the functions. Functions evaluated at step ends only,
     and monitored functions whose events are step ends, are searched at once.
@@ -219,7 +221,7 @@ def _search_end(run, roots):
     piece = run.h_last / run.degree
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
     end = run.t - left * piece
-    lost = not (end - run.t_low) * piece > 0.0  # within the round-off of the time
+    lost = not (end - run.t_low) * piece > 0.0  # equal up to the round-off of the time
     last = step_end(run)
     return last if whole or left < 1.0 or lost or run.sign * (end - last) > 0.0 else end
 

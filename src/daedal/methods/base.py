@@ -52,7 +52,7 @@ class Method(ABC):
     events, dense_output, fixed_steps, controlled : bool
         Whether it locates events, provides polynomials, supports constant steps, and controls its error.
     needs_past : bool
-        Whether constant steps of order above 1 start from `starting_values` at t0, t0 + h, ...
+        Whether constant steps with order above 1 start from `starting_values` at t0, t0 + h, ...
     takes_copies : bool
         Whether Newton's method can use one matrix for a solution and its sensitivities.
 
@@ -91,7 +91,7 @@ class Method(ABC):
 
     @abstractmethod
     def prepare(self, equations: Equations) -> Run:
-        """Prepare the method for these equations; the result runs one task at a time."""
+        """Prepare the method for these equations. The result runs one task at a time."""
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class Method(ABC):
         return self.needs_past and self.max_order > 1 and self.starting_values is None
 
     def with_wishes(self, wishes: dict[str, Any]) -> Any:
-        """The method with these options set, where it has them and the user has not."""
+        """The method with these options, as far as it has them and the user has not set them."""
         if not wishes:
             return self
         own = self.options()

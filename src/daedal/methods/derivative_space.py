@@ -31,7 +31,7 @@ SPACE = Struct(
         ("residual", f64["n"]),
         ("rest", f64["n"]),
         ("solution", f64["n"]),
-        ("entries", INTEGER),  # of the iteration matrix: rows, columns, and positions in its storage
+        ("entries", INTEGER),  # iteration matrix: rows, columns, and positions in its storage
         ("entry_rows", i64["entries"]),
         ("entry_columns", i64["entries"]),
         ("place", i64["entries"]),
@@ -70,7 +70,7 @@ def find_space(space, system, linear, run, t, y, yp, projector):
 
 @part
 def _orthonormalise(space, n, tolerance, cj, projector):
-    """P from the rows of F_y', largest remaining one first; right-hand sides -F are transformed along."""
+    """P from the rows of F_y', largest remaining row first; the right-hand sides -F are transformed with them."""
     rows, r, sizes, solution = space.rows, space.residual, space.rest, space.solution
     for i in range(n):
         solution[i] = 0.0

@@ -32,7 +32,7 @@ def apply_inverse(system, linear, t, y, yp, r, cj, inverse_weights, b):
 
 @entry(boolean(i64, f64, f64[:], f64[:], f64[:, :]))
 def residual_is_roundoff(system, t, y, yp, memory):
-    """Whether F(t, y, y') is within the round-off of its terms, whose size is found from a small relative change.
+    """Whether F(t, y, y') is within the round-off of its terms, whose size is estimated by a small relative change.
 
     `memory` has four rows of n numbers.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_BITS = 400  # of the root, for a value as float
+_BITS = 400  # precision of the root when converting to float
 
 
 class Quadratic:
@@ -138,7 +138,7 @@ def quadratic_from_sympy(value: Any) -> Any:
     return Quadratic(p, q, int(root**2))
 
 
-# --- polynomials with exact coefficients: lists of numbers, lowest power first, without zeros at the end --------------
+# --- polynomials with exact coefficients: lists of numbers, lowest power first, without trailing zeros ----------------
 
 Polynomial = list[Any]
 
@@ -224,7 +224,7 @@ def value(p: Sequence[Any], x: Any) -> Any:
 
 
 def lagrange(nodes: Sequence[Any], j: int) -> Polynomial:
-    """The polynomial that is 1 at node j and 0 at the others."""
+    """The Lagrange polynomial of node j: 1 at this node, 0 at the others."""
     result: Polynomial = [Fraction(1)]
     for i, node in enumerate(nodes):
         if i != j:
@@ -257,7 +257,7 @@ def laguerre(s: int) -> Polynomial:
 
 # --- zeros of polynomials as nodes: exact where they lie in a quadratic field, to 60 digits otherwise -----------------
 
-_NODE_BITS = 200  # for approximate zeros
+_NODE_BITS = 200  # precision of approximate zeros
 _NEWTON = 8  # iterations, from 50 to 200 bits with ample margin
 
 

@@ -29,7 +29,7 @@ def check_matrix_options(method: Any) -> None:
 
 
 def storage_kind(problem: Any, linear_solver: str = "auto") -> str:
-    """Storage of a problem's matrices: as requested, or by structure."""
+    """Storage of a problem's matrices, as requested or according to its structure."""
     if linear_solver != "auto":
         return linear_solver
     return "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"

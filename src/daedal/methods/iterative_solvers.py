@@ -75,7 +75,7 @@ class Preconditioner:
     solve : callable
         ``solve(data, r) -> P^{-1} r``.
     setup : callable, optional
-        ``setup(t, y, yp, cj) -> data``, called to update P; `data` may be anything.
+        ``setup(t, y, yp, cj) -> data``, called to update P; `data` may be any object.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Preconditioner:
 class BandedPreconditioner:
     """P is the band of G with `ml` lower and `mu` upper diagonals, from ml + mu + 1 residuals, factorised by LAPACK.
 
-    ``residual`` may be a cheaper or simpler residual with the same signature, used for the differences instead of the
+    The differences use ``residual``, a cheaper or simpler one with the same signature, if given, instead of the
     problem's.
 
     Examples
@@ -164,8 +164,8 @@ class ILUPreconditioner:
 class BlockDiagonalPreconditioner:
     """P holds the diagonal blocks of G, of the size of one grid point's unknowns.
 
-    For reaction-diffusion systems use the reaction part (without diffusion) as `residual`: its blocks are the intended
-    ones, and take one residual per unknown of a block.
+    For reaction-diffusion systems use the reaction part (without diffusion) as `residual`: its Jacobian is block
+    diagonal, and takes one residual per unknown of a block.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def _user_preconditioner(bridge, n: int, preconditioner: Preconditioner):
 
 
 def _symmetric(pattern) -> bool:
-    """Whether the structure is nearly symmetric: then a minimum-degree ordering of A + A^T gives far less fill."""
+    """Whether the structure is nearly symmetric; if so, a minimum-degree ordering of A + A^T gives far less fill."""
     return pattern.multiply(pattern.T).nnz > 0.8 * pattern.nnz
 
 

@@ -1,4 +1,4 @@
-"""Common part of runs of half-explicit methods on mechanisms: the initial guess of the multipliers."""
+"""Common base of runs of half-explicit methods on mechanisms: the initial guess of the multipliers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MechanicalRun(OneStepRun):
         self._rows = mechanism.rows
 
     def load(self, task: Task) -> None:
-        """Load the guess of w and of the multipliers."""
+        """Load the initial guess of w and the multipliers."""
         if self._guess is not None:
             n_w = self.equations.mechanism.n_w
             self._guess[:] = 0.0

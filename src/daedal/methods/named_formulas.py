@@ -146,9 +146,9 @@ _ALIASES = {"implicit_euler": "backward_euler", "midpoint": "implicit_midpoint",
 def coefficients(name: str) -> RungeKuttaTableau | MultistepFormula:
     """The coefficients of a method, by name.
 
-    Families take a number: that of stages for ``gauss``, ``radau_ia``, ``radau_iia``, ``lobatto_iiia``,
-    ``lobatto_iiib``, ``lobatto_iiic``, that of steps for ``bdf``, ``adams_bashforth``, ``adams_moulton``; ``radau5``,
-    ``radau9`` and ``radau13`` are named by their order.
+    Families take a number: the number of stages for ``gauss``, ``radau_ia``, ``radau_iia``, ``lobatto_iiia``,
+    ``lobatto_iiib``, ``lobatto_iiic``, and the number of steps for ``bdf``, ``adams_bashforth``, ``adams_moulton``;
+    ``radau5``, ``radau9`` and ``radau13`` are named by their order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Methods by name: a shared interface, and one package for each family.
+"""Methods by name. Methods share an interface; each family is a package.
 
 A class that derives from :class:`daedal.methods.base.Method` and has a `name` is found by that name. The table below
 lists the modules of the methods; other modules are found by importing all families. An instance of any such class can
@@ -89,7 +89,8 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
 
 
 def refuse_options_of_auto(names: list[str]) -> None:
-    """Refuse options of methods where the method is chosen automatically, and say which methods have them."""
+    """Raise for options of methods if the method is chosen automatically; the message lists the methods that have
+    them."""
     if not names:
         return
     from daedal.methods.base import registered
@@ -104,13 +105,13 @@ def refuse_options_of_auto(names: list[str]) -> None:
         raise InvalidProblemError(f"unknown option {listed}; {_hint(names[0], options)}no method has it")
     one = "is an option" if len(names) == 1 else "are options"
     raise InvalidProblemError(
-        f"{listed} {one} of {', '.join(having)}, and method='auto' chooses by itself: name the method too, as in "
+        f"{listed} {one} of {', '.join(having)}, and method='auto' may choose another one: name the method too, as in "
         f"method='{having[0]}'"
     )
 
 
 def _hint(name: str, own: tuple[str, ...]) -> str:
-    """A hint for an unknown option: a similar name, or where it belongs."""
+    """A hint for an unknown option: a similar name, or the correct place."""
     if name in _PARAMETERS:
         return (
             "parameters belong to the problem: define it with params=..., as the last argument of its functions, and "

@@ -1,12 +1,11 @@
 """Steps of one-step methods in compiled code: attempts, errors, step size control, the polynomial of a step.
 
 A one-step method is one function, called through a pointer: `attempt(run, t, h)` computes y at t, the end of the step,
-from phi_0, the values at its start, into ``run.y`` and the slope there into ``run.slope``, and sets
+from phi_0, the values at its start, stores it in ``run.y`` and its slope in ``run.slope``, and sets
 ``run.error_of_step``, the error in units of the tolerance (0 with constant steps). It returns 0 or an error status.
 
-An `accept(run, t, h)` is optional. It is called after a step whose error is small enough, passes it to the owner of the
-equations (:func:`give_to_owner`), and sets y' and the polynomial of the step. The default is cubic Hermite
-interpolation.
+An `accept(run, t, h)` is optional. It is called after a step whose error is small enough, passes it to the hook
+(:func:`give_to_owner`), and sets y' and the polynomial of the step. The default is cubic Hermite interpolation.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _MATRIX_SINGULAR = int(Ending.MATRIX_SINGULAR)
 ATTEMPT = i64(i64, f64, f64)
 """The C signature of `attempt` and `accept`: status = attempt(run, t, h), with t the end of the step."""
 
-HOPELESS = -4  # a status: a shorter step would not help, since the slopes at its start are unavailable
+HOPELESS = -4  # status: a shorter step would not help, since the slopes at the start are unavailable
 
 MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run.h`` itself
 STIFF_STEPS = 15  # consecutive suspicious ones
@@ -95,12 +94,12 @@ def ending_of(status, singular):
 
 @part
 def reject(run, h, status):
-    """Shorten a step that had too large an error or could not be computed."""
+    """Shorten a step whose error was too large or that could not be computed."""
     run.rejected = 1
     if status != 0:
         run.newton_failures += 1
         run.attempt_newton_failures += 1
-        if run.controller != OWN or abs(run.h) >= abs(h):  # otherwise the method has chosen a shorter one
+        if run.controller != OWN or abs(run.h) >= abs(h):  # the method itself has not chosen a shorter step
             run.h = FAILED * h
         return
     run.error_test_failures += 1
@@ -136,7 +135,7 @@ def next_step_size(run, h):
 
 @part
 def size_of_error(system, run, maximum=0):
-    """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
+    """The norm of ``run.error`` in units of the tolerance, based on the larger of |y| at both ends of the step."""
     error, scale = run.error, run.scale
     set_scales(run)
     return size_in(1, error, scale) if maximum else norm(system, run.t, error, scale)
@@ -191,7 +190,7 @@ def hermite_polynomial(run, h, first, last):
 
 @part
 def polynomial(run, h, y, k, inner, n, nodes):
-    """The polynomial of a step from its values y_0 + h sum_i inner_qi k_i inside, for the first n components."""
+    """The polynomial of a step from its interior values y_0 + h sum_i inner_qi k_i, for the first n components."""
     phi = run.phi
     for q in range(nodes - 1):
         combine(inner[q], k.shape[0], k, phi[0], h, 0, n, phi[q + 1])

@@ -4,8 +4,7 @@ Functions and differences give G = F_y + c F_y' for any c. With c = 0 this is F_
 then (G - F_y) / c, for c of about 1/h, which loses no more digits than Newton's matrix. Zero entries of F_y' are
 computed as zero.
 
-At the start of a run, they may show quickly that the index is 0 or 1. Other cases are decided in Python, by the owner
-of the run.
+At the start of a run, F_y and F_y' may show quickly that the index is 0 or 1. Other cases are decided in Python.
 """
 
 from __future__ import annotations
@@ -54,9 +53,10 @@ def room_for_look(n: int) -> np.ndarray:
 
 @part
 def after_first_look(status, method, f_y, f_yp, n):
-    """0, or why a run must not start immediately, from F_y and F_y' at the start and the status of their evaluation.
+    """Check F_y and F_y' at the start, given the status of their evaluation: 0, or why the run must not start
+    immediately.
 
-    TROUBLED passes the decision to the owner of the run. If they cannot be evaluated, the first step reports the error.
+    TROUBLED passes the decision to Python. If F_y and F_y' cannot be evaluated, the first step reports the error.
     """
     if status == 0:
         return 0 if _is_plain(method, f_y, f_yp, n) else _TROUBLED
@@ -65,12 +65,14 @@ def after_first_look(status, method, f_y, f_yp, n):
 
 @part
 def _is_plain(method, f_y, f_yp, n):
-    """Whether equations without derivatives determine as many variables without, and the others their derivatives."""
+    """Whether the equations without derivatives determine the variables without derivatives, and the rest the
+    others."""
     rows, columns = method.rows, method.columns
     if n > LARGEST:
         return False
     flags = integer_rows(method.look, 4, n)
-    equation, variable = flags[0], flags[1]  # 1: a derivative occurs in the equation, or of the variable
+    # 1: a derivative occurs in the equation, or a derivative of the variable occurs
+    equation, variable = flags[0], flags[1]
     for i in range(n):
         equation[i], variable[i] = 0, 0
     for e in range(method.entries):
@@ -108,7 +110,7 @@ def _place(flags, kind, places):
 
 @part
 def _is_regular(a):
-    """Whether a matrix has full rank, by elimination with pivots after rows and columns have been scaled."""
+    """Whether a matrix has full rank, by elimination with pivoting after scaling of rows and columns."""
     n = a.shape[0]
     for by_columns in range(2):
         for i in range(n):

@@ -1,7 +1,7 @@
 """The Python part of a run: a method prepared for its equations, buffers, slices, progress, stored output.
 
-A :class:`Run` is expensive to create and cheap to use. Every call of ``integrate`` starts with all memory as it was at
-creation, so that its result does not depend on earlier runs. Not thread-safe.
+A :class:`Run` is expensive to create and cheap to use. Every call of ``integrate`` starts with all memory in its
+initial state, so that its result does not depend on earlier runs. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from daedal.solution.solution import DenseOutput
 
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
-_LARGE = 100  # unknowns above which the first slices are short
+_LARGE = 100  # number of unknowns above which the first slices are short
 _BUFFER_FULL, _TROUBLED, _HOOK_STOPPED = int(Ending.BUFFER_FULL), int(Ending.TROUBLED), int(Ending.HOOK_STOPPED)
 _STIFF = int(Ending.STIFF)
 _TIME = struct.Struct("=d")  # the first field of a RUN record
@@ -44,15 +44,15 @@ class Run:
     record : Record, optional
         Data of the method, in addition to the RUN record.
     restored : bool
-        Whether its arrays must be restored at the start of every run, rather than being written before they are read.
+        Whether its arrays must be restored at the start of every run, as they are read before they are written.
     workspace : Workspace, optional
         For implicit methods. Without one, a record is created for the rate, or only for hook and counters.
     **fields
         Further fields of the RUN record: orders, controllers, limits.
     """
 
-    constant_order: int | None = None  # for methods whose polynomials have a different degree
-    reusable = True  # whether it can integrate again: it keeps no data of earlier runs
+    constant_order: int | None = None  # degree of the polynomials, if it differs from the order
+    reusable = True  # whether another run is possible: no data of earlier runs are kept
     notes: tuple[str, ...] = ()  # notes on the last run, for the message of the solution
 
     def __init__(
@@ -114,12 +114,12 @@ class Run:
         self._first = self.record.data.copy()
         self._buffers: dict[tuple[bool, int], tuple[Any, bytes]] = {}
         self._switching: Switching | None = None
-        self._entered: Switching | None = None  # whose layers are watched
+        self._entered: Switching | None = None  # the run whose layers are observed
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
     def integrate(self, task: Task) -> Outcome:
-        """Integrate from the given values; the result depends on the task alone."""
+        """Integrate from the given values. The result depends on the task alone."""
         self.open(task)
         try:
             ended = self.proceed(task)
@@ -128,16 +128,17 @@ class Run:
         return self.close(task, *ended)
 
     def open(self, task: Task) -> None:
-        """Begin a task: all memory is set, and :meth:`proceed` integrates."""
+        """Begin a task: initialise all memory. :meth:`proceed` integrates."""
         switching = self._begin(task)
         self._entered = switching
         if switching is not None:
             switching.watch_layers(self.system, self._yp)
 
     def proceed(self, task: Task, reason: int | None = None) -> tuple[int, bool]:
-        """Integrate to the end of the task or of the run; the reason, and whether the user has interrupted it.
+        """Integrate to the end of the task or of the run; returns the reason for stopping and whether the user
+        interrupted it.
 
-        `reason` is that with which the compiled loop has returned if the caller has entered it.
+        If the caller has entered the compiled loop, `reason` is its result.
         """
         try:
             while True:
@@ -171,13 +172,13 @@ class Run:
             return 0, True
 
     def leave(self) -> None:
-        """Leave the task: nobody watches its layers any more."""
+        """Leave the task: its layers are no longer observed."""
         switching, self._entered = self._entered, None
         if switching is not None:
             switching.leave_layers(self.system)
 
     def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
-        """What a task has computed, after :meth:`leave`."""
+        """The outcome of a task, after :meth:`leave`."""
         switching = self._switching_of(task)
         exception, self.bridge.exception = self.bridge.exception, None
         if switching is not None and exception is None:
@@ -189,7 +190,7 @@ class Run:
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
     def _is_false_alarm(self, suspect) -> bool:
-        """Whether suspected stability limits turn out to be false; an exception raised meanwhile ends the run."""
+        """Whether a suspected stability limit proves false; an exception raised during the check ends the run."""
         try:
             patience = suspect(*self.reached(), abs(self._results()[-1]))
         except Exception as error:
@@ -215,14 +216,14 @@ class Run:
         return [self.record.data.view(np.int64), self._vectors, self._counters, *own, *further]
 
     def adopt(self, equations: Equations) -> None:
-        """From now on integrate the same equations with other parameters."""
+        """Use other parameters for the same equations."""
         made_of, given = _caller(self._made_of), _caller(equations)
         if self.workspace is None and made_of is not None and given is not None:
             self.bridge.replace(made_of.params, given.params)
         self.equations = equations
 
     def load(self, task: Task) -> None:
-        """Write data of the start that a method needs in addition to y and y'. By default nothing."""
+        """Write data of the start that a method needs in addition to y and y'. The default writes nothing."""
 
     def reconsider(self, task: Task) -> int:
         """Called if steps fail repeatedly: apply a remedy and return 0, or return the reason to stop."""
@@ -239,7 +240,7 @@ class Run:
         return case.index
 
     def _begin(self, task: Task) -> Switching | None:
-        """Restore all memory to its state at creation, and write the numbers of the task."""
+        """Restore all memory to its state at creation, and write the values of the task."""
         switching = self._switching_of(task)
         self._collected: dict[int, tuple[np.ndarray, ...]] = {}
         self._events: dict[int, list[EventRecord]] = {}
@@ -279,7 +280,7 @@ class Run:
         if self.workspace is not None:
             self.workspace.begin()
         else:
-            if self.equations.mechanism is None:  # the owner of an assembly has updated it
+            if self.equations.mechanism is None:  # the assembly has been updated by its owner
                 self.bridge.refresh()
             self._counters.fill(0)
         if switching is not None:
@@ -308,7 +309,7 @@ class Run:
         return self._buffers[dense, m]
 
     def _adapt_slice(self, seconds: float):
-        """Return to Python often enough to notice interrupts."""
+        """Size of a slice, small enough for interrupts to be noticed."""
         steps = int(self.record["slice"])
         if seconds > 0.2:
             self.record["slice"] = max(1, steps // 2)
@@ -316,7 +317,8 @@ class Run:
             self.record["slice"] = min(2 * steps, int(self.record["slots"]))
 
     def _is_stopped_by(self, watch: Watch) -> bool:
-        """Query the watch at the steps due, whatever the slices, so that the answer does not depend on timing."""
+        """Call the watch at fixed step numbers, independent of the slices, so that its answer does not depend on
+        timing."""
         *_, steps, error_failures, newton_failures, size = self._results()
         if steps >= watch.due:
             if watch.stops(steps, error_failures + newton_failures, int(self.record["degree"]), abs(size)):
@@ -343,7 +345,7 @@ class Run:
         return _TIME.unpack_from(self._bytes, 0)[0]
 
     def _views(self) -> tuple[np.ndarray, ...]:
-        """The data stored by the kernel in this slice."""
+        """The data that the kernel stored in this slice."""
         _, points, steps, rows, *_ = self._results()
         array, psi = self._slots.array, steps if self._dense else 0
         return (
@@ -359,7 +361,7 @@ class Run:
         )
 
     def _keep_slice(self, task: Task):
-        """Copy a slice before the kernel continues; identified by its number, so that repeating it is harmless."""
+        """Copy a slice before the kernel continues. Slices are numbered, so that repeated calls are harmless."""
         number, points, steps, *_ = self._results()
         if points or steps:
             self._collected[number] = tuple(view.copy() for view in self._views())
@@ -371,7 +373,7 @@ class Run:
             self._events[number] = [record for m in range(events) for record in self._event_records(task, m)]
 
     def take_events(self, task: Task) -> list[EventRecord]:
-        """The events since the last call, for a caller that stops and continues within a task."""
+        """The events since the last call, for callers that interrupt a task and continue it."""
         self._keep_events(task)
         found = [event for i in sorted(self._events) for event in self._events[i]]
         self._events.clear()
@@ -380,7 +382,7 @@ class Run:
         return found
 
     def return_events(self, events: list[EventRecord]) -> None:
-        """Have events in the outcome that were taken."""
+        """Include the collected events in the outcome."""
         self._events[int(self.record["number"])] = events
 
     def _event_records(self, task: Task, m: int) -> list[EventRecord]:
@@ -403,7 +405,7 @@ class Run:
         ]
 
     def _last_step(self) -> DenseOutput | None:
-        """The polynomial of the last step only, for the owner of a run who stopped it and examines the step."""
+        """The polynomial of the last step only, for a hook that stopped the run and examines the step."""
         degree, t = int(self.record["degree"]), self._time()
         if not degree or not int(self.record["steps"]):
             return None
@@ -417,7 +419,7 @@ class Run:
         return degrees if self.constant_order is None else np.full(degrees.size, self.constant_order)
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """t, y and y' at starting values after the first one, which are output like steps; none by default."""
+        """t, y and y' at the starting values after the first, which are written to the output; none by default."""
         return None
 
     def _outcome(self, task: Task, reason: Ending, exception) -> Outcome:

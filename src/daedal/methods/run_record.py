@@ -15,26 +15,26 @@ STEP = i64(i64)
 
 TASK = (
     ("t", FLOAT),
-    ("h", FLOAT),  # 0 if chosen automatically
+    ("h", FLOAT),  # 0 for the automatic choice
     ("t0", FLOAT),
     ("t_end", FLOAT),
     ("t_stop", FLOAT),
     ("h_max", FLOAT),
     ("sign", INTEGER),
-    ("max_steps", INTEGER),  # 0 for no limit as long as the steps advance
+    ("max_steps", INTEGER),  # 0 for no limit, provided that the steps advance
     ("fixed", INTEGER),  # whether steps are constant, without error control
     ("last_step", INTEGER),  # the number of constant steps
     ("each_step", INTEGER),  # whether every step is output
-    ("n_times", INTEGER),  # otherwise the number of output times
+    ("n_times", INTEGER),  # number of output times, if not every step is output
     ("next_time", INTEGER),
-    ("times", ADDRESS),  # of the output times; ensembles of models with modes move it
+    ("times", ADDRESS),  # index into the output times; ensembles of models with modes move it
     ("roots", at(ROOTS)),
     ("has_roots", INTEGER),
 )
 """Fields that change from run to run: the first fields of RUN."""
 
 RESULT = (
-    ("number", INTEGER),  # of the slice
+    ("number", INTEGER),  # number of the slice
     ("stored", INTEGER),
     ("steps_stored", INTEGER),
     ("rows_stored", INTEGER),
@@ -44,7 +44,7 @@ RESULT = (
     ("newton_failures", INTEGER),
     ("h_last", FLOAT),
 )
-"""Fields that Python reads after every slice: the next fields of RUN."""
+"""Fields read by Python after every slice: the next fields of RUN."""
 
 _OF_SLICE = (
     ("dense", INTEGER),
@@ -80,36 +80,36 @@ RUN = Struct(
         ("method", ADDRESS),  # the record of the method
         ("begin", ADDRESS),
         ("step", ADDRESS),
-        ("attempt", ADDRESS),  # of one-step methods
+        ("attempt", ADDRESS),  # attempt of one-step methods
         ("accept", ADDRESS),
         # the step just taken: phi has a row for each coefficient of its polynomial, of which `degree` + 1 are in use
         ("phi", f64[ROWS, "n"]),
         ("psi", inline(FLOAT, LENGTH)),
         ("degree", INTEGER),
-        ("order", INTEGER),  # of the step, for messages
+        ("order", INTEGER),  # order of the step, for messages
         ("h_min", FLOAT),
         *[(name, f64["n"]) for name in ("y", "yp", "rtol", "atol", "inverse_weights")],
         ("included", f64["n"]),  # 1 for components in the error test, otherwise 0
         *[(name, f64["n"]) for name in ("error", "scale", "scratch")],
         ("slope", f64["n"]),  # y' at the end of an attempted step
-        ("correction", f64["n"]),  # of the last attempt, for messages
+        ("correction", f64["n"]),  # correction of the last attempt, for messages
         # choice of the first step
-        ("start_order", INTEGER),  # of an explicit method, or 0
-        ("positions", INTEGER),  # of a mechanism whose y begins with (q, v), or 0
+        ("start_order", INTEGER),  # order of an explicit method, or 0
+        ("positions", INTEGER),  # number of positions of a mechanism whose y begins with (q, v), or 0
         # step size control of one-step methods
-        ("control_order", INTEGER),  # of the error estimate, plus one
+        ("control_order", INTEGER),  # order of the error estimate, plus one
         ("controller", INTEGER),
         ("kept_ratio", FLOAT),  # growth below this ratio is skipped
-        ("error_of_step", FLOAT),  # in units of the tolerance
+        ("error_of_step", FLOAT),  # growth below this ratio is ignored
         ("least_error", FLOAT),  # smallest error used to choose the next step
         ("error_before", FLOAT),
         ("rejected", INTEGER),
-        ("most_failures", INTEGER),  # in one step, or 0
+        ("most_failures", INTEGER),  # largest number of failures in one step, or 0
         ("slope_known", INTEGER),
         ("stop_when_stiff", INTEGER),
         ("stiff_count", INTEGER),
         ("nonstiff_count", INTEGER),
-        ("newton", NEWTON),  # of implicit methods
+        ("newton", NEWTON),  # Newton data of implicit methods
         # failures
         ("zero_weight", INTEGER),
         ("cj", FLOAT),

@@ -1,4 +1,4 @@
-"""Common parts of methods for F(t, x, x', x'') = 0: their form of the problem, its workspace, its start."""
+"""Common code of methods for F(t, x, x', x'') = 0: their form of the problem, its workspace, its start."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class SecondOrderWorkspace(Workspace):
         )
 
     def _jacobian(self, problem: SecondOrderDAE) -> dict[str, Any]:
-        """The matrix of the user, or of a mechanism, in the form that matches the structure of the problem."""
+        """The matrix given by the user, or that of a mechanism, in the form that matches the structure of the
+        problem."""
         if problem.jacobian is None:
             return {}
         n, given = problem.n, problem.jacobian
@@ -90,7 +91,8 @@ def start_of(task: Task, form: SecondOrderForm) -> tuple[np.ndarray, np.ndarray,
 
 
 def set_fixed_tolerances(task: Task, rtol: np.ndarray, atol: np.ndarray) -> None:
-    """Tolerances of a run with prescribed steps: only a scale for increments, from the size of y at the start."""
+    """Tolerances of a run with prescribed steps. They only scale increments, and come from the size of y at the
+    start."""
     size = float(np.max(np.abs(task.y0), initial=0.0))
     if size <= float(np.max(task.atol)):  # practically zero
         size = 1.0

@@ -1,4 +1,4 @@
-"""Step sizes in compiled code: first step, after accepted and rejected steps, limits.
+"""Step sizes in compiled code: the first step, growth, reduction, limits.
 
 The rules are functions of numbers only; kernels use them directly, and integrators in C use their traces
 (:mod:`daedal.ensembles.gpu_model`).
@@ -14,7 +14,7 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.externals import spacing
 from daedal.kernels.signatures import f64
 
-SPACINGS = 100.0  # smallest first step, in floating-point spacings at the ends of the interval
+SPACINGS = 100.0  # smallest first step, in units of the floating-point spacing at the ends of the interval
 ROUNDOFF = float(np.finfo(np.float64).eps)
 FAILED = 0.25  # factor by which a step that could not be computed is shortened
 LEAST_BEFORE = 1e-4  # error of the previous step below which it is ignored
@@ -168,7 +168,7 @@ def least_step(t, rest):
 
 @part
 def step_within(h, t, t_stop, longest, sign):
-    """A step within its limits; one that nearly reaches `t_stop` is adjusted to end there."""
+    """A step within its limits. It ends at `t_stop` if it would nearly reach it."""
     if abs(h) > longest:
         h = sign * longest
     rest = t_stop - t
@@ -177,7 +177,7 @@ def step_within(h, t, t_stop, longest, sign):
 
 @part
 def end_of_step(h, t, t_stop):
-    """t + h, or `t_stop` if equal up to round-off."""
+    """t + h, or `t_stop` if the two are equal up to round-off."""
     end = t + h
     return t_stop if isfinite(t_stop) and abs(end - t_stop) <= 1e-14 * (abs(end) + abs(h)) else end
 

@@ -20,7 +20,7 @@ class Sums(NamedTuple):
 
 
 def sums_of(number: NumberOperations) -> Sums:
-    """These functions for vectors of the given number type."""
+    """The sums and norms for vectors of the given number type."""
     width, vector, get, put, spread, absolute, root, larger, where_less, _ = number
 
     @inlined
@@ -35,7 +35,8 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def combine_at(row, count, k, n, start, h, first, last, target):
-        """Both of them with addresses, whose constant offsets cost nothing; sums stay in registers, four at a time."""
+        """Both of them as functions of addresses, whose constant offsets cost nothing; sums stay in registers, four at
+        a time."""
         weights, i = floats(row, count), first
         while i + 4 <= last:
             a, b, c, d = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
@@ -80,7 +81,7 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def set_scales(run):
-        """``run.scale`` = 1 / (rtol |y| + atol), with the larger |y| of both ends of the step; 0 if excluded."""
+        """``run.scale`` = 1 / (rtol |y| + atol), with the larger |y| of the two ends of the step; 0 if excluded."""
         start, y, scale = run.phi[0], run.y, run.scale
         rtol, atol, included = run.rtol, run.atol, run.included
         for i in range(run.n):

@@ -76,7 +76,7 @@ class _Tableau:
     b: Sequence[Number]
 
     def _keep(self, **fields: Any) -> None:
-        """Replace given values by their stored form."""
+        """Convert the given values to their stored form."""
         for field, value in fields.items():
             object.__setattr__(self, field, value)
 
@@ -209,7 +209,8 @@ class HalfExplicitTableau(_Tableau):
 
     @cached_property
     def fault(self) -> str | None:
-        """Why no run with these coefficients can converge, or None: inconsistent sums of weights or nodes."""
+        """Why no run with these coefficients can converge: inconsistent sums of weights or nodes. None if they are
+        consistent."""
         rows = {"b": self.b, "bhat": self.bhat, "second_bhat": self.second_bhat}
         sums = {f"the weights {name}": (sum(row, Fraction(0)), 1) for name, row in rows.items() if row is not None}
         for i, (row, node) in enumerate(zip(self.a, self.c, strict=True), 1):
@@ -343,7 +344,7 @@ class RungeKuttaTableau(_Tableau):
         return {name: np.array(getattr(self, name), dtype=float) for name in ("a", "b", "c")}
 
     def permuted(self, order: Sequence[int]) -> RungeKuttaTableau:
-        """The same method with its stages in another order, counted from 0."""
+        """The same method with the given order of stages, counted from 0."""
         a = [[self.a[i][j] for j in order] for i in order]
         b, c, embedded = ([row[i] for i in order] if row else [] for row in (self.b, self.c, self.embedded))
         return RungeKuttaTableau(a, b, c, self.name, embedded)

@@ -53,7 +53,7 @@ class Equations:
 
 
 class Watch(Protocol):
-    """Monitors a run at intervals and may stop it."""
+    """Monitor of a run, called at intervals, which may stop it."""
 
     due: int  # the number of steps at which it is called next
 
@@ -72,7 +72,7 @@ class Task:
     atol: np.ndarray
     t_eval: np.ndarray | None = None
     switching: SwitchingFunctions | None = None
-    max_steps: int | None = None  # None: no limit as long as the steps advance
+    max_steps: int | None = None  # None: no limit, provided that the steps advance
     first_step: float | None = None
     max_step: float = np.inf
     t_stop: float | None = None  # None: the end of t_span
@@ -81,13 +81,13 @@ class Task:
     excluded: np.ndarray | None = None  # components excluded from the error test
     # whether the problem is known to have index 2, if the method may choose the tested components
     index_2: bool = False
-    fixed_step: float | None = None  # a constant step size, without error control
+    fixed_step: float | None = None  # constant step size, without error control
     watch: Watch | None = None
-    resume: Callable[[], bool] | None = None  # called if the hook has stopped the run: whether to continue
+    resume: Callable[[], bool] | None = None  # called if the hook has stopped the run; returns whether to continue
     suspect: Callable[[float, np.ndarray, float], int] | None = None
     """Called with t, y and the last step if steps seem to be limited by stability: returns the number of further
     suspicious steps before the next call; 0 stops the run."""
-    guess: np.ndarray | None = None  # guess of w and lambda at the start, if a mechanism's forces depend on them
+    guess: np.ndarray | None = None  # initial guess of w and lambda, if a mechanism's forces depend on them
 
     @property
     def n(self) -> int:
@@ -100,7 +100,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """The result of a method: stored values and the reason to stop. Later runs do not reuse its memory."""
+    """The result of a method: stored values and the reason for stopping. Later runs do not reuse its memory."""
 
     reason: Ending
     t: np.ndarray
@@ -112,7 +112,7 @@ class Outcome:
     interrupted: bool
     failure: Any
     t_reached: float
-    y_reached: np.ndarray  # at the end of the last step, which may be beyond the last output
+    y_reached: np.ndarray  # y at the end of the last step, which may be beyond the last output
     h_last: float
     steps: int
     error_test_failures: int
@@ -120,8 +120,8 @@ class Outcome:
     signal: int  # the signal with which the hook stopped the run
     counts: np.ndarray  # counters of the SYSTEM record
     exception: BaseException | None = None
-    doubts: tuple[tuple[str, float], ...] = ()  # switching functions that may have a zero close to a time
-    last_step: DenseOutput | None = None  # dense output whose last step is that of the run, if its owner stopped it
+    doubts: tuple[tuple[str, float], ...] = ()  # switching functions that may have a zero close to a given time
+    last_step: DenseOutput | None = None  # dense output; if the hook stopped the run, it includes the last step
 
     def statistics(self, seconds: float = 0.0) -> Statistics:
         """The counters of the run."""

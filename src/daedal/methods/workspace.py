@@ -84,7 +84,7 @@ class Workspace:
         self._residuals, self._differences = CHANGING.index("residuals"), CHANGING.index("jacobian_residuals")
 
     def adopt(self, problem: ImplicitDAE):
-        """From now on use the same problem with other parameters."""
+        """Use other parameters for the same problem."""
         if problem is not self.problem:
             self.bridge.replace(self._made_with, problem.params)
             self.problem = problem
@@ -105,7 +105,7 @@ class Workspace:
         self._matrix["has_slope"] = False
 
     def counts(self) -> np.ndarray:
-        """A copy of the counters, including residual evaluations of a preconditioner."""
+        """A copy of the counters, including the residual evaluations of a preconditioner."""
         counts = self._counters.copy()
         if self._own is not None:
             counts[self._residuals] += self._own["residuals"]
@@ -113,7 +113,7 @@ class Workspace:
         return counts
 
     def add_counts(self, counts: np.ndarray):
-        """Add counts from before the counters were reset."""
+        """Add counts from before the reset."""
         self._counters += counts
 
     def statistics(self) -> Statistics:
@@ -150,14 +150,14 @@ class Workspace:
         from daedal.methods.evaluation import apply_inverse
 
         b = (r if rhs is None else rhs).copy()
-        # The matrix is current: a ratio cj / cj_matrix of one leaves the correction unscaled, also for cj = 0.
+        # The matrix is current: cj / cj_matrix = 1 leaves the correction unscaled, also for cj = 0.
         same = 1.0 if cj == 0.0 and not self.linear["use_krylov"] else float(cj)
         status = apply_inverse(*self._addresses, float(t), y, yp, r, same, inverse_weights, b)
         self.bridge.raise_pending()
         return b if status == 0 and np.all(np.isfinite(b)) else None
 
     def pivots_vanish(self) -> bool:
-        """Whether the last factors have a pivot at round-off level: their matrix may be singular."""
+        """Whether the last factors have a pivot of the size of round-off: their matrix may be singular."""
         from daedal.kernels.matrix import BANDED, DENSE
 
         if self.linear["use_krylov"] or not self.linear["matrix"]["n"] or not self.system["factorisations"]:

@@ -18,8 +18,8 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.packed import LoadBlock, sizes_of
 from daedal.problems.checks import check_real
 
-_FLOAT = np.dtype(np.float64)  # for np.empty, which otherwise looks up the type in every call
-_UNFIT = (TypeError, AttributeError)  # raised by kernels for arguments other than arrays; the latter when interpreted
+_FLOAT = np.dtype(np.float64)  # passed to np.empty, which otherwise looks up the type in every call
+_UNFIT = (TypeError, AttributeError)  # raised by kernels for arguments other than arrays; the latter if interpreted
 
 
 class Accelerations(NamedTuple):
@@ -43,8 +43,8 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     u, a : array
         Velocities and accelerations of the joints.
     forces, torques : array of shape (number of bodies, 3), optional
-        Applied loads at the centres of mass of the bodies besides gravity, in the axes of the ground and in the order
-        of ``layout.topology.bodies``.
+        Applied loads at the centres of mass of the bodies in addition to gravity, in the axes of the ground and in the
+        order of ``layout.topology.bodies``.
 
     Returns
     -------
@@ -115,11 +115,11 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        :math:`\dot u = H^{-1} (\tau - C)`. Entries are not finite if a joint moves nothing that has mass.
+        :math:`\dot u = H^{-1} (\tau - C)`. Entries are not finite if a joint moves only massless bodies.
 
     Examples
     --------
-    A released rod begins to turn with 3 g / (2 l):
+    A released rod starts to rotate with 3 g / (2 l):
 
     >>> from daedal.multibody import Body, Model, Revolute, aba, ground
     >>> rod = Body.rod("rod", length=1.0, mass=1.0)
@@ -159,7 +159,7 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     Examples
     --------
     A spatial parallelogram, with its cranks upright; three of the five conditions of the closing hinge are redundant,
-    since it moves in a plane anyway:
+    since the motion is planar without them:
 
     >>> from daedal.multibody import Body, Model, Revolute, accelerations, ground
     >>> crank, coupler = Body.rod("crank", length=1.0, mass=1.0), Body.rod("coupler", length=2.0, mass=1.0)
@@ -208,12 +208,12 @@ def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) 
 
 
 def layout_of(model: Any):
-    """A layout is returned unchanged; for a model the layout of its relative coordinates."""
+    """The layout of an argument: a layout is returned unchanged; for a model it is that of its relative coordinates."""
     return model if hasattr(model, "packed") else model.layout()
 
 
 def _vectors(layout: Layout, **given) -> list[np.ndarray]:
-    """Float arrays for compiled code; an error names the argument of wrong size."""
+    """Float arrays for compiled code; the error for a wrong size names the argument."""
     found = []
     for name, values in given.items():
         size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")

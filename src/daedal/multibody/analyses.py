@@ -1,4 +1,4 @@
-"""Analyses of a model besides its equations of motion."""
+"""Analyses of a model beyond its equations of motion."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ class Analyses:
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
             raise InvalidProblemError(
-                f"contacts and dry friction are not supported in this analysis: leave out {named}, or simulate the "
-                "model"
+                f"contacts and dry friction are not supported in this analysis: omit {named}, or simulate the model"
             )
         if layout not in self._equations:
             self._equations[layout] = MotionEquations(system_of(self, layout), self.conditions(layout))
@@ -54,7 +53,7 @@ class Analyses:
         return [value for force in self.forces for value in force.initial]
 
     def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:
-        """The machine at rest, assembled from the drawn positions of bodies and joints at zero."""
+        """The machine at rest, assembled from the drawn positions of the bodies, with other joints at zero."""
         return self.assemble(coordinates=coordinates, cut=cut)
 
     def assemble(
@@ -191,7 +190,7 @@ class Analyses:
         t: float = 0.0,
         **joint_values: Any,
     ) -> Equilibrium:
-        """A position in which all forces are balanced, reached downhill from a guess.
+        """A position in which all forces are balanced, found by descent from a guess.
 
         Parameters
         ----------
@@ -261,8 +260,8 @@ class Analyses:
             Result of :meth:`kinematics`, a solution of :meth:`system`, or one state.
         by : sequence of str, optional
             The actuated joints (or "joint.coordinate"); drives of the model (:class:`Prescribed`,
-            :class:`PrescribedMotion`) only define the motion. By default the joints that were driven, that drives of
-            the model move, or whose accelerations are given, otherwise all joints of the tree.
+            :class:`PrescribedMotion`) only define the motion. By default the joints that were driven, that are moved by
+            drives of the model, or whose accelerations are given; otherwise all joints of the tree.
         accelerations : dict, optional
             With a start: accelerations of joints; all others are as small as possible.
         coordinates, cut

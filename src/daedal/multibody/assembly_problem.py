@@ -87,7 +87,7 @@ class AssemblyProblem:
         return q
 
     def closed(self, start: np.ndarray, held: Sequence[Held], signs: Mapping[str, float] | None = None) -> Closed:
-        """Search for a closed position from `start`, in which values of whole joints of the tree are set."""
+        """Search for a closed position from `start`, in which some joints of the tree have given values."""
         free = ~self._fixed(held)
         rows = [one for one in held if not self._in_tree(one)]
         if not self.conditions.n_g and not rows:
@@ -191,7 +191,7 @@ class AssemblyProblem:
         return np.concatenate([self.conditions.scales(largest[:n_g]), np.where(largest > 0.0, largest, 1.0)[n_g:]])
 
     def _unwound(self, q: np.ndarray, start: np.ndarray, held: Sequence[Held]) -> np.ndarray:
-        """Angles after full turns are reduced to within half a turn of the guess, if that changes nothing."""
+        """Reduce angles after full turns to within half a turn of the guess, if this has no effect on the position."""
         turns = np.where(self._is_angle() & ~self._fixed(held), np.round((q - start) / (2.0 * np.pi)), 0.0)
         back = q - 2.0 * np.pi * turns
         same = np.allclose(self._residual(back, []), 0.0, atol=CLOSED * max(1.0, self.length))
@@ -228,7 +228,7 @@ class AssemblyProblem:
     # --- velocities ---------------------------------------------------------------------------------------------------
 
     def rates(self, q: np.ndarray, given: Mapping[str, Any]) -> np.ndarray:
-        """Rates of the coordinates with the given velocities of joints, otherwise as small as possible."""
+        """Rates of the coordinates with the given velocities of joints; all other rates are as small as possible."""
         held = held_rates(self.joints, given)
         if not held and not np.any(self.conditions.speed(self.t, q)):
             return np.zeros(q.size)
@@ -238,7 +238,7 @@ class AssemblyProblem:
         if self._least_rates(q, [])[1] > _CONSISTENT:
             drives = drives_in_words(self.model.constraints) or "the constraints that depend on time"
             raise InconsistentInitialError(
-                f"no motion follows {drives} at t = {self.t:g}: they are incompatible. Remedy: remove one of them, "
+                f"no motion satisfies {drives} at t = {self.t:g}: they are incompatible. Remedy: remove one of them, "
                 "or make them compatible"
             )
         loose = [one.key for one in held if self._least_rates(q, [x for x in held if x is not one])[1] <= _CONSISTENT]
@@ -269,9 +269,9 @@ class AssemblyProblem:
                 loose.append(f"{one.key} ({self._reached(found.x, one)})")
         message = f"the mechanism cannot be closed{' with ' + values if values else ''}: {'; '.join(gaps)}."
         if loose:
-            message += f" It closes if one of these is not held: {', '.join(loose)}, with the value in brackets."
+            message += f" It closes if one of these is released: {', '.join(loose)}, with the value in brackets."
         elif held:
-            message += " It does not close either if one of these values is left out."
+            message += " It does not close if one of these values is omitted, either."
         else:
             message += (
                 " Remedy: check lengths and frames of the bodies in this loop, or give a guess nearer to the solution."
@@ -342,7 +342,7 @@ _AMPLITUDES = (0.02, 0.3, 1.0, 3.0)
 
 
 class Closed(NamedTuple):
-    """End point of the search, and the norm of the conditions there."""
+    """End point of the search, and the norm of the conditions at this point."""
 
     x: np.ndarray
     size: float
@@ -357,7 +357,7 @@ Conditions = Callable[[np.ndarray], np.ndarray]
 
 
 def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> Closed:
-    """A zero of `residual` near `x`, or where it is smallest there."""
+    """A zero of `residual` near `x`; otherwise a point near it at which the residual is smallest."""
     r = residual(x)
     size, damping = float(np.linalg.norm(r)), 0.0
     for _ in range(_MOST):
@@ -395,7 +395,7 @@ def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> C
 def search(residual: Conditions, jacobian: Conditions, x: np.ndarray, accepted: Callable[[np.ndarray], bool]) -> Closed:
     """The nearest acceptable zero, tried from points at increasing distance; or the best point found.
 
-    If no zero is acceptable, one that is not is returned.
+    If no zero is acceptable, an unacceptable one is returned.
     """
     best = nearest_zero(residual, jacobian, x)
     if (best.found and accepted(best.x)) or x.size == 0:

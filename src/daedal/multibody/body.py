@@ -1,6 +1,6 @@
 """Rigid bodies, the ground, and frames on them.
 
-Mass, centre of mass and inertia of a rigid body, and of the usual solids.
+Mass, centre of mass and inertia of rigid bodies and of common solids.
 """
 
 from __future__ import annotations
@@ -115,13 +115,13 @@ class Body:
         values = position[0] if len(position) == 1 else position
         where = point(values if len(position) else (0.0, 0.0, 0.0), f"the point of body '{self.name}'")
         if axis is not None and rotation is not None:
-            raise InvalidProblemError(f"a frame on body '{self.name}' has axis or rotation, not both")
+            raise InvalidProblemError(f"a frame on body '{self.name}' accepts either axis or rotation, not both")
         turn = matrix_of(rotation, "rotation") if axis is None else frame_along(direction(axis))
         return Frame(self, where, turn)
 
     @property
     def start(self) -> Frame:
-        """The beginning of a rod, at the negative end of its x axis."""
+        """The start of a rod, at the negative end of its x axis."""
         return self._end(-1.0)
 
     @property
@@ -249,7 +249,7 @@ class Inertia:
         return Inertia(float(value), matrix, point(center, f"the centre of body '{name}'"))
 
     def shifted(self, by) -> Inertia:
-        """The same inertia with its centre displaced."""
+        """The same inertia, displaced with its centre of mass."""
         return Inertia(self.mass, self.moments, self.center + by)
 
     def turned(self, rotation) -> Inertia:

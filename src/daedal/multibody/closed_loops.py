@@ -59,7 +59,7 @@ class BaseProjection(NamedTuple):
 
     phi: np.ndarray  # (places, 6) Phihat at each body of each chain; Pi Phihat^T after elimination of its joint
     product: np.ndarray  # Phihat b, for each column b of B
-    psi: np.ndarray  # the matrices -psihat, row by row, one set after another
+    psi: np.ndarray  # the matrices -psihat by rows, one set after the other
     gamma: np.ndarray  # (m,) -(gammahat + gamma)
 
 
@@ -77,7 +77,7 @@ def floats_for_change(sizes: MachineSizes) -> int:
 
 @part
 def constrained_solution(tree, chains, placed, moving, left, reduced, result, multipliers, room):
-    """Accelerations of the joints and multipliers of the conditions; returns the number of dependent conditions."""
+    """Accelerations of the joints, and multipliers of the conditions; returns the number of dependent conditions."""
     redundant = solve_at_base(chains, reduced, multipliers, room)
     apply_reactions(tree, chains, reduced, multipliers, left)
     n = tree.parent.size
@@ -90,7 +90,7 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
     """The change of the coordinates, smallest in the norm of H, that changes the conditions by -gap; returns the number
     of dependent conditions.
 
-    This is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
+    This is the acceleration of a machine at rest and without loads, with -gap instead of gamma.
     """
     n = tree.parent.size
     still, weight = rows(data_of(zeros(room, 3 * n)), n), matrix(room, n, 3)
@@ -188,7 +188,7 @@ def _reduce_column(tree, placed, chains, left, reduced, j, k):
         size = chains.first_member[group + 1] - chains.first_member[group]
         line = chains.first_entry[group] + size * chains.within[own]
         for other in range(first, place + 1):
-            # index within its set: conditions at one body belong to one set
+            # index within its set; conditions at one body belong to one set
             column = chains.within[chains.condition[other]]
             reduced.psi[line + column] += share * reduced.product[at + other - first]
 
@@ -222,11 +222,11 @@ def solve_at_base(chains, reduced, multipliers, room):
 
 
 DEPENDENT = 1e-12
-"""A row is dependent if elimination leaves less than this fraction of its diagonal entry."""
+"""A row is dependent if elimination leaves less than the given fraction of its diagonal entry."""
 
 
 def floats_for_solutions(total: int, entries: int) -> int:
-    """Workspace in words for systems with these total numbers of unknowns and entries."""
+    """Workspace, in words, for systems with the given total numbers of unknowns and entries."""
     return 3 * total + 2 * entries
 
 
@@ -361,7 +361,7 @@ def loop_bias(tree, placed, moving, closures):
 def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
     """The vector of :func:`loop_bias`.
 
-    Includes workspace for the accelerations of the bodies with zero joint accelerations, and for the gradients.
+    Needs workspace for the accelerations of the bodies with zero joint accelerations, and for the gradients.
     """
     for j in range(tree.parent.size):
         i = tree.parent[j]

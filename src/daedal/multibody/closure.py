@@ -1,7 +1,7 @@
 r"""Conditions on two frames, from which loop-closing joints are composed.
 
-Frame A at :math:`p_A` with the axes :math:`a_x, a_y, a_z` and frame B likewise; :math:`d = p_B - p_A`, all in the axes
-of the ground. Every condition is one of three,
+Frame A at :math:`p_A` with the axes :math:`a_x, a_y, a_z` and frame B accordingly; :math:`d = p_B - p_A`, all in the
+axes of the ground. Every condition has one of three forms,
 
 .. math:: d_k = 0, \qquad a_k \cdot d = 0, \qquad a_k \cdot b_l = 0,
 
@@ -63,7 +63,7 @@ Closures.kinds = (NUMBERS, NUMBERS, NUMBERS, i64[:, :], MATRICES, MATRICES)  # t
 
 @part
 def _arm(closures, rotation, i, side):
-    """Vector from the centre of mass to the frame on this side of condition i; from the origin for the ground."""
+    """Vector from the centre of mass to the frame on the given side of condition i; from the origin for the ground."""
     places, body = closures.place, closures.body[i, side]
     place = places[i, side, 0], places[i, side, 1], places[i, side, 2]
     return place if body < 0 else product(rotation, body, place)
@@ -86,7 +86,7 @@ def _axis(closures, rotation, i, side, k):
 
 @part
 def _motion(closures, moving, i, side):
-    """A row of velocities for the body on this side of condition i, zero for the ground."""
+    """A row of velocities for the body on the given side of condition i; zero for the ground."""
     body = closures.body[i, side]
     return (0.0, 0.0, 0.0) if body < 0 else row(moving, body)
 
@@ -184,16 +184,17 @@ def fill_biases(closures, r, rotation, linear, angular, values):
 class Chains(NamedTuple):
     """An entry for each condition at each body of its chains, and the sets of coupled conditions."""
 
-    first_place: np.ndarray  # (n + 1,) the places at body j are first_place[j] to first_place[j + 1]
+    first_place: np.ndarray  # (n + 1,) places at body j are first_place[j] to first_place[j + 1]
     condition: np.ndarray  # (places,)
     up: np.ndarray  # (places,) entry of the same condition at the parent, -1 at the base
-    first_product: np.ndarray  # (n + 1,) of the products of B with the conditions, one for each place and velocity
+    # (n + 1,) first product of B with the conditions, one product for each place and velocity
+    first_product: np.ndarray
     side: np.ndarray  # (m, 2) entries of the two bodies of a condition, -1 for the ground
     group: np.ndarray  # (m,) the set of each condition
     within: np.ndarray  # (m,) its index in this set
     member: np.ndarray  # (m,) the conditions sorted by set
     first_member: np.ndarray  # (sets + 1,)
-    first_entry: np.ndarray  # (sets + 1,) where the matrix of each set begins
+    first_entry: np.ndarray  # (sets + 1,) start of the matrix of each set
 
 
 def chains_of(tree: BodyTree, closures: Closures) -> Chains:

@@ -5,7 +5,7 @@ They differ only for Euler parameters, whose rates determine an angular velocity
 
 .. math:: N^T H N\, \ddot q = N^T (\tau - C) - \nu, \qquad |p|^2 - 1 = 0.
 
-:math:`N^T H N` is singular along p. Adding :math:`\mu\, p p^T` there, and :math:`-\mu |\dot p|^2 p` on the right-hand
+:math:`N^T H N` is singular along p. Adding :math:`\mu\, p p^T` to it, and :math:`-\mu |\dot p|^2 p` to the right-hand
 side, changes only the multiplier of :math:`|p|^2 = 1`.
 """
 
@@ -24,7 +24,7 @@ def parameter_masses(tree) -> np.ndarray:
 
 
 def joint_velocities(tree, q, rate):
-    r"""u of :math:`\dot q`."""
+    r"""u for given :math:`\dot q`."""
     u = np.zeros(tree.first_v[-1])
     fill_joint_velocities(tree, q, rate, u)
     return u
@@ -50,7 +50,7 @@ def fill_joint_velocities(tree, q, rate, u):
 
 
 def coordinate_rates(tree, q, u):
-    r""":math:`\dot q` of u, with :math:`p^T \dot p = 0`."""
+    r""":math:`\dot q` for given u, with :math:`p^T \dot p = 0`."""
     rate = np.zeros(tree.first_q[-1])
     fill_coordinate_rates(tree, q, u, rate)
     return rate

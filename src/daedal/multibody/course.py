@@ -1,4 +1,4 @@
-"""The motion of all bodies over time, from which bodies, joints and forces of a solution are computed."""
+"""The motion of all bodies over time, from which bodies, joints and forces of a solution are evaluated."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ class MotionHistory:
         return linear, angular
 
     def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Accelerations, the reactions of the tree's joints on their bodies, and these along joint velocities."""
+        """Accelerations, the reactions of the tree's joints on their bodies, and the components of these along joint
+        velocities."""
         tree, rates = self.layout.tree, np.ascontiguousarray(self._solved.a.T)
         found = [
             transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', since N' q' = 0
@@ -110,14 +111,14 @@ class MotionHistory:
     def kinetic_energies(self) -> np.ndarray:
         """Kinetic energy of each body, (nt, n)."""
         speed, spin = self.center_velocities, self.angular_velocities
-        own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # in the axes of the bodies
+        own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # spin in the axes of the bodies
         turning = np.einsum("tni,nij,tnj->tn", own, self.layout.tree.inertia, own)
         return 0.5 * (self.layout.tree.mass * np.sum(speed**2, axis=2) + turning)
 
     # --- frames on bodies -------------------------------------------------------------------------------------------
 
     def _of_body(self, values: np.ndarray, frame: Frame) -> np.ndarray:
-        """The values of a body; zero for the ground."""
+        """Values for a body; zero for the ground."""
         body = self.layout.index[frame.body.name]
         return np.zeros((self.t.size, 3)) if body < 0 else values[:, body]
 
@@ -185,7 +186,7 @@ class MotionHistory:
         return force, torque
 
     def motion(self, i: int) -> Motion:
-        """The motion as seen by forces at the time with this index."""
+        """The motion at the time with the given index, in the form used by forces."""
         states = states_by_force(self.model.forces, self.r[i])
         inputs = None if self._inputs is None else self._inputs(self.t[i])
         return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states, inputs)
@@ -193,9 +194,9 @@ class MotionHistory:
     # --- shapes of results --------------------------------------------------------------------------------------------
 
     def values(self, rows: np.ndarray) -> Any:
-        """One entry per time, or the only one."""
+        """One entry per time, or a single entry if a single time was requested."""
         return rows[0] if self.is_single else rows
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
-        """Vectors (n, nt), or the only one."""
+        """Vectors (n, nt), or a single vector if a single time was requested."""
         return rows[0] if self.is_single else rows.T

@@ -11,9 +11,9 @@ from
     \begin{pmatrix} \gamma \\ \ddot f - (c_q \dot q)_q \dot q \end{pmatrix}
 
 (Haug, *Computer Aided Kinematics and Dynamics*, 3.6). Positions are continued in time with the predictor :math:`q + h
-\dot q + h^2 \ddot q / 2`; they end where the matrix is singular (a dead point).
+\dot q + h^2 \ddot q / 2`; they end at points where the matrix is singular (dead points).
 
-A motion that was not integrated: of a driven mechanism, or of a mode.
+Motions that were not integrated: those of a driven mechanism, or of a mode.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
 _NEAR = 0.05  # correction of the prediction that does not require a smaller step
-_SHARE = 0.25  # or this fraction of the step
+_SHARE = 0.25  # fraction of the step
 _SHORTEST = 1e-10  # step, as a fraction of the whole interval
 
 
@@ -119,7 +119,7 @@ class _Follower:
         return np.concatenate([self.conditions.value(t, q), self.measures.values(q, wanted) - wanted])
 
     def matrix(self, t: float, q: np.ndarray) -> np.ndarray:
-        """Their derivatives."""
+        """Derivatives of the conditions."""
         return np.concatenate([self.conditions.jacobian(t, q)[: self.n_g], self.measures.jacobian(q)])
 
     def position(self, t: float, guess: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -139,7 +139,7 @@ class _Follower:
         )
 
     def motion(self, t: float, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, str | None]:
-        """Velocities and accelerations, and the joint that moves freely if they are not determined."""
+        """Velocities and accelerations, and the joint that moves freely if they are undetermined."""
         _, rate, second = self.drive(t)
         matrix = self.matrix(t, q)
         norms = self._norms(matrix)
@@ -274,7 +274,7 @@ class _Follower:
 
 
 def _independent(matrix: np.ndarray) -> np.ndarray:
-    """As many rows as columns, the most independent ones (QR with pivoting)."""
+    """As many of the most independent rows as there are columns (QR with pivoting)."""
     from scipy.linalg import qr
 
     pivots = qr(matrix.T, mode="r", pivoting=True)[1]
@@ -415,4 +415,4 @@ class _Results(Results):
         return course
 
     def _check_balance(self):
-        """No check: the force of the drives is the remainder, and is included in the reactions."""
+        """No check: the force of the drives is the remainder, which is included in the reactions."""

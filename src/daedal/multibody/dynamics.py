@@ -6,7 +6,7 @@ composite-rigid-body algorithm (``crba``) computes H. Both use the results of :m
 
 Accelerations of a tree in O(n): elimination from the tips, appendix A of the formalism, Featherstone's ``aba``.
 
-With :math:`\bar M_j`, :math:`\bar g_j` the mass and the load of body j including those passed on from the outer bodies,
+With :math:`\bar M_j`, :math:`\bar g_j` the mass and the load of body j, including contributions of the outer bodies,
 
 .. math::
 
@@ -64,7 +64,7 @@ Sweep.kinds = (ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
 
 
 class Composite(NamedTuple):
-    """Composite bodies: each with all outer bodies."""
+    """Composite bodies, each of which includes all outer bodies."""
 
     mass: np.ndarray  # (n,)
     moment: np.ndarray  # (n, 3) mass times the vector from the body's centre to that of the composite
@@ -76,13 +76,13 @@ Composite.kinds = (VECTOR, ROWS, MATRICES)  # type: ignore[attr-defined]
 
 @part
 def moment_of_momentum(tree, placed, j, spin):
-    """The moments of inertia of body j about its centre of mass, times a vector in the axes of the ground."""
+    """The moments of inertia of body j about its centre of mass times a vector, in the axes of the ground."""
     return product(placed.rotation, j, product(tree.inertia, j, transposed_product(placed.rotation, j, spin)))
 
 
 @part
 def world_inertia(tree, placed, j, target):
-    """The moments of inertia of body j about its centre of mass, in the axes of the ground, into target[j]."""
+    """Write the moments of inertia of body j about its centre of mass, in the axes of the ground, to target[j]."""
     rotation, inertia = placed.rotation, tree.inertia
     for k in range(3):
         turned = product(inertia, j, (rotation[j, k, 0], rotation[j, k, 1], rotation[j, k, 2]))
@@ -215,7 +215,7 @@ class Elimination(NamedTuple):
 
 @part
 def eliminate(tree, placed, moving, tau, force, torque, left):
-    """Sweep from the tips to the base, (A.7) and (A.8), into an :class:`Elimination`."""
+    """Sweep from the tips to the base, (A.7) and (A.8); results in an :class:`Elimination`."""
     for j in range(tree.parent.size):
         spin = row(moving.angular, j)
         gyration = vector_product(spin, moment_of_momentum(tree, placed, j, spin))

@@ -51,8 +51,8 @@ class Equilibrium(Start):
     Attributes
     ----------
     stability : {"stable", "neutral", "unstable"}
-        Determined by the smallest eigenvalue of the reduced stiffness; velocity-dependent forces are ignored. With
-        states of forces (controllers), by the eigenvalues of the linearised motion.
+        Determined by the smallest eigenvalue of the reduced stiffness; velocity-dependent forces are ignored. If forces
+        have states (controllers), it is determined by the eigenvalues of the linearised motion.
     stiffness : numpy.ndarray
         Eigenvalues of the reduced stiffness, smallest first, in coordinates of the joints.
     lam : numpy.ndarray
@@ -139,7 +139,7 @@ class _BalanceSearch:
         raise self._none(q)
 
     def _step(self, q, f, Z, reduced, held) -> np.ndarray | None:
-        """The next position, with a smaller remaining force or reached with positive work of the forces."""
+        """The next position, which has a smaller remaining force or is reached with positive work of the forces."""
         force = Z.T @ f
         values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
         floor = max(1e-8 * float(np.max(np.abs(values))), 1e-6 * float(np.linalg.norm(force)))
@@ -258,5 +258,6 @@ class _BalanceSearch:
         k = int(np.argmax(np.abs(remaining) * self.scale))
         return NoEquilibriumError(
             f"no equilibrium was found: along '{self.layout.names[k]}' the force {remaining[k]:.4g} remains at "
-            f"{q[k]:.4g}. Remedy: give a guess nearer to the equilibrium, or check that springs or stops hold it"
+            f"{q[k]:.4g}. Remedy: give a guess nearer to the equilibrium, or check that springs or stops balance this "
+            f"force"
         )

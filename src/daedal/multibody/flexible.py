@@ -26,7 +26,7 @@ from daedal.problems.checks import check_finite, check_size
 
 @dataclass(frozen=True, eq=False)
 class Segmented:
-    """A beam or a cable: parts for a model, ``Model(*beam, ...)``, and frames on them.
+    """A beam or a cable: its parts for a model, ``Model(*beam, ...)``, and frames on them.
 
     Attributes
     ----------
@@ -59,12 +59,12 @@ class Segmented:
 
     @property
     def start(self) -> Frame:
-        """The beginning; its x axis is along the beam."""
+        """The start of the beam; its x axis is along the beam."""
         return self.bodies[0].start
 
     @property
     def end(self) -> Frame:
-        """The end."""
+        """The end of the beam."""
         return self.bodies[-1].end
 
     def at(self, length: float) -> Frame:
@@ -89,7 +89,7 @@ def beam(
     radius: float | None = None,
     damping: float = 0.0,
 ) -> Segmented:
-    r"""A slender beam in bending, by finite segments.
+    r"""A slender beam in bending, made of finite segments.
 
     Parameters
     ----------
@@ -161,9 +161,7 @@ def beam(
                 forces.append(spring)
         else:
             if radius is None:
-                raise InvalidProblemError(
-                    f"{what} turns about its axis, so it needs a radius, for its moment of inertia"
-                )
+                raise InvalidProblemError(f"{what} turns about its axis and needs a radius, for its moment of inertia")
             twist = positive(torsional_stiffness, f"torsional_stiffness of {what}") / h
             about = np.array([twist, k, k])
             joints.append(Spherical(label, one.end, two.start))
@@ -186,7 +184,7 @@ def cable(
     radius: float | None = None,
     damping: float = 0.0,
 ) -> Segmented:
-    r"""An inextensible cable without (or with small) bending stiffness, by links of equal length.
+    r"""An inextensible cable with small or zero bending stiffness, made of links of equal length.
 
     Parameters
     ----------

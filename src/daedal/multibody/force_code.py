@@ -7,7 +7,7 @@ the preparation time.
 Forces of this package that differ only in their attachment are traced once.
 
 A beam of a thousand segments has a thousand equal springs. The inputs and outputs of a force belong to the bodies of
-its frames and to the coordinates of its joints; for another force that is equal, these are exchanged.
+its frames and to the coordinates of its joints; for another force of the same kind, these are exchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _IN_THE_PLANE = {
 
 
 class _Local:
-    """An object of this module that a trace leaves unchanged."""
+    """An object of this module that a trace does not replace."""
 
     @property
     def on_symbols(self):
@@ -130,7 +130,8 @@ class _Element(_Local):
         self.motion = _SymbolicMotion(code.layout, symbols["q"], symbols["u"], placed, moving, states)
 
     def on_symbols_with(self, given: Any) -> Any:
-        """The force as called in a trace; for forces of this package, only user functions are `given` to it."""
+        """The force as called in a trace; for forces of this package, only user functions are passed to it
+        (`given`)."""
         if not self._is_own:
             return given
         force = object.__new__(_SYMBOLIC.of(type(self.force)))
@@ -161,7 +162,7 @@ class _Element(_Local):
                 break
             except Untraceable:
                 if len(self.targets) == known:
-                    raise  # another path through its branches has affected another entry: repeat
+                    raise  # another path through its branches affects another entry: repeat
         felt = [i for i, node in enumerate(made.nodes) if not self.graph.is_zero(node)]
         self.targets = [self.targets[i] for i in felt]
         return replace(made, nodes=tuple(made.nodes[i] for i in felt), shape=(len(felt),))
@@ -203,7 +204,7 @@ class ForceCode:
         ]
 
     def _traced(self, forces: Sequence[Force]) -> list[_Traced]:
-        """Traces of the forces, one for all equal forces."""
+        """Traces of the forces, one for each set of equal forces."""
         found: list[_Traced] = []
         known: dict[tuple, _Traced] = {}
         n = self.layout.tree.parent.size
@@ -260,7 +261,7 @@ class _Traced:
 
     trace: Traced
     targets: np.ndarray
-    equals: list[Likeness]  # itself and the others; empty if it has no equals
+    equals: list[Likeness]  # indices of the force and its equals; empty if there are none
     arguments: list[ForceEntry] | None = None
     driven: list[ForceEntry] | None = None
 
@@ -300,18 +301,18 @@ def _joined(arrays: Sequence[np.ndarray], kind: Any) -> np.ndarray:
     return np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)]).astype(kind)
 
 
-_NAMES = ("name", "joint", "joints")  # attributes that identify, without effect on the result
+_NAMES = ("name", "joint", "joints")  # attributes that only identify the force, without effect on the result
 
 
 class Likeness(NamedTuple):
-    """Comparison key of a force, and its rows in arrays."""
+    """Key for comparing a force with others, and its rows in arrays."""
 
     key: tuple
     rows: dict[str, list[int]]  # indices of bodies, coordinates and velocities
 
 
 def likeness(force: Force, layout: Any) -> Likeness | None:
-    """None for a force with functions, states, or joints whose coordinates are computed from frames."""
+    """None for forces with functions, with states, or on joints whose coordinates are computed from frames."""
     rows: dict[str, list[int]] = {"body": [], "q": [], "v": []}
     key: list[Any] = [type(force)]
     if force.initial:
@@ -355,7 +356,7 @@ class ForceEntry(NamedTuple):
 def entries(
     indices: Sequence[int], arrays: Sequence[tuple[str, int, int, int]], rows: Mapping[str, list[int]]
 ) -> list[ForceEntry] | None:
-    """Entries for given indices; None if one of them is in none of the rows.
+    """Entries for given indices; None if one of them is not in any row.
 
     `arrays` gives for each array the kind of its rows, its beginning, the number of rows and their length.
     """

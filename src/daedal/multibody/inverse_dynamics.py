@@ -5,7 +5,7 @@ admissible directions Z, K Z = 0, eliminates the multipliers,
 
 .. math:: (c_q Z)^T \tau = Z^T (M \ddot q - f),
 
-which then follow. For a tree with all joints actuated, this is ``rnea``. Prescribed motions are not constraints here:
+which then follow. For a tree with all joints actuated, this is ``rnea``. Prescribed motions are not constraints here;
 their forces are those of the actuated joints.
 
 Coordinates of chosen joints as functions of those of a layout, with exact derivatives; and functions of time.
@@ -49,7 +49,7 @@ class InverseDynamics:
     lam : numpy.ndarray, shape (n_lambda, nt)
         The multipliers of the constraints.
     redundant : bool
-        Whether more joints are actuated than the motion needs, so that the forces of smallest norm were chosen.
+        Whether more joints are actuated than the motion requires, so that forces of smallest norm were chosen.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class InverseDynamics:
 
     def __str__(self):
         lines = [f"{name}: up to {np.nanmax(np.abs(force)):.6g}" for name, force in self.forces.items()]
-        note = ["more joints are actuated than the motion needs: forces of smallest norm"] if self.redundant else []
+        note = ["more joints are actuated than the motion requires: forces of smallest norm"] if self.redundant else []
         return "\n".join(["forces for a given motion", *lines, *note])
 
 
@@ -117,7 +117,7 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
 
 
 def _layout_of(model: Any, motion: Any, coordinates: str, cut: Sequence[str]) -> Any:
-    """The coordinates of a motion in this model, which may lack the drives of the original one."""
+    """The coordinates of a motion in this model, which may lack drives of the original model."""
     layout = getattr(motion, "layout", None)
     if layout is None:
         return model.layout(coordinates, cut)
@@ -127,13 +127,13 @@ def _layout_of(model: Any, motion: Any, coordinates: str, cut: Sequence[str]) ->
     if own.names != layout.names:
         raise InvalidProblemError(
             f"the motion has the coordinates {listing(layout.names)}, but the model has {listing(own.names)}. "
-            "Remedy: use the original model, or one that differs from it in drives and forces only"
+            "Remedy: use the original model, or one that differs from it only in drives and forces"
         )
     return own
 
 
 def _prescribed(model: Any) -> tuple[str, ...]:
-    """The joints with prescribed motions; all moving ones if frames are guided."""
+    """The joints with prescribed motions; if frames are guided, all moving joints."""
     if any(isinstance(one, PrescribedMotion) for one in model.constraints):
         return _every(model.layout())
     pairs = [named_coordinate(one.joint) for one in model.constraints if isinstance(one, Prescribed)]
@@ -189,7 +189,7 @@ def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tup
     a = np.linalg.lstsq(matrix, right, rcond=1e-10)[0] if right.size else np.zeros(q.size)
     if right.size and np.linalg.norm(matrix @ a - right) > _SMALL * max(1.0, float(np.linalg.norm(right))):
         named = ", ".join(one.key for one in held)
-        raise InvalidProblemError(f"the joints do not allow the given accelerations of {named} together")
+        raise InvalidProblemError(f"the joints do not allow the given accelerations of {named} simultaneously")
     return layout, np.array([t]), q[:, None], v[:, None], a[:, None]
 
 
@@ -258,7 +258,7 @@ class MeasuredCoordinates:
         )
 
     def values(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """c, with angles modulo full turns within half a turn of `near`."""
+        """c, with angles reduced by full turns to within half a turn of `near`."""
         values = self._conditions.value(0.0, q)
         return np.where(self._wraps, values + 2.0 * np.pi * np.round((near - values) / (2.0 * np.pi)), values)
 
@@ -267,7 +267,7 @@ class MeasuredCoordinates:
         return self._conditions.jacobian(0.0, q)
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        r""":math:`-(c_q v)_q v`, with :math:`c_q \ddot q = \ddot c +` this."""
+        r""":math:`-(c_q v)_q v`, the term in :math:`c_q \ddot q = \ddot c - (c_q v)_q v`."""
         return self._conditions.bias(0.0, q, v)
 
     def curvature(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
@@ -295,14 +295,14 @@ def _rows(joints: Mapping[str, StatedJoint], key: str, turned: Mapping[str, np.n
         return [*shifts, *(_Row(key, joint.name, axis, turned[key]) for axis in "xyz")]
     if joint.turn == ANY_ROTATION and int(which[-1]) >= len(joint.slides) - 3:
         raise InvalidProblemError(
-            f"'{key}' is a spatial rotation, which cannot be given by numbers over time; name its displacements "
+            f"'{key}' is a spatial rotation, which cannot be specified by numbers over time; name its displacements "
             "individually, or use other joints"
         )
     return [_Row(key, joint.name, joint.coordinates[k]) for k in map(int, which)]
 
 
 def _small_angle(motion: Motion, joint: Any, turn: np.ndarray, k: int):
-    """The sine of the rotation of the second frame of a joint from `turn`, about axis k of that."""
+    """The sine of the rotation of the second frame of a joint from `turn`, about axis k of `turn`."""
     first, second = motion.rotation(joint.a) @ turn, motion.rotation(joint.b)
     i, j = (k + 1) % 3, (k + 2) % 3
     return 0.5 * (np.dot(first[:, j], second[:, i]) - np.dot(first[:, i], second[:, j]))

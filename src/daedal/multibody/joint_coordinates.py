@@ -1,4 +1,4 @@
-r"""Coordinates of joints, independent of the coordinates that the model is solved in.
+r"""Coordinates of joints, independent of the coordinates in which the model is solved.
 
 The frames a and b of a joint have the axes A and B, :math:`R = A^T B`, and d is the vector from a to b. If the joint is
 in the spanning tree, its coordinate is an entry of q, except for x and y if the tree traverses the joint from b to a.
@@ -13,10 +13,10 @@ second_angle       atan2(-R_zx, R_zz)                 b_y . (omega_b - omega_a)
 displacement       a_z . d; x and y likewise          a_z . (v_b - v_a - omega_a x d)
 =================  =================================  ===========================================
 
-Angles that count turns, of joints outside the spanning tree.
+Angles that count turns, for joints outside the spanning tree.
 
-The positions of two bodies do not determine the number of turns. In the plane the coordinates do: every angle is a sum
-of them. In space a cut joint gets an additional coordinate, that of a massless body which is hinged on the first frame
+The positions of two bodies do not determine the number of turns. In the plane, every angle is a sum of coordinates,
+which do. In space, a cut joint gets an additional coordinate, that of a massless body that is hinged to the first frame
 of the joint and rotates with the second, :math:`m_x \cdot b_y = 0`. The mass matrix is then singular, but positive
 definite on all admissible motions.
 """
@@ -75,9 +75,11 @@ def check_coordinate(joint, which: str | None):
         return
     known = ", ".join(repr(one) for one in names)
     if not names:
-        raise InvalidProblemError(f"{joint!r} has no angle or displacement that could be measured or driven")
+        raise InvalidProblemError(f"{joint!r} has no angle or displacement that can be measured or driven")
     if which is None:
-        raise InvalidProblemError(f"{joint!r} has several coordinates; say which={names[0]!r} or another of {known}")
+        raise InvalidProblemError(
+            f"{joint!r} has several coordinates; specify which={names[0]!r} or another of {known}"
+        )
     raise InvalidProblemError(f"{joint!r} has no coordinate {which!r}; it has {known}")
 
 
@@ -129,7 +131,7 @@ def angle_between(layout, a: Frame, b: Frame) -> Sum:
             first, end = layout.tree.first_v[body], layout.tree.first_v[body + 1]
             factors[first:end] += sign * placed.angular[first:end, 2]
             body = layout.tree.parent[body]
-    about = turns[0][2, 2]  # along z or against it
+    about = turns[0][2, 2]  # in the direction of z or opposite to it
     turn = turns[0].T @ turns[1]
     columns = tuple(int(k) for k in np.flatnonzero(factors))
     constant = float(np.arctan2(turn[1, 0], turn[0, 0]))
@@ -137,7 +139,7 @@ def angle_between(layout, a: Frame, b: Frame) -> Sum:
 
 
 def counted_angles(layout) -> dict[str, Sum]:
-    """Angles of joints outside the tree that are determined by the coordinates of a layout, by name."""
+    """Angles of joints outside the tree that the coordinates of a layout determine, by name."""
     found: dict[str, Sum] = {}
     for one in layout.joint_coordinates.values():
         if one.q >= 0 or not one.turns:
@@ -151,7 +153,7 @@ def counted_angles(layout) -> dict[str, Sum]:
 
 
 def near_angles(layout, motion) -> np.ndarray:
-    """Coordinates of a layout with the angles of a motion known in another one; other entries are zero."""
+    """Coordinates of a layout, with the angles of a motion known in another layout; other entries are zero."""
     near = np.zeros(layout.n_q)
     for (joint, which), one in layout.joint_coordinates.items():
         if one.q >= 0 and one.turns:
@@ -186,13 +188,13 @@ def angle_name(one: JointCoordinate) -> str:
 
 
 def pointer(one: JointCoordinate) -> tuple[Body, Joint, Joint]:
-    """A massless body whose hinge angle is that of a joint; the hinge, and the joint that aligns it."""
+    """A massless body whose hinge angle is that of a joint; its hinge, and the joint that aligns the body."""
     side = one.joint.swapped() if one.second else one.joint
     body = Body(angle_name(one))
     return body, Revolute(body.name, side.a, body), Revolute(body.name, body, side.b)
 
 
 def runner(name: str) -> tuple[Body, Joint]:
-    """A massless body on a slider, whose displacement is a coordinate required by a constraint."""
+    """A massless body on a slider whose displacement is a coordinate required by a constraint."""
     body = Body(name)
     return body, Prismatic(name, ground, body, axis="x")

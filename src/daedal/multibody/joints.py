@@ -29,7 +29,7 @@ class Joint:
     name : str
         A unique name.
     a, b : Body or Frame
-        The two bodies, or the frames on them that the joint brings together: ``crank.end``, ``rod.at(0.1, 0.0)``.
+        The two bodies, or the frames on them that the joint connects: ``crank.end``, ``rod.at(0.1, 0.0)``.
     at : point, optional
         Position of the joint in the axes of the ground, for the bodies as drawn; not with frames.
     axis : direction
@@ -95,7 +95,7 @@ class Joint:
 
     @property
     def frames(self) -> tuple[Frame, Frame]:
-        """The frames that the joint is attached to."""
+        """The frames to which the joint is attached."""
         return self.a, self.b
 
     @property
@@ -241,13 +241,13 @@ class Screw(Joint):
 
     turn = ABOUT_Z
     coordinates = ("angle",)
-    closure = Cylindrical.closure  # plus the coupling of displacement and angle
+    closure = Cylindrical.closure  # also the coupling of displacement and angle
 
     def __post_init__(self):
         object.__setattr__(self, "pitch", check_finite(self.pitch, f"the pitch of joint '{self.name}'"))
         if self.pitch == 0.0:
             raise InvalidProblemError(
-                f"joint '{self.name}' needs a pitch, its advance per turn; without one, use Revolute"
+                f"joint '{self.name}' needs a pitch, its advance per turn; for zero pitch use Revolute"
             )
         super().__post_init__()
 
@@ -259,7 +259,7 @@ class Screw(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Universal(Joint):
-    """Cardan's joint: rotation about `axis`, fixed in the first body, then about `second_axis`, fixed in the second.
+    """Cardan joint: rotation about `axis`, fixed in the first body, then about `second_axis`, fixed in the second.
 
     Examples
     --------
@@ -289,7 +289,8 @@ class Universal(Joint):
         return np.column_stack([across, self.second_axis, axis])
 
     def swapped(self):
-        """Seen from the other body, the second axis comes first; both are reversed, so that angles keep their signs."""
+        """The joint seen from the other body: the second axis comes first, and both are reversed to preserve the signs
+        of angles."""
         exchange = -np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
         return self._with_frames(self.b.turned(exchange), self.a.turned(exchange))
 

@@ -69,11 +69,12 @@ class BodyTree(NamedTuple):
     gravity: np.ndarray  # (3,)
 
 
-BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)  # type: ignore[attr-defined]
+# type: ignore[attr-defined]
+BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)
 
 
 def in_axes_of_joints(tree: BodyTree) -> BodyTree:
-    """The same tree with the axes of each body replaced by those of its joint's frame on it."""
+    """The same tree, with the axes of each body replaced by those of its joint's frame on the body."""
     own = tree.own_axes
     on_bodies = tree.parent >= 0
     places, axes = tree.place.copy(), tree.axes.copy()
@@ -153,7 +154,7 @@ def place(tree, q, placed):
         if turn == ABOUT_Z or turn == ABOUT_Z_AND_Y:
             angle = q[at + end - turn - first]  # the first of one or two angles, according to the kind of rotation
             c, s = math.cos(angle), math.sin(angle)
-        x, y, z = column(tree.axes, j, 0), column(tree.axes, j, 1), column(tree.axes, j, 2)  # of the joint's frame
+        x, y, z = column(tree.axes, j, 0), column(tree.axes, j, 1), column(tree.axes, j, 2)  # axes of the joint's frame
         where = row(tree.place, j)
         if i >= 0:
             where = product(rotation, i, where)

@@ -30,7 +30,7 @@ _AS_C = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)
 
 
 class _Version(NamedTuple):
-    """A machine with its forces in a fixed version."""
+    """A machine with its forces in one fixed version."""
 
     code: ForceCode | None
     record: Record
@@ -144,7 +144,7 @@ class CompiledLoops(CodedFunction):
 
 
 class RecursiveCode:
-    """Accelerations and projections of a large machine, with the interface of straight-line code."""
+    """Accelerations and projections of a large machine, with the same interface as straight-line code."""
 
     is_recursive = True  # without matrices
 
@@ -168,10 +168,10 @@ class RecursiveCode:
 
 
 def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
-    """The model in the coordinates of a layout if its functions are to be compiled loops; cached.
+    """The model in the coordinates of a layout, if its functions are to be compiled loops; cached.
 
-    Constraints other than joints are Python functions, and traced; so are forces if one of them cannot be traced
-    separately, and those of a machine with inputs.
+    Constraints other than joints are Python functions and are traced, as are forces if one of them cannot be traced
+    separately or the machine has inputs.
     """
     if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints or model.inputs is not None:
         return None

@@ -1,6 +1,6 @@
 """A model in chosen coordinates as arrays for algorithms: the tree and the conditions that close loops.
 
-Validation of the parts of a model, before any computation.
+Validation of the parts of a model before any computation.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Layout:
     is_relative: bool = True
     constraints: tuple[Constraint, ...] = ()
     pointers: frozenset[str] = frozenset()  # massless bodies that measure angles
-    alignments: tuple[Joint, ...] = ()  # of these bodies
+    alignments: tuple[Joint, ...] = ()  # joints that align these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all massless bodies, with initial guesses
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop addresses, which are valid in this process only."""
+        """Drop addresses, which are valid only in this process."""
         return {name: value for name, value in vars(self).items() if name not in ("packed", "prepared")}
 
     @property
     def spanning(self) -> SpanningTree:
-        """The spanning tree of the user's bodies, without those added for constraints."""
+        """The spanning tree of the user's bodies, without bodies added for constraints."""
         tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
         return SpanningTree(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.parents[:n], tree.cut)
 
@@ -73,12 +73,12 @@ class Layout:
 
     @cached_property
     def turns(self) -> dict[str, Sum]:
-        """Relative angles of bodies in the plane, for constraints that read one."""
+        """Relative angles of bodies in the plane, for constraints that use such an angle."""
         return {one.name: angle_between(self, *one.turns) for one in self.constraints if one.turns}
 
     @property
     def n_bodies(self) -> int:
-        """Number of bodies of the model; massless ones added for constraints come after them."""
+        """Number of bodies of the model; massless bodies added for constraints follow."""
         return len(self.topology.bodies) - len(self.guesses)
 
     @cached_property
@@ -128,7 +128,7 @@ class Layout:
 
     @cached_property
     def packed(self) -> Record:
-        """The same as a record for kernels."""
+        """The same data as a record for kernels."""
         return packed(*self.arrays)
 
     @cached_property
@@ -158,12 +158,12 @@ class Layout:
         return self._arrays(self._conditions)
 
     def number_in_tree(self, joint: Joint) -> int | None:
-        """Index in the tree of a joint of the model; None if it is a condition."""
+        """Index in the tree of a joint of the model; None if the joint is a condition."""
         names = [moved.name for moved in self.topology.joints] if self.is_relative else []
         return names.index(joint.name) if joint.name in names else None
 
     def joint_as_moved(self, joint: Joint) -> Joint:
-        """A joint of the model with its motions in this layout: in the plane, a free body has three."""
+        """A joint of the model with its motions in this layout; in the plane, a free body has three."""
         return in_the_plane(joint) if self.planar else joint
 
     @property
@@ -184,7 +184,7 @@ class Layout:
         )
 
     def remember(self):
-        """Compute all cached properties now, since traced functions must not change external state."""
+        """Compute all cached properties, since traced functions must not change external state."""
         coordinates = self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless
         return coordinates, self.closures, self.typical_sizes, self.n_q, self.n_v
 
@@ -293,7 +293,7 @@ def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> La
 
 
 def in_the_plane(joint: Joint) -> Joint:
-    """The joint in a planar model, where nothing moves along z."""
+    """The joint in a planar model, in which nothing moves along z."""
     if isinstance(joint, Free):
         return Planar(joint.name, joint.a, joint.b)
     if isinstance(joint, Cartesian):
@@ -301,7 +301,7 @@ def in_the_plane(joint: Joint) -> Joint:
     return joint
 
 
-_OFF = 1e-9  # of lengths and directions that should be zero
+_OFF = 1e-9  # tolerance for lengths and directions that should be zero
 
 
 def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):
@@ -363,7 +363,8 @@ def _check_in_plane(frame: Frame, what: str):
 
 
 def _check_planar_joint(joint: Joint, kind: str):
-    """Check that all its motions stay in the plane, and so does the second body with the joint at zero."""
+    """Check that all motions of a joint stay in the plane, and that the second body is in the plane with the joint at
+    zero."""
     axes = joint.a.rotation
     bodies = " and ".join(f"'{name}'" for name in joint.bodies)
     if joint.turn not in (NO_ROTATION, ABOUT_Z):

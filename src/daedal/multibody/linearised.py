@@ -17,14 +17,14 @@ where F is the right-hand side of the equations of motion, B as in :mod:`daedal.
 Perturbations of a state in variables that do not rotate with the bodies.
 
 The orientation of a joint with Euler parameters p is perturbed by a small rotation :math:`\delta\varphi` in the axes of
-its first frame, and its angular velocity :math:`\omega` likewise:
+its first frame, and its angular velocity :math:`\omega` accordingly:
 
 .. math::
 
     \delta p = \tfrac12 E(p)^T \delta\varphi, \qquad
     \delta \dot p = \tfrac12 E(p)^T \delta\omega + \tfrac12 E(\delta p)^T \omega .
 
-About a steadily spinning wheel or top the equations then have constant coefficients, as they have in angles; in Euler
+About a steadily spinning wheel or top the equations then have constant coefficients, as with angles; with Euler
 parameters they would not. All other coordinates are perturbed directly.
 
 A mode: the motion of a machine for one eigenvalue.
@@ -51,7 +51,7 @@ from daedal.problems.checks import check_positive, check_size
 _BALANCED = 1e-8
 _UNDAMPED = 1e-12
 _STEADY = 0.02  # change of coefficients per unit of angle that counts as zero
-_VOID = 1e-3  # gradients below belong to conditions that perturbations satisfy automatically
+_VOID = 1e-3  # gradients below this belong to conditions that perturbations satisfy automatically
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,8 @@ class Linearised:
     is_equilibrium : bool
         Whether the state is at rest.
     is_steady : bool
-        Whether the coefficients are constant along the motion. If not, eigenvalues are instantaneous and say little
-        about stability.
+        Whether the coefficients are constant along the motion. If not, eigenvalues are instantaneous and do not
+        determine stability.
     exact : bool
         Whether derivatives are exact instead of differences.
 
@@ -102,7 +102,8 @@ class Linearised:
 
     @cached_property
     def modes(self) -> list[Mode]:
-        """One for each conjugate pair of eigenvalues and each real one; without damping one for each opposite pair."""
+        """One mode for each conjugate pair of eigenvalues and each real one; without damping, one for each opposite
+        pair."""
         return [Mode(complex(value), shape, self.start) for value, shape in self.pairs]
 
     @property
@@ -246,7 +247,7 @@ class _MotionPoint:
         return allowed @ perturbation_basis(self.start.layout, self.q, self.v, self.r.size)
 
     def _flow(self, T: np.ndarray) -> np.ndarray:
-        """Rates of the perturbations T, those of (q, v, r), minus the contribution of the moving basis."""
+        """Rates of the perturbations T of (q, v, r), minus the contribution of the moving basis."""
         n, n_r, layout = self.n, self.r.size, self.start.layout
         B = perturbation_basis(layout, self.q, self.v, n_r)
         x = B @ T
@@ -260,7 +261,7 @@ class _MotionPoint:
         return np.linalg.lstsq(B, rates - (ahead - behind) / (2.0 * h) @ T, rcond=None)[0]
 
     def _is_steady(self, T: np.ndarray, A: np.ndarray, scale: np.ndarray) -> bool:
-        """Whether the perturbation equations are the same a little later."""
+        """Whether the perturbation equations are the same a short time later."""
         way = 1e-4
         h = way / max(1.0, float(np.max(np.abs(self.v))))
         start = self.start
@@ -394,7 +395,7 @@ class Mode:
         """The machine during one period, at `n` times, for drawings.
 
         `amplitude` is the maximum of the coordinate that moves most: an angle, or a displacement as a fraction of the
-        size of the machine. Loops stay closed, also for large amplitudes. A mode without oscillation is shown as one
+        size of the machine. Loops stay closed, even for large amplitudes. A mode without oscillation is shown as one
         swing in unit time.
         """
         n, amplitude = check_size(n, "n"), check_positive(amplitude, "amplitude")

@@ -4,11 +4,11 @@ Each is a C function of (t, block, machine): the block holds its arguments and t
 layout of kernels, followed by workspace (:mod:`daedal.multibody.vectors`); `machine` is the address of a packed
 machine. :func:`rooms` computes the sizes of the workspaces.
 
-Rows of Euler parameters: the derivatives of the conditions are those along motions with |p| = 1, J N and gamma. They
+For Euler parameters, the derivatives of the conditions are those along motions with |p| = 1: J N and gamma. They
 differ from the derivatives with respect to all coordinates only by multiples of the rows of |p|^2 = 1, so that motions
 and reactions of joints are the same, and the multipliers of |p|^2 = 1 are zero.
 
-Loads of all forces of a large machine: a compiled loop over shared machine code.
+The loads of all forces of a large machine are computed by a compiled loop over shared machine code.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def mass(t, block, machine):
 
 @part
 def _loaded(machine, t, block, room):
-    """The motion at [q | v | r] and its loads: a status, the block of the motion, and the loads."""
+    """The motion at [q | v | r] and its loads; returns a status, the block of the motion, and the loads."""
     record, tree = record_at(machine, MACHINE), tree_at(machine)
     n, n_q, n_v, n_states = record.n, record.n_q, record.n_v, record.n_states
     q, behind = floats(block, n_q), floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES)
@@ -325,7 +325,7 @@ def velocity_correction(t, block, machine):
 
 @entry(SIGNATURE)
 def stage(t, block, machine):
-    """Not available: constraints of half-explicit stages are at another point; their matrix is not a machine's."""
+    """Unavailable: half-explicit stages impose constraints at another point; their matrix is not that of a machine."""
     return NOT_HERE
 
 
@@ -338,9 +338,8 @@ class Places:
     Attributes
     ----------
     arrays : dict
-        For each array its beginning, number of rows, and shape of a row.
-    n_loads : int
-        Likewise for the loads [forces | torques | forces of joints | rates of states].
+        For each array its start, number of rows, and shape of a row. n_loads : int Number of floats of the loads
+        [forces | torques | forces of joints | rates of states].
     """
 
     def __init__(self, layout: Any, n_states: int):
@@ -360,7 +359,7 @@ class Places:
 
     @property
     def rows(self) -> list[tuple[str, int, int, int]]:
-        """For each array of bodies, coordinates or velocities: kind, beginning, number and length of rows."""
+        """For each array of bodies, coordinates or velocities: kind, start, number and length of rows."""
         kinds = {"r": "body", "rotation": "body", "linear": "body", "angular": "body", "q": "q", "u": "v"}
         return [(kind, *self.arrays[name][:2], prod(self.arrays[name][2])) for name, kind in kinds.items()]
 
@@ -387,7 +386,7 @@ def add_loads(forces, t, motion, loads, room):
             sizes[group, 3],
             sizes[group, 4],
         )
-        block[: sizes[group, 5]] = 0.0  # generated code does not write identically vanishing results
+        block[: sizes[group, 5]] = 0.0  # generated code does not write results that vanish identically
         for _ in range(members):
             for k in range(n_x):
                 block[k] = motion[places[argument + k]]

@@ -40,7 +40,7 @@ class Model(Analyses, Preparable):
     gravity : vector
         The acceleration of gravity; by default there is none.
     planar : bool
-        Whether everything moves in the xy plane, with axes of hinges along z.
+        Whether all motion is in the xy plane, with axes of hinges along z.
     name : str
         A title.
     inputs : list of str, or mapping {name: default}, optional
@@ -82,14 +82,14 @@ class Model(Analyses, Preparable):
         self.inputs = _inputs(self.forces, inputs, self.planar)
         check_parts(parts, self.gravity, self.planar)
         if not self.bodies:
-            raise InvalidProblemError("the model has no bodies: give bodies, or joints and forces attached to some")
+            raise InvalidProblemError("the model has no bodies: pass bodies, or joints and forces attached to bodies")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, MotionEquations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The parts only; computed attributes are recomputed."""
+        """Only the parts; computed attributes are recomputed."""
         return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
@@ -234,13 +234,13 @@ class Model(Analyses, Preparable):
         return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
 
     def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
-        """The problem that :func:`daedal.solve` uses for a model: :meth:`problem`, the same object on every call.
+        """The problem that :func:`daedal.solve` uses for a model: :meth:`problem`, as the same object on every call.
 
-        If a start has other coordinates, the problem has those of the start.
+        If a start has other coordinates, the problem uses those.
         """
         layout = initial.layout if isinstance(initial, Start) else None
         key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
-        kept = prepared_of(self)  # not an attribute, which functions of the problem would read
+        kept = prepared_of(self)  # not an attribute, since functions of the problem would read it
         if key not in kept:
             kept[key] = self.problem(key[0], cut=key[1])
         return kept[key]
@@ -248,7 +248,7 @@ class Model(Analyses, Preparable):
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
 
-        None is the machine at rest, as drawn; a start is returned unchanged.
+        None denotes the machine at rest as drawn; a start is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -261,7 +261,7 @@ class Model(Analyses, Preparable):
         """None: the run detects the switches of a machine."""
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
-        """A picture of the machine, with its bodies named.
+        """Draw the machine with labelled bodies.
 
         Parameters
         ----------
@@ -339,7 +339,8 @@ def _check_names(parts, what: str):
 
 
 def _check_references(model: Model):
-    """Check that constraints refer to existing joints, none twice, and no two drives to the same coordinate."""
+    """Check that constraints refer to existing joints, each at most once, and that no two drives prescribe one
+    coordinate."""
     driven: dict[tuple[str, str], str] = {}
     for constraint in model.constraints:
         read: set[tuple[str, str]] = set()

@@ -44,7 +44,7 @@ class Motion:
         """A coordinate of a joint: rotation or displacement of its second body relative to its first.
 
         `which` is "angle", "displacement", "second_angle", "x", ...; required for joints with several. Angles count
-        turns in the plane, at joints of the tree, and at joints that constraints refer to; others, in space, are
+        turns in the plane, at joints of the tree, and at joints that constraints refer to; other angles in space are
         between -pi and pi.
         """
         one = coordinate_of(self.layout, joint, which)
@@ -95,7 +95,7 @@ class Motion:
         return self.layout.planar
 
     def state(self, force):
-        """The states of a force, given as an object or by name."""
+        """The states of a force, which is given as an object or by name."""
         return self._states[getattr(force, "name", force)]
 
     def input(self, name):
@@ -130,7 +130,7 @@ class Loads:
             self.torques[body] += vector
 
     def joint(self, joint, value, which=None):
-        """A torque or a force along a joint coordinate: on its second body, with the reaction on the first."""
+        """A torque or a force along a joint coordinate: on the second body, with the reaction on the first."""
         one = coordinate_of(self._layout, joint, which)
         if one.v >= 0:
             self.joint_forces[one.v] += value

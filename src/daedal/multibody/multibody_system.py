@@ -5,8 +5,8 @@ The conditions of a model in chosen coordinates, with exact derivatives if they 
 The equations of motion of a system and their derivatives at a point.
 
 Derivatives of the balance :math:`M a + K^T \lambda - f`, of :math:`-f_d`, of :math:`K v + k` and of
-:math:`K a - \gamma` with respect to q, v and r, for given a and :math:`\lambda`. The second derivatives of the
-constraints are among them, :math:`(K^T \lambda)_q`. They are exact if the functions can be traced.
+:math:`K a - \gamma` with respect to q, v and r, for given a and :math:`\lambda`. They include the second derivatives of
+the constraints, :math:`(K^T \lambda)_q`. They are exact if the functions can be traced.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from daedal.multibody.results import Machine
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_NO_GRADIENT = 1e-10  # relative to the size of a condition: gradients that are rounding errors
+_NO_GRADIENT = 1e-10  # gradients below this, relative to the size of a condition, are rounding errors
 _OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 
 
@@ -48,7 +48,7 @@ class MultibodySystem(MechanicalSystem):
 
     @property
     def machine(self) -> Machine:
-        """Data needed by solutions to provide bodies and joints."""
+        """Data from which solutions provide bodies and joints."""
         return Machine(self.model, self.layout)
 
     def planar_drawing(self) -> Any:
@@ -74,7 +74,7 @@ class MultibodySystem(MechanicalSystem):
     def replaced(self, **changes) -> MultibodySystem:
         """The same system with some arguments replaced.
 
-        Compiled derivatives of the constraint are dropped if it is replaced, since they are specific to it.
+        If the constraint is replaced, its compiled derivatives are dropped.
         """
         if "constraint" in changes:
             derived = (name for name in _OF_CONSTRAINT if isinstance(getattr(self, name), CodedFunction))
@@ -82,7 +82,7 @@ class MultibodySystem(MechanicalSystem):
         return super().replaced(**changes)  # type: ignore[return-value]
 
     def motion(self, q, v, r=()) -> Motion:
-        """Positions and velocities with the interface that forces use; `r` are the states of forces.
+        """Positions and velocities with the interface for forces; `r` are the states of forces.
 
         Examples
         --------
@@ -229,19 +229,19 @@ class Conditions:
         if not self.exact:
             try:
                 self._system, self.exact = bare.compiled(backend="trace"), True
-            except InvalidProblemError:  # too large, or with branches
+            except InvalidProblemError:  # too many operations, or branches
                 pass
 
     def scales(self, norms: np.ndarray) -> np.ndarray:
-        """Scales of the conditions: norms of their gradients, or sizes of values that nothing changes.
+        """Scales of the conditions: norms of their gradients, or sizes of values if no motion changes them.
 
-        Further rows may follow those of the conditions.
+        Additional rows may follow those of the conditions.
         """
         sizes = self.sizes(norms.size)
         return np.where(norms > _NO_GRADIENT * sizes, norms, sizes)
 
     def sizes(self, rows: int) -> np.ndarray:
-        """Sizes of the values of the conditions, and 1 for the rows that follow theirs."""
+        """Sizes of the values of the conditions, and 1 for additional rows."""
         return np.concatenate([self._sizes[:rows], np.ones(max(0, rows - self._sizes.size))])
 
     def value(self, t: float, q: np.ndarray) -> np.ndarray:
@@ -255,7 +255,7 @@ class Conditions:
         return values
 
     def _with_unit_parameters(self, q: np.ndarray) -> np.ndarray:
-        """Loops provide derivatives along rotations; the length of Euler parameters is ignored."""
+        """Compiled loops provide derivatives along rotations; the length of Euler parameters is ignored."""
         q = np.array(q, dtype=float)
         for own in self._parameters:
             q[own] /= np.linalg.norm(q[own])
@@ -318,9 +318,9 @@ class Derivatives(NamedTuple):
     """Blocks of rows, each with columns for q, v and r."""
 
     balance: np.ndarray
-    states: np.ndarray  # of -f_d
-    speeds: np.ndarray  # of K v + k
-    accelerations: np.ndarray  # of K a - gamma
+    states: np.ndarray  # derivatives of -f_d
+    speeds: np.ndarray  # derivatives of K v + k
+    accelerations: np.ndarray  # derivatives of K a - gamma
 
 
 class MotionEquations:
@@ -335,8 +335,8 @@ class MotionEquations:
     def __init__(self, system: Any, conditions: Conditions):
         if system.n_w or system.n_s or system.force_uses_multipliers:
             raise InvalidProblemError(
-                "this analysis does not support algebraic variables and forces that depend on reactions, such as "
-                "dry friction in joints; leave these forces out"
+                "this analysis does not support algebraic variables and forces that depend on reactions, such as dry "
+                "friction in joints; omit these forces"
             )
         self.system, self.conditions = system, conditions
         self.n, self.n_r = system.n_q, system.n_r
@@ -403,7 +403,8 @@ class MotionEquations:
 def null_space(matrix: np.ndarray, scale: np.ndarray, sizes: np.ndarray | float = 0.0) -> np.ndarray:
     """Admissible directions of the coordinates: an orthonormal basis in coordinates divided by `scale`.
 
-    `sizes` of the conditions identify rows that consist of rounding errors, as for a loop within a rigid group.
+    `sizes` of the conditions identify rows that consist of rounding errors, such as those of a loop within a rigid
+    group.
     """
     if not matrix.size:
         return np.diag(scale)

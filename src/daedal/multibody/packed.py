@@ -1,4 +1,4 @@
-"""A machine as a single record, with workspace, which keeps calls from Python short.
+"""A machine as a single record with workspace, so that calls from Python have few arguments.
 
 Passing the three dozen arrays of a machine takes longer than a computation with a tree of seven bodies. Kernels
 therefore receive the address of a record with the addresses of the arrays, and take their workspace from one block of
@@ -36,16 +36,16 @@ class MachineSizes(NamedTuple):
     n_q: int
     n_v: int  # velocities of joints
     m: int  # conditions of joints that close loops
-    places: int  # of these, at all bodies of their chains
-    products: int  # of places and velocities
-    sets: int  # of conditions that act on each other
-    entries: int  # of the matrices of these sets
+    places: int  # places of these conditions at all bodies of their chains
+    products: int  # pairs of places and velocities
+    sets: int  # sets of coupled conditions
+    entries: int  # entries of the matrices of these sets
     n_norms: int  # joints with Euler parameters
-    n_states: int  # of forces
+    n_states: int  # states of forces
 
 
 def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
-    """Sizes of a machine whose forces have this many states."""
+    """Sizes of a machine whose forces have `n_states` states."""
     return MachineSizes(
         n=tree.parent.size,
         n_q=int(tree.first_q[-1]),
@@ -95,7 +95,7 @@ FORCES = Struct(
     [
         ("groups", INTEGER),
         ("n_loads", INTEGER),
-        ("longest", INTEGER),  # of the blocks
+        ("longest", INTEGER),  # size of the longest block
         # for each group: address of its code, members, arguments, results, constants, block
         ("sizes", i64["groups", 6]),
         ("n_arguments", INTEGER),
@@ -106,14 +106,14 @@ FORCES = Struct(
         ("targets", i64["n_targets"]),
     ],
 )
-"""Groups of forces with the same code, in sequence; for each force arguments, constants and targets."""
+"""Groups of forces with the same code, in sequence; for each force, its arguments, constants and targets."""
 
 MACHINE = Struct(
     "MACHINE",
     [
         *((name, INTEGER) for name in MachineSizes._fields),
         ("parameter_mass", f64["n"]),
-        ("forces", at(FORCES)),  # 0 if there are none
+        ("forces", at(FORCES)),  # 0 without forces
         *_ARRAYS.items(),
     ],
 )
@@ -124,7 +124,7 @@ PLACEMENT, VELOCITIES, ELIMINATION = (18, 9), (12, 0), (33, 8)
 
 
 class LoadBlock:
-    """Forces and torques on n bodies, at an address."""
+    """Forces and torques on n bodies, stored at an address."""
 
     def __init__(self, n: int):
         self.values = np.zeros((2, n, 3))
@@ -153,11 +153,11 @@ def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, 
 class Prepared(NamedTuple):
     """Data of a machine for calls of rnea, crba and aba."""
 
-    address: int  # of the record of the machine
-    no_loads: int  # of zero forces and torques on its bodies
+    address: int  # address of the record of the machine
+    no_loads: int  # address of zero forces and torques on its bodies
     n_v: int
     room: int  # workspace of one of the algorithms, in floats
-    alive: tuple[Any, ...]  # objects at these addresses
+    alive: tuple[Any, ...]  # objects stored at these addresses
 
 
 def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
@@ -170,7 +170,7 @@ def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
 
 @part
 def tree_at(address):
-    """The tree of the machine whose record is at an address."""
+    """The tree of a machine, given the address of its record."""
     record = record_at(address, MACHINE)
     return BodyTree(
         record.Tree_parent,
@@ -190,7 +190,7 @@ def tree_at(address):
 
 @part
 def closures_at(address):
-    """The conditions that close its loops, from its record."""
+    """The loop-closing conditions of a machine, from its record."""
     record = record_at(address, MACHINE)
     return Closures(
         record.Closures_kind,

@@ -1,6 +1,6 @@
 """Machines as scenes in space: shapes of bodies, supports, springs, traces, arrows and plots.
 
-Motions of machines as interactive pages and pictures.
+Interactive pages and pictures of machines in motion.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from daedal.multibody.kinematics import ABOUT_Z, NO_ROTATION
 from daedal.viz import Arrow, Line, Part, Plot, RodLine, Scene, SpringLine, Trace
 from daedal.viz.shapes3d import SLIM, Cylinder, Plane, Rod, SolidShape, Sphere
 
-# fractions of the machine's size, limited by the size of its rods: radii of point masses and hinges
+# radii of point masses and hinges, as fractions of the machine's size, limited by the size of its rods
 POINT, PIN = 0.03, 0.021
 GROUND_COLOR = "#8d939b"
 Z_AXIS = np.array([0.0, 0.0, 1.0])
@@ -57,7 +57,7 @@ def _is_slim(shape: SolidShape) -> bool:
 
 
 def _pins(model: Any, body: Body, unit: float) -> list[SolidShape]:
-    """Pins of hinges and balls of ball joints whose second body this is."""
+    """Pins of hinges, and balls of ball joints, whose second body is the given one."""
     own = [joint for joint in model.joints if joint.b.body.name == body.name and not joint.shifts]
     pins: list[SolidShape] = []
     for joint in own:
@@ -99,7 +99,7 @@ def _distinct(places: Iterable[np.ndarray], unit: float) -> list[np.ndarray]:
 
 
 def _supports(course: MotionHistory, unit: float) -> list[Part]:
-    """Bearings about the axes of hinges on the ground, points for other attachments to it."""
+    """Bearings about the axes of hinges on the ground, and points for other attachments to it."""
     shapes: list[SolidShape] = []
     for joint in course.model.joints:
         frame = joint.a if joint.a.body.is_ground else joint.b
@@ -146,7 +146,7 @@ def _rods(course: MotionHistory, unit: float) -> list[RodLine]:
 
 
 def _planes(course: MotionHistory, size: float) -> list[Part]:
-    """Planes of contacts and wheels: one square for all on the same plane of a body."""
+    """Planes of contacts and wheels: one square for all contacts on the same plane of a body."""
     model = course.model
     found: list[tuple[Frame, np.ndarray, str]] = [
         (one.against, one.normal, one.name)
@@ -281,7 +281,7 @@ def several(given: Any) -> list:
 
 
 def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title: str = "", **options: Any):
-    """A machine at one time; see :meth:`Model.draw`."""
+    """Draw a machine at one time; see :meth:`Model.draw`."""
     start = model.start() if start is None else start
     layout = getattr(start, "layout", None) or model.layout()
     q, v = (np.asarray(values, dtype=float)[None] for values in start[:2])
@@ -330,5 +330,5 @@ def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
 
 def _is_smooth(course: MotionHistory) -> bool:
     moves = np.linalg.norm(np.diff(course.centers, axis=0), axis=2)
-    turns = np.linalg.norm(np.diff(course.rotations, axis=0), axis=(2, 3)) / np.sqrt(2.0)  # for small angles
+    turns = np.linalg.norm(np.diff(course.rotations, axis=0), axis=(2, 3)) / np.sqrt(2.0)  # valid for small angles
     return bool(moves.max() <= NEAR * size_of(course) and turns.max() <= TURN)

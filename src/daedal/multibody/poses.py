@@ -1,11 +1,11 @@
 r"""Conversion between positions of bodies and coordinates of joints.
 
 Seen from frame A, frame B of a joint has the shift :math:`s = A^T (p_B - p_A)` and the rotation :math:`R = A^T B`. The
-coordinates of a joint determine both (2.16), (2.17); here they are computed from them, by the best fit.
+coordinates of a joint determine both (2.16), (2.17); this module computes the coordinates from both, by the best fit.
 
-User-specified values of joints: by name, one number, several, or an orientation.
+It also reads user-specified values of joints by name: one number, several numbers, or an orientation.
 
-Starting point of the assembly: the drawn bodies, otherwise joints at zero.
+The assembly starts from the drawn bodies, and from joints at zero for others.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def velocities_of(states: BodyStates, joint: Joint, values: np.ndarray) -> np.nd
 
 
 def gap_of(joint: Joint, shift: np.ndarray, turn: np.ndarray) -> tuple[float, float]:
-    """Distance and angle between the frames of a joint and their nearest admissible pose."""
+    """Distance and angle between the frames of a joint and the nearest admissible pose."""
     fitted, turned = pose_of(joint, coordinates_of(joint, shift, turn))
     p = parameters_of(turned.T @ turn)
     return float(np.linalg.norm(shift - fitted)), float(2.0 * np.arctan2(np.linalg.norm(p[1:]), p[0]))
@@ -155,7 +155,7 @@ def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = No
 
 
 class StatedJoint(NamedTuple):
-    """A joint of the user and its place in the tree."""
+    """A joint of the user, with its place in the tree."""
 
     joint: Joint
     number: int  # index of the body that it moves; -1 if it closes a loop
@@ -165,9 +165,9 @@ class StatedJoint(NamedTuple):
 class Held(NamedTuple):
     """Coordinates of a joint with prescribed values."""
 
-    key: str  # as the user wrote it
+    key: str  # key as given by the user
     joint: Joint
-    which: np.ndarray  # of its velocities
+    which: np.ndarray  # mask of its velocities
     values: np.ndarray  # all coordinates of the joint; entries not in `which` are ignored
 
     @property
@@ -265,7 +265,7 @@ def seen_from_the_parent(stated: StatedJoint, values: np.ndarray) -> tuple[np.nd
 
 
 def characteristic_length(layout: Any) -> float:
-    """Size of the bodies and of the distances between them, the scale of displacements."""
+    """Size of the bodies and of their distances, the scale of displacements."""
     every = [*layout.topology.joints, *layout.topology.cut]
     arms = [np.linalg.norm(frame.position - frame.body.center) for joint in every for frame in joint.frames]
     places = [np.linalg.norm(body.position) for body in layout.topology.bodies]
@@ -273,7 +273,8 @@ def characteristic_length(layout: Any) -> float:
 
 
 def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, StatedJoint]) -> np.ndarray:
-    """Coordinates of the tree with given values of joints, and other bodies as near as possible to their drawing."""
+    """Coordinates of the tree with given values of joints; other bodies are as close as possible to their drawn
+    positions."""
     tree, topology = layout.tree, layout.topology
     given: dict[str, list[Held]] = {}
     for one in values:
@@ -309,7 +310,7 @@ def _is_drawn(body: Body) -> bool:
 
 
 def _with(one: Held, stated: StatedJoint, present: np.ndarray) -> np.ndarray:
-    """Coordinates of a joint in the tree with some of those of the user's joint replaced."""
+    """Coordinates of a joint in the tree, some of which are replaced by values of the user's joint."""
     joint, seen = stated.joint, stated.seen
     straight = seen.a.body.name == joint.a.body.name
     if one.is_whole:

@@ -40,7 +40,8 @@ from daedal.multibody.motion import Motion
 
 @dataclass(frozen=True)
 class Wrench:
-    """A force and a torque at each time, (nt, 3) each, in the axes of the ground; the torque about `about`."""
+    """A force and a torque at each time, (nt, 3) each, in the axes of the ground; `about` is the reference point of the
+    torque."""
 
     force: np.ndarray
     torque: np.ndarray
@@ -61,7 +62,7 @@ class JointForces:
         self._course = course
 
     def of(self, joint: Joint) -> Wrench:
-        """Force and torque that a joint exerts on its second body, about its frame there."""
+        """Force and torque of a joint on its second body, about the joint's frame on that body."""
         course, layout = self._course, self._course.layout
         number = layout.number_in_tree(joint)
         if number is not None:
@@ -78,7 +79,7 @@ class JointForces:
             wrench = self._with_thread(wrench, joint)
         if not layout.planar:
             return wrench
-        in_plane = np.array([1.0, 1.0, 0.0])  # in a planar model, out-of-plane reactions are undetermined
+        in_plane = np.array([1.0, 1.0, 0.0])  # out-of-plane reactions are undetermined in a planar model
         return Wrench(in_plane * wrench.force, (1.0 - in_plane) * wrench.torque, wrench.about)
 
     def _with_thread(self, wrench: Wrench, screw: Screw) -> Wrench:
@@ -148,7 +149,8 @@ class JointForces:
         return force, torque
 
     def _take_out(self, j: int, k: int, drive: np.ndarray, force: np.ndarray, torque: np.ndarray):
-        """Remove the joint drive along velocity k of joint j, which is a force of the model, not of the joint."""
+        """Remove the joint drive along velocity k of joint j, which is a force of the model rather than of the
+        joint."""
         axis = np.array([placed.angular[k] for placed in self._course.placed])
         if np.any(axis):
             torque -= drive * axis
@@ -219,12 +221,12 @@ def _derivative(value: Callable[[Any], np.ndarray]) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             return np.imag(value(1j * TINY)) / TINY
-    except Exception:  # user functions may raise anything for complex numbers; then real ones are used
+    except Exception:  # user functions may raise anything for complex numbers, in which case real numbers are used
         return (value(STEP) - value(-STEP)) / (2.0 * STEP)
 
 
 def _single_speeds(layout: Any) -> list[tuple[int, int]]:
-    """Coordinates of the tree whose rate is itself a velocity, with the index of that velocity."""
+    """Coordinates of the tree whose rate is a velocity, with the index of that velocity."""
     tree, pairs = layout.tree, []
     for j in range(tree.parent.size):
         count = tree.first_v[j + 1] - tree.first_v[j] - (3 if tree.turn[j] == ANY_ROTATION else 0)
@@ -233,7 +235,7 @@ def _single_speeds(layout: Any) -> list[tuple[int, int]]:
 
 
 def _of_velocities(course: MotionHistory, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The same for conditions that are linear in velocities."""
+    """The same derivatives for conditions that are linear in velocities."""
     layout, placed = course.layout, course.placed[i]
     n = layout.tree.parent.size
 

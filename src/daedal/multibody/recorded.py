@@ -32,7 +32,7 @@ _FRAME = (
 
 
 def recorded(results: Any) -> RecordedMachine:
-    """Bodies, joints, forces and energies of a solution at its output points, as far as they can be computed."""
+    """Bodies, joints, forces and energies of a solution at its output points, if they can be computed."""
     model = results.model
     names = [body.name for body in model.bodies]
     return RecordedMachine(
@@ -58,7 +58,7 @@ def _joint(results: Any, name: str) -> RecordedJoint:
     force = torque = None
     try:
         force, torque = np.array(view.reaction.force), np.array(view.reaction.torque)
-    except InvalidProblemError:  # forces not in the model act, or functions could not be stored
+    except InvalidProblemError:  # other forces act than those of the model, or functions could not be stored
         pass
     return RecordedJoint(
         np.array(view.t), view.names, view.coordinates, view.rates, np.array(view.position), force, torque, name
@@ -82,7 +82,7 @@ def _energies(results: Any) -> RecordedEnergy | None:
 
 
 def without_functions(model: Any, layout: Layout) -> tuple[Any, Layout]:
-    """A model and a layout that can be stored; forces and constraints that cannot are replaced by their names."""
+    """A model and a layout that can be stored; other forces and constraints are replaced by their names."""
     kept = copy(model)
     kept.forces = tuple(force if _can_be_stored(force) else ForceLeftBehind.of(force) for force in model.forces)
     kept.constraints = tuple(_kept(constraint, layout.planar) for constraint in model.constraints)
@@ -98,7 +98,7 @@ def _kept(constraint: Any, planar: bool) -> Constraint:
 def _can_be_stored(part: Any) -> bool:
     try:
         pickle.dumps(part)
-    except Exception:  # pickle raises various errors for this: AttributeError, TypeError, PicklingError, ...
+    except Exception:  # pickle raises various errors: AttributeError, TypeError, PicklingError, ...
         return False
     return True
 
@@ -148,11 +148,11 @@ class ConstraintLeftBehind(Constraint):
         return cls(constraint.name, tuple(constraint.frames), sizes)
 
     def size(self, planar):
-        """Size of the original."""
+        """Size of the original constraint."""
         return self.sizes[0]
 
     def velocity_size(self, planar):
-        """Size of the original."""
+        """Size of the original constraint on velocities."""
         return self.sizes[1]
 
     def residual(self, t, motion):

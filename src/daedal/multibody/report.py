@@ -1,4 +1,4 @@
-r"""Structure and mobility of a model, as a readable page.
+r"""Structure and mobility of a model, displayed as a page.
 
 Mobility at a configuration: rank of the constraints, redundant conditions, motions without inertia.
 
@@ -55,11 +55,11 @@ class Report:
         The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if none
         was found.
     velocity_degrees_of_freedom : int or None
-        The same minus the velocity constraints.
+        This number minus the number of velocity constraints.
     redundant : tuple of str
         Conditions that depend on previous ones.
     redundant_joints : tuple of str
-        The joints (or other constraints) to which these belong.
+        The joints (or other constraints) to which these conditions belong.
     without_inertia : tuple of WithoutInertia
         Motions without inertia.
     configuration : Configuration
@@ -118,7 +118,9 @@ class Report:
         else:
             rows.append(("actual", f"{_freedoms(self.degrees_of_freedom)}{f'; {at.rank}' if at.rows.size else ''}"))
             if not at.regular:
-                rows.append(("singular", "it does not move from there with this rank; the number may be too large"))
+                rows.append(
+                    ("singular", "it cannot move from this configuration with this rank; the number may be too large")
+                )
             if self.velocity_degrees_of_freedom != self.degrees_of_freedom:
                 rows.append(("velocities", f"{self.velocity_degrees_of_freedom} of them can be chosen"))
         if self.redundant:
@@ -186,12 +188,12 @@ def _freedoms(count: int) -> str:
 def _over_constrained(one: LoopMobility) -> str:
     count = f"{one.redundant} redundant condition{'s' * (one.redundant > 1)}"
     if one.family == PLANAR_IN_SPACE:
-        return f"{count}; use planar=True, or Spherical and Cylindrical in place of two of its hinges"
-    return f"{count}, mobility {one.mobility} by its dimensions"
+        return f"{count}; use planar=True, or Spherical and Cylindrical instead of two of its hinges"
+    return f"{count}, mobility {one.mobility} due to its dimensions"
 
 
 def report_of(model: Any, system) -> Report:
-    """Everything known about a model without solving it."""
+    """All properties of a model that are known without solving it."""
     topology = model.topology()
     names = [joint.name for joint in topology.cut if joint.closure]
     loops = independent_loops([joint for joint in model.joints if joint.closure], names)
@@ -220,7 +222,7 @@ def _mobilities(loops, model, layout, at: Configuration) -> tuple[LoopMobility, 
 
 
 def _part(system, i: int) -> str:
-    """The joint, or other constraint, that condition i belongs to."""
+    """The joint or other constraint to which condition i belongs."""
     norms = int(np.sum(system.layout.tree.turn == ANY_ROTATION))
     joints = system.layout.closing_joints
     return joints[i - norms] if norms <= i < norms + len(joints) else system.constraint_names[i]
@@ -234,15 +236,15 @@ def complaint(one: WithoutInertia) -> str:
     if one.turning:
         return (
             f"{which} can turn at {at} about an axis without moment of inertia; give moments of inertia (a rod: a "
-            "radius), or a joint that prevents this motion, such as Universal in place of Spherical "
-            "or Cartesian in place of Free"
+            "radius), or a joint that prevents this motion, such as Universal instead of Spherical or Cartesian "
+            "instead of Free"
         )
     have = "have" if several else "has"
     return f"{which} {have} no mass and can move at {at}; give a mass and moments of inertia, or Fixed(...) to a body"
 
 
 def check_inertia(model: Any, system):
-    """Raise for motions without inertia; checked if bodies lack mass or a moment of inertia."""
+    """Raise for motions without inertia; checked only if bodies lack mass or a moment of inertia."""
     if system.n_q > _MOST_COORDINATES or not any(is_suspect(body, model.planar) for body in model.bodies):
         return
     start = first_guess(system.layout, (), {})
@@ -254,9 +256,9 @@ def check_inertia(model: Any, system):
         raise InvalidProblemError(complaint(found[0]))
 
 
-_TOLERANCE = 1e-5  # for ranks, with normalised rows
+_TOLERANCE = 1e-5  # tolerance for ranks, with normalised rows
 _NO_INERTIA = 1e-12
-_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts near the first one
+_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # amplitudes of starts near the first one
 _PACE = 0.05  # speed of motion along the kernel of the constraints
 
 
@@ -274,7 +276,7 @@ class ScaledConditions:
 
     @property
     def norms(self) -> np.ndarray:
-        """The norms; 1 for conditions without gradient."""
+        """The norms; 1 for conditions whose gradient is zero."""
         return self._conditions.scales(self._norms[:, 0])[:, None]
 
     def rows(self, q: np.ndarray) -> np.ndarray:
@@ -292,7 +294,7 @@ class ScaledConditions:
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """A configuration with all loops closed, or the one with the smallest gap.
+    """A configuration with all loops closed; if none is found, the one with the smallest gap.
 
     Attributes
     ----------
@@ -305,8 +307,8 @@ class Configuration:
     rank : RankDecision
         Its rank.
     regular : bool
-        Whether the machine moves from there in all admissible directions with the same rank; if not, it is singular
-        there, or its mobility is infinitesimal.
+        Whether the machine can move in all admissible directions with the same rank; if not, the configuration is
+        singular, or its mobility is infinitesimal.
     """
 
     q: np.ndarray
@@ -317,12 +319,12 @@ class Configuration:
 
     @property
     def closed(self) -> bool:
-        """Whether the loops are closed."""
+        """Whether all loops are closed."""
         return self.gap <= CLOSED
 
 
 def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
-    """A regular configuration with closed loops, from starts near `start`, the nearest first."""
+    """A regular configuration with closed loops, searched for from starts at increasing distance from `start`."""
     generator = np.random.default_rng(1)
     scaled = ScaledConditions(conditions)
     best = None
@@ -370,7 +372,7 @@ def kernel_of(rows: np.ndarray) -> np.ndarray:
 
 
 def dependent(rows: np.ndarray) -> list[int]:
-    """Rows that are combinations of rows before them."""
+    """Rows that are combinations of preceding rows."""
     basis = np.zeros((0, rows.shape[1]))
     found = []
     for i, row in enumerate(rows):
@@ -404,7 +406,7 @@ class WithoutInertia:
 
 
 def is_suspect(body, planar: bool) -> bool:
-    """Whether a body has a motion without inertia: no mass, or no moment about some axis."""
+    """Whether a body can move without inertia: it has no mass, or no moment of inertia about some axis."""
     moments = body.inertia.moments[2:, 2:] if planar else body.inertia.moments
     values = np.linalg.eigvalsh(moments)
     return body.mass == 0.0 or bool(values[0] <= 1e-12 * values[-1])
@@ -416,7 +418,7 @@ def mass_at(system, q: np.ndarray) -> np.ndarray:
 
 
 def has_inertia(system, start: np.ndarray) -> bool:
-    """Whether the mass matrix is positive definite regardless of constraints, at a configuration near `start`."""
+    """Whether the mass matrix is positive definite, regardless of constraints, at a configuration near `start`."""
     q = start + 0.3 * np.random.default_rng(1).standard_normal(start.size)
     matrix = mass_at(system, q)
     sizes = np.sqrt(np.diag(matrix))

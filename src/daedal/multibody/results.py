@@ -55,7 +55,7 @@ class Energy:
 
     @property
     def total(self) -> np.ndarray:
-        """Kinetic and potential energy together."""
+        """Sum of kinetic and potential energy."""
         return self.kinetic + self.potential
 
 
@@ -82,7 +82,7 @@ class Results:
         self.model, self.layout, self._solution = model, layout, solution
 
     def body(self, name: str, t: Any = None) -> BodyView:
-        """The motion of a body."""
+        """Motion of a body."""
         return BodyView(self.course(t), ground if name == GROUND else self.model.body(name))
 
     def joint(self, name: str, t: Any = None) -> JointView:
@@ -92,7 +92,7 @@ class Results:
         return JointView(course, joint, lambda: self._joint_forces(course), lambda: self._counting(course))
 
     def force(self, name: str, t: Any = None) -> ForceView:
-        """Effects of a force."""
+        """Effects of a force of the model."""
         return ForceView(self.course(t), self._force(name))
 
     def energy(self, t: Any = None) -> Energy:
@@ -103,7 +103,7 @@ class Results:
         return Energy(course.values(course.kinetic_energies.sum(axis=1)), course.values(gravity + stored))
 
     def power(self, force: str | Force, t: Any = None) -> np.ndarray:
-        """Power of a force, given as an object or by name."""
+        """Power of a force, which is given as an object or by name."""
         return self.force(force.name if isinstance(force, Force) else force, t).power
 
     def animate(
@@ -129,7 +129,7 @@ class Results:
         frames : int, optional
             Number of frames; by default as many as a smooth motion needs.
         seconds : float, optional
-            Duration at normal speed.
+            Duration of the animation at normal speed.
         title : str
             Heading of the page; by default the name of the model.
         traces : Body, Frame, sequence or dict of them
@@ -160,7 +160,7 @@ class Results:
 
     @property
     def output_times(self) -> np.ndarray | None:
-        """Times at which the motion is known, if only single ones."""
+        """Times at which the motion is known, if only single times; otherwise None."""
         return self._solution.t if self._solution.ends is None else None
 
     @property
@@ -168,7 +168,7 @@ class Results:
         """First and last time of the solution, the earlier one first."""
         t = self._solution.t
         if not t.size:
-            raise InvalidProblemError("the solution holds no times; there is nothing to show")
+            raise InvalidProblemError("the solution has no output times; there is nothing to show")
         return float(min(t[0], t[-1])), float(max(t[0], t[-1]))
 
     def _force(self, name: str) -> Force:
@@ -191,7 +191,7 @@ class Results:
 
     @cached_property
     def _is_described(self) -> bool:
-        """Whether the forces of the model are the only ones, by the balance of forces at some output points."""
+        """Whether no forces act other than those of the model, from the balance of forces at some output points."""
         some = np.unique(np.linspace(0, self._solution.t.size - 1, 5).astype(int))
         solution = self._solution
         rows = (solution.q[:, some], solution.v[:, some], solution.r[:, some])
@@ -199,11 +199,11 @@ class Results:
         return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
 
     def _check_balance(self):
-        """Raise for reactions if forces act that are not part of the model."""
+        """Raise for reactions if other forces act than those of the model."""
         if not self._is_described:
             raise InvalidProblemError(
                 "the forces of the model do not balance in this solution, so its reactions are not available: "
-                "contacts, friction or replaced functions act as well"
+                "contacts, friction or replaced functions also act"
             )
 
     def _joint_forces(self, course: MotionHistory) -> JointForces:
@@ -248,7 +248,7 @@ class Results:
         return inputs_at(solution.system.params, t)
 
     def _counting(self, course: MotionHistory) -> MotionHistory:
-        """A motion from the start through all times of `course` in short steps, in which turns are counted."""
+        """A motion in short steps from the start through all times of `course`, in which turns are counted."""
         ends = self._solution.ends
         if ends is None:
             return course
@@ -260,7 +260,7 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A model in the coordinates of a layout: the data stored with a solution."""
+    """A model in the coordinates of a layout, as stored with a solution."""
 
     model: Any
     layout: Layout
@@ -270,7 +270,7 @@ class Machine:
         return Results(self.model, self.layout, solution)
 
     def recorded(self, solution: Any) -> RecordedMachine:
-        """The same as numbers at the output points, for files."""
+        """The results as numbers at the output points, for files."""
         return recorded(self.results(solution))
 
     def __reduce__(self):

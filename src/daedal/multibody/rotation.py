@@ -4,7 +4,7 @@ Euler parameters :math:`p = (p_0, p_1, p_2, p_3)` with :math:`|p| = 1` describe 
 \arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. The functions for kernels are in
 :mod:`daedal.multibody.vectors`.
 
-Validation of numbers given to parts of a machine; messages name the part.
+The module also validates numbers given to parts of a machine; messages name the part.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def parameters_of(matrix) -> np.ndarray:
 
 
 def direction(axis, argument: str = "axis") -> np.ndarray:
-    """A unit vector from three (or, in the plane, two) numbers or a name such as "x" or "-z"."""
+    """A unit vector from three numbers (two in the plane), or from a name such as "x" or "-z"."""
     if isinstance(axis, str):
         sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
         if name not in AXES:
@@ -137,7 +137,7 @@ def positive(value: Any, what: str) -> float:
 
 
 def of_shape(values: Any, shape: tuple[int, ...], what: str):
-    """The result of a user function, if it has the expected shape."""
+    """The result of a user function, which must have the expected shape."""
     found = np.shape(values)
     if found != shape or values is None or isinstance(values, str):
         expected = "a number" if shape == () else f"numbers of shape {shape}"

@@ -26,7 +26,7 @@ from daedal.multibody.poses import (
 class Start(tuple):
     """Coordinates and velocities of a model: the pair (q, v) for :func:`daedal.solve`.
 
-    If forces have states (controllers), these come third.
+    If forces have states (controllers), these are the third entry.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Start(tuple):
     t: float
 
     def __new__(cls, q, v, model, layout, t: float = 0.0, r=None):
-        """The pair (q, v) of `model` in the coordinates of `layout`, with the states r of its forces, if any."""
+        """The pair (q, v) of `model` in the coordinates of `layout`, followed by the states r of its forces, if any."""
         states = model.initial_states if r is None else r
         parts = [q, v, states] if len(states) else [q, v]
         self = super().__new__(cls, [np.asarray(part, dtype=float) for part in parts])
@@ -138,7 +138,7 @@ class Start(tuple):
         return found[name].joint
 
     def _turned(self, joint):
-        """The angles of a joint with turns counted as far as known."""
+        """The angles of a joint; turns are counted if known."""
         if joint.turn in (ABOUT_Z, ABOUT_Z_AND_Y):
             return np.array([self._motion.coordinate(joint, which) for which in joint.coordinates[-joint.turn :]])
         return None

@@ -1,8 +1,8 @@
 """The graph of bodies and joints: a spanning tree, and the joints that close loops (2.3).
 
-Shortest independent loops of a graph of bodies and joints.
+Shortest independent loops of the graph.
 
-Drawing of the graph of bodies and joints.
+Drawing of the graph.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SpanningTree:
     joints : tuple of Joint
         The joint that moves each body, seen from its parent (``joint.a`` is on the parent).
     reversed : tuple of bool
-        Those of them that are reversed.
+        Whether each of these joints is reversed.
     parents : tuple of int
         The parent of each body, -1 for the ground.
     cut : tuple of Joint
@@ -82,9 +82,9 @@ def spanning_tree(
     """The tree with the fewest freedoms, so that cut joints have the fewest conditions, and with short loops.
 
     Joints in `cut` are never in the tree. Those in `keep` are added first, then those with few freedoms: cutting a
-    hinge costs five conditions, a spherical joint three. Among equal joints the one nearer to the ground is chosen, as
-    in a breadth-first search, then the first one in alphabetical order, so that the order of the parts has no influence
-    except on the numbering of bodies.
+    hinge adds five conditions, cutting a spherical joint three. Among equal joints the one nearer to the ground is
+    chosen, as in a breadth-first search, then the first one in alphabetical order, so that the order of the parts
+    affects only the numbering of bodies.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import depth_first_order, minimum_spanning_tree
@@ -99,7 +99,7 @@ def spanning_tree(
         return joint.name not in keep, joint.n_free, far, near, joint.name
 
     ranked = sorted((joint for joint in joints if joint.name not in cut), key=preference)
-    best: dict[tuple[int, ...], int] = {}  # for several joints between two bodies
+    best: dict[tuple[int, ...], int] = {}  # preferred joint of each pair of bodies
     for rank, joint in enumerate(ranked):
         best.setdefault(tuple(sorted(ends[joint.name])), rank)
     rows, columns = np.array(list(best), dtype=int).reshape(-1, 2).T
@@ -124,7 +124,7 @@ def spanning_tree(
 
 
 def _depths(n: int, ends) -> np.ndarray:
-    """Number of joints between each body and the ground; infinite if not connected."""
+    """Number of joints between each body and the ground; infinite if unconnected."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import shortest_path
 
@@ -144,14 +144,14 @@ def _check_reached(bodies, joints, cut, ends, depth):
     bridges = [joint.name for joint in joints if np.isinf(depth[list(ends[joint.name])]).sum() == 1]
     kept = listing(f"'{name}'" for name in bridges)
     raise InvalidProblemError(
-        f"without the joints in cut nothing connects {named} to the ground; remove "
+        f"the joints in cut are the only connection of {named} to the ground; remove "
         f"{'one of ' * (len(bridges) > 1)}{kept} from cut"
     )
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed loop: joint k is between body k and the next one, the last is connected to the first.
+    """A closed loop: joint k is between body k and the next body; the last body is connected to the first.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def independent_loops(joints: Sequence[Joint], cut: Collection[str]) -> tuple[Lo
     bit = {name: 1 << k for k, name in enumerate(sorted(cut))}
     paths = _Paths(joints, [joint.bodies[0] for joint in joints if joint.name in bit])
     found: list[Loop] = []
-    reduced: dict[int, int] = {}  # by the highest entry
+    reduced: dict[int, int] = {}  # vectors by their highest entry
     for root, joint in paths.candidates():
         if len(found) == len(bit):
             break
@@ -197,7 +197,7 @@ def independent_loops(joints: Sequence[Joint], cut: Collection[str]) -> tuple[Lo
 
 
 class _Paths:
-    """Shortest paths from some bodies to all others, all of different lengths."""
+    """Shortest paths from some bodies to all others, with distinct lengths."""
 
     def __init__(self, joints: Sequence[Joint], roots: Sequence[str]):
         from scipy.sparse import csr_array
@@ -230,7 +230,8 @@ class _Paths:
         yield from zip(*(part.tolist() for part in np.unravel_index(order, around.shape)))
 
     def loop(self, root: int, joint: int) -> Loop | None:
-        """From the root to one end of the joint and back from the other; None if the paths meet or one is missing."""
+        """Paths from the root to one end of the joint and back from the other end; None if they meet or one is
+        missing."""
         if any(end != self.roots[root] and self.before[root, end] < 0 for end in self.ends[joint]):
             return None  # bodies that move freely
         (to, first), (back, last) = (self._path(root, int(end)) for end in self.ends[joint])
@@ -280,7 +281,7 @@ class _Line(NamedTuple):
     joint: Joint
     start: tuple[float, float]
     end: tuple[float, float]
-    bend: float  # as in matplotlib's arc3, to the left of the way
+    bend: float  # curvature as in matplotlib's arc3, to the left of the path
 
     @property
     def middle(self) -> tuple[float, float]:

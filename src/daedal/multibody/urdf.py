@@ -1,6 +1,6 @@
 """Machines from URDF, a description format for robots.
 
-URDF, the Unified Robot Description Format: the content of a file, validated, as plain data.
+The content of a file in the Unified Robot Description Format is validated and represented as plain data.
 
 Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
 """
@@ -42,7 +42,7 @@ class MeshFile(SolidShape):
     offset: np.ndarray
 
     def pieces(self, size: float) -> list[Piece]:
-        """Empty."""
+        """No data."""
         return []
 
     @property
@@ -86,9 +86,9 @@ def from_urdf(
 
     Notes
     -----
-    Joints that mimic others become constraints (:class:`Coupling`, "NAME mimics OTHER"). Damping becomes a force
-    ("damping of NAME"), and so does friction ("friction of NAME"). Boxes, cylinders and spheres are drawn; meshes are
-    only listed in ``body.shapes``. Limits, collision shapes, transmissions and sensors are ignored; add stops, and
+    Joints that mimic others become constraints (:class:`Coupling`, "NAME mimics OTHER"). Damping and friction become
+    forces ("damping of NAME", "friction of NAME"). Boxes, cylinders and spheres are drawn; meshes are only listed in
+    ``body.shapes``. Limits, collision shapes, transmissions and sensors are ignored; add stops, and
     friction with sticking (:class:`JointFriction`), by `extra`.
 
     Examples
@@ -138,7 +138,7 @@ def _shape(visual: Visual) -> SolidShape:
 
 
 def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[str, UrdfJoint]) -> list[Any]:
-    """The joint, and its coupling to another one."""
+    """The joint, and its coupling to another joint."""
     kind = _KINDS[stated.kind]
     axis = stated.axis if kind in (Revolute, Prismatic, Planar) else "z"
     on_parent = bodies[stated.parent].at(stated.pose.position, rotation=stated.pose.rotation)
@@ -186,7 +186,7 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    """Shape of a link: "box" (size), "cylinder" (radius, length), "sphere" (radius) or "mesh" (its file)."""
+    """Shape of a link: "box" (size), "cylinder" (radius, length), "sphere" (radius) or "mesh" (file name)."""
 
     kind: str
     sizes: tuple[float, ...]
@@ -196,7 +196,7 @@ class Visual:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A body: its mass, its centre, and its moments of inertia about it in the axes of the link."""
+    """A body: its mass, its centre of mass, and its moments of inertia about this centre in the axes of the link."""
 
     name: str
     mass: float
@@ -207,7 +207,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class UrdfJoint:
-    """A joint: its frame on the parent, its axis in it; `mimic` is (joint, multiplier, offset) or None."""
+    """A joint: its frame on the parent, its axis in this frame; `mimic` is (joint, multiplier, offset) or None."""
 
     name: str
     kind: str
@@ -222,7 +222,7 @@ class UrdfJoint:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A file: links and joints in file order."""
+    """The contents of a file: links and joints in file order."""
 
     name: str
     links: tuple[Link, ...]
@@ -254,7 +254,7 @@ def _contents(source: str | Path) -> bytes:
 
 
 def _root(links: tuple[Link, ...], joints: tuple[UrdfJoint, ...]) -> str:
-    """The root link, after checking that joints form a tree of the links."""
+    """The root link. Joints must form a tree of the links."""
     for what, parts in (("link", links), ("joint", joints)):
         names = [part.name for part in parts]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -269,14 +269,12 @@ def _root(links: tuple[Link, ...], joints: tuple[UrdfJoint, ...]) -> str:
         if other != joint.name:
             raise InvalidProblemError(
                 f"link '{joint.child}' of the URDF is the child of two joints, '{other}' and '{joint.name}', but a "
-                "URDF must be a tree: leave one of them out and close the loop by a joint in `extra`"
+                "URDF must be a tree: omit one of them and close the loop with a joint in `extra`"
             )
     roots = [link.name for link in links if link.name not in moved_by]
     if len(roots) != 1:
         found = ", ".join(f"'{name}'" for name in roots) or "none"
-        raise InvalidProblemError(
-            f"a URDF must have exactly one link that is not the child of a joint; here there are: {found}"
-        )
+        raise InvalidProblemError(f"a URDF must have exactly one link that is not the child of a joint; found: {found}")
     return roots[0]
 
 
@@ -314,7 +312,7 @@ def _joint(element: Any) -> UrdfJoint:
     name = _text(element, "name", "a joint")
     what, kind = f"joint '{name}'", _text(element, "type", f"joint '{name}'")
     if kind not in JOINT_TYPES:
-        raise InvalidProblemError(f"{what} of the URDF has the type '{kind}'; there are {', '.join(JOINT_TYPES)}")
+        raise InvalidProblemError(f"{what} of the URDF has the unknown type '{kind}'; known: {', '.join(JOINT_TYPES)}")
     axis, dynamics, mimic = (element.find(tag) for tag in ("axis", "dynamics", "mimic"))
     follows = None
     if mimic is not None:

@@ -4,8 +4,8 @@ Vectors are tuples, which machine code keeps in registers. :func:`row` reads and
 with rows of three; :func:`product` applies ``m[i]`` of an array of 3 by 3 matrices. All of them can be traced.
 
 Kernels do not allocate. The caller provides a *room*, the address of a block whose first word is the number of words in
-use, itself included. Nothing is released while a kernel runs: the final value is what the kernel needed. Upper bounds
-are computed in Python next to the kernels. The memory is not initialised.
+use, including this word. No memory is released while a kernel runs; the final value is the total requirement. Upper
+bounds are computed in Python next to the kernels. The memory is not initialised.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ _TYPES = {"f64": np.float64, "i64": np.int64}
 
 
 class Grouped:
-    """An entry point that Python calls as kernels do: with named tuples, and with arrays of any layout and dtype.
+    """An entry point that Python calls like kernels: with named tuples, and with arrays of any layout and dtype.
 
     The compiled function receives the fields of named tuples in sequence. Traces run the Python function.
 
@@ -168,7 +168,7 @@ class Grouped:
                 flat.append(argument)
         try:
             return self.entry.call(*flat)
-        except TypeError:  # results must have the right type, so only inputs are converted
+        except TypeError:  # results must have the correct type, so only inputs are converted
             return self.entry.call(*(np.require(a, _TYPES[k.name], ["C", "A"]) for a, k in zip(flat, self._kinds())))
 
     def _kinds(self) -> list[Kind]:
@@ -178,7 +178,7 @@ class Grouped:
 
 
 def grouped(entry: Any) -> Any:
-    """Decorator for an entry point: :class:`Grouped`; during compilation, the function itself."""
+    """Decorator for an entry point: creates a :class:`Grouped`, or the function itself during compilation."""
     return entry if MODE == "build" else Grouped(entry)
 
 
@@ -191,7 +191,7 @@ def open_room(room):
 
 @part
 def taken(room, n):
-    """Take n words; returns their address."""
+    """Reserve n words; returns their address."""
     used = integers(room, 1)
     first = used[0]
     used[0] = first + n
@@ -200,13 +200,13 @@ def taken(room, n):
 
 @part
 def vector(room, n):
-    """n floats."""
+    """Reserve n floats."""
     return floats(taken(room, n), n)
 
 
 @part
 def zeros(room, n):
-    """n floats that are zero."""
+    """Reserve n floats that are zero."""
     found = floats(taken(room, n), n)
     found[:] = 0.0
     return found
@@ -214,17 +214,17 @@ def zeros(room, n):
 
 @part
 def matrix(room, rows, n):
-    """A matrix with `rows` rows of n floats."""
+    """Reserve a matrix with `rows` rows of n floats."""
     return float_rows(taken(room, rows * n), rows, n)
 
 
 @part
 def blocks(room, count, rows, n):
-    """This many matrices."""
+    """Reserve the given number of matrices."""
     return float_blocks(taken(room, count * rows * n), count, rows, n)
 
 
 @part
 def numbers(room, n):
-    """n integers."""
+    """Reserve n integers."""
     return integers(taken(room, n), n)

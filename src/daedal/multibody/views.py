@@ -1,4 +1,4 @@
-"""Motion of bodies and effects of forces over time, in any coordinates.
+"""Motion of bodies and joints, and effects of forces, over time and in any coordinates.
 
 Joints over time: coordinates from the motion of their frames, and reactions.
 """
@@ -53,7 +53,7 @@ class FrameView:
 
     @property
     def orientation(self) -> np.ndarray:
-        """The matrices from its axes to those of the ground, (nt, 3, 3)."""
+        """The matrices from the axes of the frame to those of the ground, (nt, 3, 3)."""
         return self._course.values(self._course.rotation(self._frame))
 
     @property
@@ -78,7 +78,7 @@ class FrameView:
 
 
 class BodyView(FrameView):
-    """The motion of a body, by default of its frame.
+    """The motion of a body; by default of its frame.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class ForceAndTorque:
         return self._course.columns(self._wrench.torque)
 
     def in_axes_of(self, name: str) -> ForceAndTorque:
-        """The same in the axes of a body."""
+        """The force and torque in the axes of a body."""
         turn = self._course.rotation(self._model.body(name).at()) if name != "ground" else np.eye(3)
         force, torque = (
             np.einsum("...ji,...j->...i", turn, rows) for rows in (self._wrench.force, self._wrench.torque)
@@ -198,7 +198,7 @@ class ForceView:
 
     @property
     def energy(self) -> np.ndarray:
-        """Its potential energy; zero if it has none."""
+        """Its potential energy; zero for nonconservative forces."""
         return self._course.values(self.energies)
 
     @property
@@ -259,7 +259,7 @@ class JointView(NamedCoordinates):
 
     @property
     def rates(self) -> np.ndarray:  # type: ignore[override]
-        """Their rates; for Euler parameters, the angular velocity in the axes of the second frame."""
+        """Rates of the coordinates; for Euler parameters, the angular velocity in the axes of the second frame."""
         return self._course.columns(rates_of(self._course, self.joint))
 
     @property
@@ -294,7 +294,7 @@ def _angles(turn: int, matrices: np.ndarray) -> np.ndarray:
 
 
 def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """Coordinates of a joint, (nt, n); `counting` provides a motion in which no step exceeds half a turn."""
+    """Coordinates of a joint, (nt, n); `counting` returns a motion in which no step exceeds half a turn."""
     distance = course.position(joint.b) - course.position(joint.a)
     shifts = np.einsum("tji,tj->ti", course.rotation(joint.a), distance)[:, list(joint.shifts)]
     if joint.turn == ANY_ROTATION:
@@ -306,7 +306,7 @@ def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], M
 
 
 def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """Angles of a joint including turns, up to rounding."""
+    """Angles of a joint including full turns, up to rounding."""
     number = course.layout.number_in_tree(joint)
     if number is not None:
         end = course.layout.tree.first_q[number + 1]

@@ -1,6 +1,6 @@
 """Arguments of a user's functions of the state, recognised by parameter name, or by position if the names are unknown.
 
-Events, guards, resets, outputs and costs may omit arguments they do not need. The remaining ones are recognised by
+Events, guards, resets, outputs and costs may omit arguments that they do not need. The remaining ones are recognised by
 name: the names used by the problem's own functions or those of the manual.
 """
 
@@ -24,7 +24,7 @@ from daedal.problems.second_order_problem import SecondOrderDAE
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
 TIME, WHOLE, FIRST, SECOND, PARAMS = "t", "whole", "first", "second", "params"
-"""Roles of an argument: the time, the whole state, its first or second part, y', or the parameters."""
+"""Roles of arguments: the time, the whole state, its first or second part, y', or the parameters."""
 
 AMBIGUOUS = "ambiguous"
 
@@ -69,7 +69,7 @@ def state_split(problem: Any) -> int | None:
 
 @dataclass(frozen=True)
 class StateArguments:
-    """Admissible arguments of functions of a problem's state.
+    """Permitted arguments of functions of a problem's state.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class StateArguments:
 
     @property
     def expected(self) -> str:
-        """The admissible forms of a function, for messages."""
+        """The permitted forms of a function, for messages."""
         own = {kind: name for name, kind in self._own.items()}
         first, second = own.get(FIRST, self.letters[0]), own.get(SECOND, self.letters[1])
         forms = [f"(t, {first})", f"(t, {first}, {second})"]

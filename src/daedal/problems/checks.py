@@ -30,15 +30,15 @@ def check_callable(function, name: str):
 
 
 def check_functions(params, **functions):
-    """Convert the parameters to the form that the functions need; None entries are functions that were not given."""
+    """Convert the parameters to the form required by the functions; None entries are functions that were not given."""
     for name, function in functions.items():
         if function is not None:
             check_callable(function, name)
-            last_argument(function, params)  # raises for what a compiled function cannot take
+            last_argument(function, params)  # raises if a compiled function cannot accept them
 
 
 def check_arguments(name: str, function, arguments: Sequence[str], params):
-    """Check that `function` accepts the `arguments` it is called with, followed by the parameters."""
+    """Check that `function` accepts the `arguments` with which it is called, followed by the parameters."""
     arguments = [*arguments] if params is None else [*arguments, "p"]
     try:
         signature = inspect.signature(getattr(function, "py_func", function))

@@ -35,15 +35,15 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
 
 _FIRST = 0.02  # first trial increment, for times up to 1000
 _RATIO, _MOST_TRIED = 8.0, 24
-_GOOD = 1e-8  # accepted relative disagreement of two polynomials: the better one is far more accurate
+_GOOD = 1e-8  # accepted relative disagreement of two polynomials, of which the better one is far more accurate
 
 
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:
     """Derivatives 1..m of a function of time, from an interpolating polynomial through 9 or more points around t.
 
-    The increment adapts to the function: it is shortened until the polynomial through fewer points agrees, and
-    lengthened where rounding errors dominate. The points are not equidistant, since an oscillation sampled at whole
-    periods would appear constant.
+    The increment adapts to the function: it is reduced until the polynomial through fewer points agrees, and increased
+    if rounding errors dominate. The points are not equidistant, since an oscillation sampled at whole periods would
+    appear constant.
     """
     here = np.asarray(function(t), dtype=float)
     h = _FIRST * max(1.0, abs(t) * 1e-3)
@@ -55,7 +55,7 @@ def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float
         if max(error, noise) <= _GOOD:
             break
         direction = -1 if error > noise else 1
-        if direction == -towards:  # no further improvement between the two
+        if direction == -towards:  # no further improvement between these two increments
             break
         towards, h = direction, h * _RATIO**direction
     return best
@@ -64,7 +64,7 @@ def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float
 def _from_polynomial(function, here: np.ndarray, t: float, h: float, m: int):
     """Derivatives with increment h, their disagreement with those from fewer points, and their rounding errors.
 
-    Both errors are relative to the size of derivatives of this order for a function that changes this much over this
+    Both errors are relative to the typical size of derivatives of this order for a function with this change over this
     length.
     """
     half = 4 + m // 2
@@ -82,7 +82,7 @@ def _from_polynomial(function, here: np.ndarray, t: float, h: float, m: int):
     taylor = np.linalg.solve(np.vander(moves / h, increasing=True), changes)[1 : m + 1]
     inner = np.linalg.solve(np.vander(moves[1:-1] / h, increasing=True), changes[1:-1])[1 : m + 1]
     factors = np.array([prod(range(1, k + 1)) / h**k for k in range(1, m + 1)])[:, None]
-    # t is rounded as well: a function that changes by `size` over h has this relative error
+    # t is rounded too: a function that changes by `size` over h has this relative error
     noise = _ROUNDOFF * (largest + size + size * abs(t) / h) / size
     found = (factors * taylor).reshape((m, *here.shape))
     return found, float(np.max(np.abs(taylor - inner)) / size), float(noise)

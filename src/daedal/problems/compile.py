@@ -34,7 +34,7 @@ def compiled_function(function):
 
 
 def numba_module() -> Any:
-    """Numba, if it is installed."""
+    """Numba; raises if it is not installed."""
     try:
         import numba
     except ImportError as error:
@@ -49,7 +49,7 @@ class Traceable(Preparable):
 
     @property
     def functions(self) -> FunctionTable:
-        """Default evaluation of each function: traced, or the reason why not."""
+        """How each function is evaluated by default: traced, or the reason why not."""
         from daedal.symbolic.tracing.problem import words
 
         return words(self)
@@ -65,10 +65,10 @@ class Traceable(Preparable):
         return problem_html(self)
 
     def with_params(self, params) -> Self:
-        """Raise: this problem's functions take no parameters."""
+        """Raise, since the functions of this problem take no parameters."""
         raise InvalidProblemError(
-            f"params: the functions of a {type(self).__name__} take no parameters; pass varying values by a "
-            "closure, or state the problem as a SemiExplicitDAE or an ImplicitDAE"
+            f"params: the functions of a {type(self).__name__} take no parameters; pass varying values by a closure, "
+            f"or define the problem as a SemiExplicitDAE or an ImplicitDAE"
         )
 
 
@@ -110,12 +110,12 @@ def compiled_functions(problem: Any, names) -> dict[str, Any]:
 
 
 def compiled_params(params):
-    """Parameters in the form that compiled functions need."""
+    """Parameters in the form required by compiled functions."""
     return None if params is None else parameter_vector(params)
 
 
 def last_argument(function, params) -> tuple:
-    """Parameters passed to `function` after the state: none, or the parameters in the form it needs."""
+    """Parameters passed to `function` after the state: none, or the parameters in the required form."""
     if params is None:
         return ()
     return (parameter_vector(params) if is_compiled(function) else params,)
@@ -132,7 +132,7 @@ def with_other_params(problem, params):
 
 
 def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
-    """Evaluate the machine code of a function, unchecked; None if it has none or needs Python."""
+    """Evaluate the machine code of a function without checks; None if it has none or needs Python."""
     if not isinstance(function, CodedFunction):
         return None
     status, values = function.evaluate(t, *arguments, *last_argument(function, params))
@@ -163,7 +163,7 @@ def with_numbers(problem, params):
 
 
 def with_known_params(problem, params):
-    """The same problem with parameters whose structure was checked before."""
+    """The same problem with parameters whose structure has already been checked."""
     other = copy(problem)
     object.__setattr__(other, "params", params)
     return other

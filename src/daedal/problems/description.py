@@ -48,7 +48,7 @@ def problem_rows(problem: Any) -> list[tuple[str, str]]:
         if count := getattr(problem, name, 0):
             names = list(getattr(problem, "constraint_names", None) or ()) if name == "n_constraints" else []
             rows.append((words, _listed(count, names[:count][:_MOST_NAMED])))
-    made = {"residual"} if hasattr(problem, "f") else set()  # of M and f
+    made = {"residual"} if hasattr(problem, "f") else set()  # residual assembled from M and f
     given = [
         field.name for field in fields(problem) if callable(getattr(problem, field.name)) and field.name not in made
     ]

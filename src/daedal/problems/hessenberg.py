@@ -124,7 +124,7 @@ def _coefficient(name: str, value, shape: tuple[int, ...], t: float) -> np.ndarr
 
 
 def _check_constant(name: str, value, shape: tuple[int, ...]):
-    """Check that a constant coefficient has the right shape and finite real entries."""
+    """Check that a constant coefficient has the expected shape and finite real entries."""
     if value is None:
         raise InvalidProblemError(f"{name} must be an array of shape {shape} or a function of t, got None")
     array = check_real(value, name, f"be an array of shape {shape} or a function of t")

@@ -34,7 +34,7 @@ class ImplicitDAE(TakesInputs, Compilable):
     ----------
     residual : callable
         ``residual(t, y, yp) -> array (n,)``, or ``residual(t, y, yp, p)`` when `params` is given. A function decorated
-        with ``numba.njit`` runs at compiled speed; a plain Python function works as it is. The arrays are copies.
+        with ``numba.njit`` runs at compiled speed; plain Python functions are also accepted. The arrays are copies.
     n : int
         Number of equations and unknowns.
     jacobian : callable, optional
@@ -52,12 +52,12 @@ class ImplicitDAE(TakesInputs, Compilable):
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
-        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
+        External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
+        see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
-    The index is the number of times F has to be differentiated to obtain an ordinary differential equation. The
+    The index is the number of times F must be differentiated to obtain an ordinary differential equation. The
     integrators solve index 0 and 1 directly; see the user guide for higher-index problems.
 
     Examples
@@ -89,7 +89,7 @@ class ImplicitDAE(TakesInputs, Compilable):
     inputs: Any = None
     linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, for traced problems
     copies: ClassVar[int] = (
-        1  # number of unknowns: if y holds a solution and its sensitivities, the matrix belongs to the former
+        1  # number of unknowns; if y holds a solution and its sensitivities, the matrix belongs to the solution
     )
 
     def __post_init__(self):
@@ -119,7 +119,7 @@ class ImplicitDAE(TakesInputs, Compilable):
         return self.evaluate(t, y, yp) if values is None else values
 
     def exact_partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """dF/dy' and dF/dy as full matrices of a traced problem; None if not traced.
+        """dF/dy' and dF/dy of a traced problem as full matrices; None if it was not traced.
 
         Extracted from dF/dy + cj dF/dy' with cj chosen so that dF/dy' keeps all digits.
         """
@@ -132,7 +132,7 @@ class ImplicitDAE(TakesInputs, Compilable):
         return (both - of_y) / _LARGE, of_y
 
     def exact_matrix(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float = 0.0) -> Any:
-        """dF/dy + cj dF/dy' of a traced problem, sparse if its structure is; None if not traced."""
+        """dF/dy + cj dF/dy' of a traced problem, sparse if its structure is; None if it was not traced."""
         if not getattr(self.jacobian, "is_derivative", False):
             return None
         values = machine_value(self.jacobian, self.params, t, y, yp, cj)
@@ -147,7 +147,7 @@ class ImplicitDAE(TakesInputs, Compilable):
         return self.names[i] if self.names else f"y[{i}]"
 
     def implicit(self) -> ImplicitDAE:
-        """The problem as F(t, y, y') = 0: itself."""
+        """The problem as F(t, y, y') = 0: the problem itself."""
         return self
 
     def with_params(self, params) -> ImplicitDAE:

@@ -41,7 +41,7 @@ def lagrange(
     Parameters
     ----------
     kinetic : callable or SymPy expression
-        ``kinetic(q, v, t, p)``, T; quadratic in v.
+        ``kinetic(q, v, t, p)``, T, quadratic in v.
     potential : callable, SymPy expression or None
         ``potential(q, t, p)``, U.
     q : int or sequence
@@ -65,7 +65,7 @@ def lagrange(
 
     Notes
     -----
-    Functions may leave out arguments that they do not need, from the end, or take some of q, v, t, p under these names.
+    Functions may omit trailing arguments, or use some of q, v, t, p by name.
     They are plain functions, executed once on symbols; docs/tracing.md lists the supported operations. Written out, the
     equations have :math:`M = T_{vv}` and :math:`f = T_q - U_q - T_{vq} v - T_{vt} + Q`: L. Wunderlich, Numerical
     solution of second order differential-algebraic equations, diploma thesis, TU Berlin, 2005, section 1.1.
@@ -210,7 +210,7 @@ class _Expressions:
 
     @property
     def params(self) -> dict[str, float] | None:
-        """Values of all parameters that are known."""
+        """Values of all known parameters."""
         return with_missing(self._values, self._symbols.parameters)
 
 
@@ -246,7 +246,7 @@ def nonholonomic(h: list[int], graph: Graph, q: list[int], v: list[int], make: M
 
 
 def _arguments(function: Callable[..., Any], name: str, order: list[str]) -> list[str]:
-    """Which of q, v, t, p a function takes: by name, otherwise in this order from the start."""
+    """Which of q, v, t, p a function takes: by name, otherwise in this order."""
     try:
         signature = inspect.signature(getattr(function, "py_func", function))
     except (TypeError, ValueError):

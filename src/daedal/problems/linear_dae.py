@@ -19,9 +19,9 @@ class LinearDAE(Traceable):
 
     .. math:: x' = A x + B y + p, \qquad 0 = C x + D y + q.
 
-    The index is 1 where D is regular and 2 where D = 0 and C B is regular. A regular but ill-conditioned D makes it
-    nearly one of index 2: errors in the constraint then reach y multiplied by :math:`D^{-1}` or 1/h.
-    :class:`StabilisedReduction` removes that.
+    The index is 1 if D is regular, and 2 if D = 0 and C B is regular. If D is regular but ill-conditioned, the problem
+    is close to index 2: errors in the constraint then enter y multiplied by :math:`D^{-1}` or 1/h.
+    :class:`StabilisedReduction` avoids this.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class LinearDAE(Traceable):
         return self.semi_explicit().implicit()
 
     def semi_explicit(self) -> SemiExplicitDAE:
-        """The problem as given."""
+        """The problem itself."""
         shapes, at = self.shapes, self.coefficient
         A, B, C, D, p, q = (getattr(self, name) for name in shapes)
 
@@ -130,7 +130,7 @@ class LinearDAE(Traceable):
 
 
 def check_wide(problem: LinearDAE, what: str):
-    """Raise if there are more constraints than x: differentiation cannot reduce the index then."""
+    """Raise if there are more constraints than x, since differentiation cannot reduce the index then."""
     if problem.n_y > problem.n_x:
         raise InvalidProblemError(
             f"{what} needs at least as many x as y: n_x = {problem.n_x} is smaller than n_y = {problem.n_y}"

@@ -31,7 +31,7 @@ class MassMatrixDAE(Quasilinear):
         M: a constant, or ``mass(t)``, or ``mass(t, y)``, or ``mass(t, y, p)`` when `params` is given.
     jacobian : callable, optional
         ``jacobian(t, y) -> df/dy``, as for :class:`ODE`. Computed if it is not given. It cannot be given if M depends
-        on y, since the Newton matrix then contains the derivative of M y' too.
+        on y, since the Newton matrix then also contains the derivative of M y'.
     params : object, optional
         Passed to the functions as their last argument.
     algebraic : mask or list of int or str, optional
@@ -43,14 +43,14 @@ class MassMatrixDAE(Quasilinear):
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
-        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
+        External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
+        see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
     It is an :class:`ImplicitDAE` with the residual M y' - f, so analysis and index reduction apply to it. The initial
-    values are y0, or (y0, yp0). Where M is singular, y0 must satisfy the equations that contain no derivatives;
-    ``correct_initial=True`` adjusts its algebraic part to do so.
+    values are y0, or (y0, yp0). If M is singular, y0 must satisfy the equations that contain no derivatives;
+    ``correct_initial=True`` adjusts its algebraic components accordingly.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _function(mass, params):
 
 
 def is_of_time(mass) -> bool:
-    """Whether a mass matrix that is a function is called with the time alone."""
+    """Whether a mass matrix function is called with the time only."""
     try:
         inspect.signature(getattr(mass, "py_func", mass)).bind("t")
     except (TypeError, ValueError):

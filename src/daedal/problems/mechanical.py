@@ -50,14 +50,14 @@ class MechanicalSystem(TakesInputs, Compilable):
         M(t, q)\, \ddot q = f(t, q, \dot q) - G^T \lambda - \hat G^T \hat\lambda, \qquad
         0 = g(t, q), \qquad 0 = \hat G(t, q)\, \dot q + \hat g(t, q),
 
-    with :math:`G = \partial g / \partial q`. What is not given (G, the partial derivative of g with respect to t, and
-    the acceleration bias) is computed.
+    with :math:`G = \partial g / \partial q`. Derivatives that are not given (G, the partial derivative of g with
+    respect to t, and the acceleration bias) are computed.
 
     Parameters
     ----------
     mass : callable or array
-        ``mass(t, q) -> (n_q, n_q)``, symmetric; a constant mass may be given as a matrix, a diagonal or a number. M
-        may be sparse, and singular as long as it is positive definite on the kernel of G.
+        ``mass(t, q) -> (n_q, n_q)``, symmetric; a constant mass may be given as a matrix, a diagonal or a number. M may
+        be sparse, and singular if it is positive definite on the kernel of G.
     force : callable
         ``force(t, q, v) -> (n_q,)``: applied, Coriolis and centrifugal forces.
     constraint : callable, optional
@@ -101,8 +101,8 @@ class MechanicalSystem(TakesInputs, Compilable):
         For large systems with sparse matrices: structure of the derivatives of the force with respect to q and v,
         shape (n_q, n_q); its values do not matter. By default that of M and :math:`G^T G`.
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the system from outside. Functions that depend on it get the vector u of all inputs as their last
-        argument, or single ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
+        External inputs. Functions that depend on inputs receive the vector u of all inputs as their last argument, or
+        single inputs by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -159,7 +159,7 @@ class MechanicalSystem(TakesInputs, Compilable):
     force_sparsity: Any = None
     inputs: Any = None
 
-    # Only for traced systems, until one of the functions is replaced:
+    # only for traced systems, until one of the functions is replaced:
     linearisation: ClassVar[Any] = None  # exact derivatives for Newton's method
     straight_line: ClassVar[Any] = None  # accelerations and projections
 
@@ -222,7 +222,7 @@ class MechanicalSystem(TakesInputs, Compilable):
 
     @property
     def n(self) -> int:
-        """Number of unknowns (q, v, r), the ones with tolerances."""
+        """Number of unknowns (q, v, r) with tolerances."""
         return 2 * self.n_q + self.n_r
 
     def label(self, i: int) -> str:
@@ -270,7 +270,8 @@ class MechanicalSystem(TakesInputs, Compilable):
 
 
 def _constant_mass(mass, n_q: int):
-    """A constant mass matrix from a matrix, a diagonal or a number; sparse if given so, or if large and diagonal."""
+    """A constant mass matrix from a matrix, a diagonal or a number; sparse if given as such, or if large and
+    diagonal."""
     if hasattr(mass, "tocsr"):
         return _sparse_mass(mass, n_q)
     expected = "be a function mass(t, q), a matrix, a diagonal or a number"
@@ -304,7 +305,7 @@ def _sparse_mass(mass, n_q: int):
 
 
 def _check_together(given: dict[str, Any], function: str, size: str):
-    """A function and the number of its results must be given together."""
+    """Check that a function and the number of its results are given together."""
     if (given[function] is None) != (given[size] == 0):
         missing = size if given[function] is not None else function
         present = function if given[function] is not None else f"{size} = {given[size]}"
@@ -329,7 +330,7 @@ def _arguments(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _checked_names(names, n_q: int) -> tuple[str, ...] | None:
-    """Names of coordinates; all names, including those of velocities such as x', must be distinct."""
+    """Names of coordinates. All names must be distinct, including those of velocities such as x'."""
     checked = check_names(names, n_q)
     if checked is None:
         return None

@@ -1,6 +1,6 @@
-"""Inputs of a problem: what acts on it from outside and may change from run to run, and from time to time within one.
+"""Inputs of a problem: external quantities that may change between runs and during a run.
 
-Their values ride among the parameters (:class:`Driven`), so that machine code needs no change for other values.
+Their values are stored with the parameters (:class:`Driven`), so that the same machine code serves all values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from daedal.problems.compile import last_argument, with_known_params
 from daedal.problems.symbols import Driven, given_params, named_params
 
 HOLDS = {"zero": "previous", "first": "linear"}
-"""How samples are held between the points of a grid, and the kind of a table that does the same."""
+"""How samples are interpolated between the points of a grid, and the corresponding kind of a table."""
 
 
 class Course(NamedTuple):
@@ -31,7 +31,7 @@ class Course(NamedTuple):
 
     @property
     def is_course(self) -> bool:
-        """True, also in a trace, in which classes are replaced."""
+        """True, even in a trace, in which classes are replaced."""
         return True
 
     def at(self, t):
@@ -45,7 +45,8 @@ class Course(NamedTuple):
 class SampledCourse(NamedTuple):
     r"""A :class:`Course` as a function of the samples that determine it, :math:`\sum_k (w_k^T u) (t - t_0)^k`.
 
-    All pieces of a signal have one structure, so that equations that are differentiated by samples serve all of them.
+    All pieces of a signal have the same structure, so that equations differentiated with respect to samples are valid
+    for all of them.
     """
 
     values: np.ndarray  # (n,), or (n, m): all samples
@@ -54,7 +55,7 @@ class SampledCourse(NamedTuple):
 
     @property
     def is_course(self) -> bool:
-        """True, also in a trace, in which classes are replaced."""
+        """True, even in a trace, in which classes are replaced."""
         return True
 
     def at(self, t):
@@ -66,12 +67,12 @@ class SampledCourse(NamedTuple):
 
 
 class Signal:
-    """A signal in pieces, each of them a polynomial in time; continuous from the right.
+    """A piecewise polynomial signal in time, continuous from the right.
 
     Parameters
     ----------
     times : array, shape (n,)
-        Where one piece ends and the next begins.
+        Times at which one piece ends and the next begins.
     begins : array, shape (n + 1,)
         The origin of each piece.
     coefficients : array, shape (n + 1, degree + 1) or (n + 1, degree + 1, m)
@@ -85,20 +86,20 @@ class Signal:
         return _plain(self.course(t).at(t) if self.coefficients.shape[1] > 1 else self.course(t))
 
     def course(self, t: float) -> Any:
-        """What it is from `t` to its next break point: a constant, or a :class:`Course`."""
+        """The signal from `t` to its next break point: a constant, or a :class:`Course`."""
         i = bisect_right(self._search, t)
         if self.coefficients.shape[1] == 1:
             return _plain(self.coefficients[i, 0])
         return Course(self.coefficients[i], float(self.begins[i]))
 
     def sampled_course(self, t: float) -> Any:
-        """The same as a function of what can be differentiated by; nothing of a table."""
+        """The signal as a function of the numbers by which it can be differentiated; a table has none."""
         i = bisect_right(self._search, t)
         return Course(self.coefficients[i], float(self.begins[i]))
 
 
 class Samples(Signal):
-    """A signal given by samples at increasing times, of the first one before these, and of the last one after them.
+    """A signal given by samples at increasing times; constant before the first and after the last time.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Samples(Signal):
         super().__init__(times, np.concatenate([times[:1], times]), coefficients)
 
     def sampled_course(self, t: float) -> SampledCourse:
-        """What it is from `t` to its next break point, as a function of the samples."""
+        """The signal from `t` to its next break point, as a function of the samples."""
         i = bisect_right(self._search, t)
         weights = np.zeros((self.coefficients.shape[1], self.times.size))
         weights[0, max(i - 1, 0)] = 1.0
@@ -133,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Inputs(Mapping[str, Any]):
-    """The inputs of a problem: their names, in order, with their defaults.
+    """The inputs of a problem: their names and defaults, in order.
 
     Attributes
     ----------
@@ -152,7 +153,7 @@ class Inputs(Mapping[str, Any]):
 
     @classmethod
     def of(cls, given: Any, names: Sequence[str] | None = None) -> Inputs:
-        """From a name, a list of names, or a mapping from names to defaults."""
+        """Create inputs from a name, a list of names, or a mapping from names to defaults."""
         if isinstance(given, Inputs) and not set(given) & set(names or ()):
             return given
         if isinstance(given, str):
@@ -173,7 +174,7 @@ class Inputs(Mapping[str, Any]):
                 raise InvalidProblemError(f"inputs: '{name}' is the name of a variable; give the input another one")
             defaults[name] = _values(value, f"the default of input '{name}'")
         if not defaults:
-            raise InvalidProblemError("inputs is empty; leave it out, or name one")
+            raise InvalidProblemError("inputs is empty; omit it, or name at least one input")
         return cls(defaults)
 
     def __getitem__(self, name: str) -> Any:
@@ -189,22 +190,22 @@ class Inputs(Mapping[str, Any]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the inputs."""
         return tuple(self.defaults)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """``()`` of a number, ``(m,)`` of a vector."""
+        """The shape of an input: ``()`` for a number, ``(m,)`` for a vector."""
         return {name: np.shape(value) for name, value in self.defaults.items()}
 
     @property
     def size(self) -> int:
-        """How many numbers they are in all."""
+        """Total number of values."""
         return sum(np.size(value) for value in self.defaults.values())
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What these numbers are called, in order: ``u`` of a number, ``w[0]``, ``w[1]`` of a vector."""
+        """Labels of these values, in order: ``u`` for a number, ``w[0]``, ``w[1]`` for a vector."""
         return tuple(
             label
             for name, shape in self.shapes.items()
@@ -213,7 +214,7 @@ class Inputs(Mapping[str, Any]):
 
     @property
     def slices(self) -> dict[str, slice]:
-        """Where each of them stands in the vector of all."""
+        """Position of each input in the vector of all values."""
         found, end = {}, 0
         for name, value in self.defaults.items():
             found[name] = slice(end, end + np.size(value))
@@ -221,26 +222,25 @@ class Inputs(Mapping[str, Any]):
         return found
 
     def vector(self, values: Mapping[str, Any]) -> np.ndarray:
-        """All numbers as one vector, in order."""
+        """All values as one vector, in order."""
         return np.concatenate([np.ravel(values[name]) for name in self.defaults]).astype(float)
 
     def split(self, vector) -> dict[str, Any]:
-        """The values by name, of a vector of all numbers."""
+        """The values by name, from a vector of all values."""
         return {
             name: _plain(vector[where.start]) if not self.shapes[name] else np.array(vector[where], dtype=float)
             for name, where in self.slices.items()
         }
 
     def signals(self, given: Any, hold: str = "zero") -> dict[str, Any]:
-        """What was given for a run, checked: for each name a constant, a function of time or a :class:`Signal`.
+        """The values given for a run, checked: for each name a constant, a function of time or a :class:`Signal`.
 
         Parameters
         ----------
         given : mapping, array or number
             By name: a number or vector, a function of time, a table, or a pair (times, values). Without names: the
-            vector of all numbers, or what is meant for the only input.
-        hold : {"zero", "first"}
-            How the values of a pair are held between the times: constant up to the next, or linear.
+            vector of all values, or the value of a single input. hold : {"zero", "first"} Interpolation of a pair
+            between the times: constant up to the next time, or linear.
         """
         if hold not in HOLDS:
             raise InvalidProblemError(f"hold must be 'zero' or 'first', got {hold!r}")
@@ -261,7 +261,7 @@ class Inputs(Mapping[str, Any]):
 
     def _unknown(self, name: Any) -> str:
         known = ", ".join(map(repr, self.defaults))
-        return f"inputs: {name!r} is no input of the problem; {near_names(name, self.defaults)}there are {known}"
+        return f"inputs: {name!r} is not an input of the problem; {near_names(name, self.defaults)}known: {known}"
 
     def _signal(self, name: str, value: Any, hold: str) -> Any:
         shape, what = self.shapes[name], f"input '{name}'"
@@ -309,11 +309,11 @@ def _check_function(function: Callable[..., Any], shape: tuple[int, ...], what: 
     except ValueError:
         return
     except TypeError:
-        raise InvalidProblemError(f"{what}: a function of time is called with t alone, got {signature}") from None
+        raise InvalidProblemError(f"{what}: a function of time is called with t only, got {signature}") from None
 
 
 def _is_samples(value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether it is a pair (times, values): of two sequences, the second of which has an entry for each time."""
+    """Whether it is a pair (times, values) of two sequences, the second of which has an entry for each time."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         return False
     times, values = value
@@ -325,8 +325,8 @@ def _held(pair: Any, shape: tuple[int, ...], hold: str, what: str) -> Signal:
     values = check_real(pair[1], f"values of {what}", "hold real numbers")
     if values.shape[:1] != times.shape:
         raise InvalidProblemError(
-            f"{what} has {times.size} times and {values.shape[0]} values; give one value for each time, at which it "
-            "begins"
+            f"{what} has {times.size} times and {values.shape[0]} values; give one value for each time, from which it "
+            f"holds"
         )
     if not times.size or not np.isfinite(times).all() or not np.isfinite(values).all():
         raise InvalidProblemError(f"{what}: times and values must be finite, and at least one")
@@ -343,7 +343,7 @@ def _held(pair: Any, shape: tuple[int, ...], hold: str, what: str) -> Signal:
 
 
 class DrivenFunction:
-    """A user's function of a problem with inputs, called with one argument :class:`Driven` behind its others.
+    """A user's function of a problem with inputs, called with an additional last argument :class:`Driven`.
 
     Parameters
     ----------
@@ -351,7 +351,8 @@ class DrivenFunction:
     n : int
         Number of arguments before parameters and inputs.
     places : tuple
-        What follows these: ``"p"`` for the parameters, ``"u"`` for the vector of all inputs, or ``(name,)`` for one.
+        The following arguments: ``"p"`` for the parameters, ``"u"`` for the vector of all inputs, or ``(name,)`` for
+        one input.
     """
 
     def __init__(self, function: Callable[..., Any], n: int, places: tuple[Any, ...], names: Sequence[str]):
@@ -367,7 +368,7 @@ class DrivenFunction:
 
 
 def further_arguments(function: Any, places: Sequence[Any], t, driven: Driven) -> list[Any]:
-    """What a function gets behind its other arguments."""
+    """The arguments passed to a function after its other arguments."""
     further: list[Any] = []
     for place in places:
         if place == "p":
@@ -380,27 +381,27 @@ def further_arguments(function: Any, places: Sequence[Any], t, driven: Driven) -
 
 
 def value_of(signal: Any, t) -> Any:
-    """A signal at `t`, which may be a symbol."""
+    """Value of a signal at `t`, which may be a symbol."""
     if getattr(signal, "is_course", False):
         return signal.at(t)
     return signal(t) if callable(signal) else signal
 
 
 def inputs_at(params: Driven, t: float) -> dict[str, Any]:
-    """The values of all inputs at a time, by name."""
+    """Values of all inputs at time t, by name."""
     return {name: value_of(signal, t) for name, signal in params.inputs.items()}
 
 
 def starting_values(problem: Any, given: Any, hold: str, t: float) -> dict[str, Any]:
-    """Values at the start of a run of those inputs that are given for it."""
+    """Values at the start of a run for the inputs that are given."""
     if given is None:
         return {}
     return {name: value_of(signal, t) for name, signal in require_inputs(problem).signals(given, hold).items()}
 
 
 def in_driven_form(function: Any, params: Any) -> Any:
-    """A user's function of the state (an event, a guard, a reset) that takes parameters or inputs, as one that takes
-    one argument `p` with both of them; others, and those of problems without inputs, as they are."""
+    """Convert a user's function of the state (an event, a guard, a reset) with parameters or inputs to one with a
+    single additional argument `p`; other functions, and those of problems without inputs, are unchanged."""
     if not isinstance(params, Driven) or isinstance(function, (DrivenFunction, DrivenEvent)):
         return function
     try:
@@ -425,7 +426,7 @@ _PARAMS = ("p", "par", "pars", "param", "params", "parameters")
 
 
 class DrivenEvent:
-    """A function of the state that takes parameters or inputs, with one last argument `p` for both."""
+    """A function of the state with parameters or inputs, converted to one with a single last argument `p` for both."""
 
     def __init__(self, function: Callable[..., Any], names: Sequence[str], places: tuple[Any, ...]):
         self.function, self.places = function, places
@@ -450,7 +451,7 @@ def _stacked(values: list[Any]) -> np.ndarray:
 
 
 def driven_function(name: str, function: Any, arguments: Sequence[str], inputs: Inputs, has_params: bool) -> Any:
-    """A function of a problem with inputs in the form that all others call; anything else as it is."""
+    """A function of a problem with inputs in the form that callers use; other objects are unchanged."""
     if not callable(function) or isinstance(function, (DrivenFunction, CodedFunction)):
         return function
     places: tuple[Any, ...]
@@ -486,14 +487,12 @@ def _refuse(name: str, function: Any, arguments: Sequence[str], inputs: Inputs, 
 
 
 def take_inputs(problem: Any, arguments: Mapping[str, Sequence[str]]):
-    """Let the functions of a problem that is being stated take its inputs, and its parameters hold their values.
+    """Prepare the functions of a new problem for its inputs, and store the values of the inputs in its parameters.
 
     Parameters
     ----------
     problem : object
-        With `inputs`, `params` and `names` as they were given.
-    arguments : mapping
-        For each function what it is called with.
+        With `inputs`, `params` and `names` as given. arguments : mapping For each function, the arguments of its calls.
     """
     if problem.inputs is not None:
         functions = {name: (getattr(problem, name), stated) for name, stated in arguments.items()}
@@ -504,12 +503,12 @@ def take_inputs(problem: Any, arguments: Mapping[str, Sequence[str]]):
 def with_driven(
     inputs: Any, params: Any, names: Any, functions: Mapping[str, tuple[Any, Sequence[str]]]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """Inputs and parameters checked, and functions (function, arguments) in the form that all others call."""
+    """Inputs and parameters, checked, and functions (function, arguments) in the form that callers use."""
     if inputs is None:
         return None, params, {name: function for name, (function, _) in functions.items()}
     inputs = Inputs.of(inputs, _names(names))
     _check_distinct(inputs, given_params(params))
-    is_stated = isinstance(params, Driven)  # before: a function that takes the place of another is ours, or the user's
+    is_stated = isinstance(params, Driven)  # a function that replaces another one may be Daedal's or the user's
     driven = params if is_stated else Driven(params, dict(inputs.defaults))
     taken = {
         name: function
@@ -521,7 +520,7 @@ def with_driven(
 
 
 def _check_distinct(inputs: Inputs, params: Any):
-    """Refuse inputs that are called what a parameter is."""
+    """Reject inputs that have the name of a parameter."""
     named = named_params(params)
     known = named if named is not None else () if params is None else ("p",)
     for name in inputs:
@@ -534,7 +533,7 @@ def _names(names: Any) -> Sequence[str]:
 
 
 class TakesInputs:
-    """A problem that may be stated with inputs."""
+    """A problem that may have inputs."""
 
     inputs: Any
     params: Any
@@ -545,11 +544,8 @@ class TakesInputs:
         Parameters
         ----------
         values : mapping, array or number, optional
-            By name, or all of them as a vector; see `inputs` of :func:`daedal.solve`.
-        hold : {"zero", "first"}
-            How samples are held between their times.
-        **named
-            The same by keyword.
+            Inputs by name, or all of them as a vector; see `inputs` of :func:`daedal.solve`. hold : {"zero", "first"}
+            Interpolation of samples between their times. **named Inputs as keywords.
 
         Examples
         --------
@@ -566,16 +562,16 @@ class TakesInputs:
 
 
 def require_inputs(problem: Any) -> Inputs:
-    """The inputs of a problem, which must have some."""
+    """The inputs of a problem; raises if it has none."""
     inputs = getattr(problem, "inputs", None)
     if not isinstance(inputs, Inputs):
         remedy = getattr(
             problem,
             "how_to_take_inputs",
-            "name them when it is stated, as in inputs=['u'], and let its functions take u as their last argument; of "
-            "a circuit, name its sources: circuits.parse(text, inputs=['V1'])",
+            "name them in its definition, as in inputs=['u'], and add u as the last argument of its functions; for a "
+            "circuit, name its sources: circuits.parse(text, inputs=['V1'])",
         )
-        raise InvalidProblemError(f"the {type(problem).__name__} was stated without inputs: {remedy}")
+        raise InvalidProblemError(f"the {type(problem).__name__} was defined without inputs: {remedy}")
     return inputs
 
 
@@ -588,9 +584,9 @@ def jumps_of(problem: Any) -> list[np.ndarray]:
 
 
 def at_piece(problem: Any, low: float, *, by_samples: bool = False) -> Any:
-    """The problem with its inputs as they are from `low` to their next break point; itself where they have none.
+    """The problem with its inputs between `low` and their next break point; the problem itself without inputs.
 
-    With `by_samples` those that are given by samples are functions of these, which can be differentiated.
+    If `by_samples`, inputs given by samples are functions of these samples, so that they can be differentiated.
     """
     if not any(isinstance(x, Signal) for x in _signals(problem)):
         return problem
@@ -608,6 +604,6 @@ def _course(signal: Any, low: float, by_samples: bool) -> Any:
 
 
 def _signals(problem: Any) -> list[Any]:
-    """The inputs of a problem, whatever they are."""
+    """The inputs of a problem, of any kind."""
     params = getattr(problem, "params", None)
     return list(params.inputs.values()) if isinstance(params, Driven) else []

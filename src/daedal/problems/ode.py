@@ -35,12 +35,12 @@ class ODE(Quasilinear):
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
-        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
+        External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
+        see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
-    It is an :class:`ImplicitDAE` with the residual y' - f, and everything that works for one works for an ODE. The
+    It is an :class:`ImplicitDAE` with the residual y' - f, and can be used wherever an ImplicitDAE is accepted. The
     initial values are y0; ``(y0, None)`` is equivalent. The automatic choice starts with an explicit method,
     :class:`DOPRI5` or :class:`DOP853`, and switches to an implicit one if the equations turn out to be stiff.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Preparable:
-    """A problem with a cache of prepared objects; copies and pickles start with an empty one.
+    """A problem with a cache of prepared objects; copies and pickles start with an empty cache.
 
     The cache is determined by the problem, which is immutable. It is not an attribute: neither `vars` nor comparisons
     include it.
@@ -28,5 +28,5 @@ def prepared_of(problem: Preparable) -> dict[Any, Any]:
     try:
         return problem._prepared
     except AttributeError:
-        _slot.__set__(problem, {})  # problems are frozen
+        _slot.__set__(problem, {})  # set on a frozen problem
         return problem._prepared

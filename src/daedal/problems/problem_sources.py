@@ -13,13 +13,13 @@ class ProblemSource(Protocol[Stated]):
     """Something that defines one problem."""
 
     def as_problem(self, initial: Any = None) -> Stated:
-        """The problem, the same object on every call, in the coordinates of the start if that has coordinates."""
+        """The problem, as the same object on every call; in the coordinates of the start, if it has coordinates."""
 
     def as_initial(self, initial: Any, t0: float, params: Any) -> Any:
         """Initial values of the problem from values by component name; None requests the source's default.
 
-        Values in the form of the problem are returned unchanged. `params` are those of the run, with the values of
-        inputs at the start among them, or None.
+        Values in the form of the problem are returned unchanged. `params` are the parameters of the run, including the
+        values of inputs at the start, or None.
         """
 
     def as_breakpoints(self, t0: float, t1: float, params: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What all problem classes have, for type checkers."""
+"""Attributes common to all problem classes, for type checkers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Problem(Protocol):
-    """What :func:`daedal.solve` takes: :class:`ImplicitDAE`, :class:`MechanicalSystem` and the others.
+    """A problem accepted by :func:`daedal.solve`, such as :class:`ImplicitDAE` or :class:`MechanicalSystem`.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class Problem(Protocol):
 
     @property
     def functions(self) -> Any:
-        """How each function is evaluated, in words."""
+        """Description of how each function is evaluated."""
 
     def with_params(self, params: Any) -> Any:
         """The same problem with other parameters."""

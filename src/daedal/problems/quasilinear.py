@@ -136,7 +136,7 @@ class NewtonMatrix:
 
 
 class OfTime:
-    """A mass matrix that depends on time only, called with all arguments."""
+    """A mass matrix that depends only on time, called with all arguments."""
 
     def __init__(self, function):
         self.function = function
@@ -175,8 +175,7 @@ def _check_shape(name: str, shape, expected):
 
 
 def _with_mass(sparsity, mass):
-    """The structure of df/dy combined with that of a constant mass matrix; that of a mass function must be included by
-    the user.
+    """The structure of df/dy combined with that of a constant mass matrix; users must include that of a mass function.
 
     The diagonal is always included.
     """

@@ -23,7 +23,7 @@ class SecondOrderForm:
     start_order : int
         2 if second derivatives are known at the start and no variable has order 1; else 1.
     params : None
-        The problem's functions carry their own.
+        None, since the problem's functions contain their parameters.
     """
 
     problem: SecondOrderDAE

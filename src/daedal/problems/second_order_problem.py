@@ -30,8 +30,8 @@ class SecondOrderDAE(TakesInputs, Compilable):
     r"""A differential-algebraic equation of second order, :math:`F(t, x, \dot x, \ddot x) = 0`.
 
     :class:`ModifiedBDF` and :class:`Collocation` solve it directly. Reduction to first order may raise the index,
-    require more derivatives of the data and introduce variables that are much harder to compute than the ones of
-    interest; :meth:`first_order` performs it, for comparison and for DASSL.
+    require more derivatives of the data and introduce variables that are much harder to compute than those of interest;
+    :meth:`first_order` performs this reduction, for comparison and for DASSL.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class SecondOrderDAE(TakesInputs, Compilable):
     names : sequence of str, optional
         Names of the variables.
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
-        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
+        External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
+        see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     References
     ----------
@@ -119,8 +119,8 @@ class SecondOrderDAE(TakesInputs, Compilable):
         return self.evaluate(t, x, xp, xpp) if values is None else values
 
     def along(self, t: float, x, xp, xpp) -> np.ndarray | None:
-        """Exact first and second total derivatives of F along the motion starting at these values; None if not
-        available."""
+        """Exact first and second total derivatives of F along the motion starting at these values; None if
+        unavailable."""
         function = None if self.motion is None else self.motion.function(tuple(np.asarray(self.order).tolist()))
         values = machine_value(function, self.params, t, x, xp, xpp)
         return values.reshape(2, -1) if values is not None and np.isfinite(values).all() else None
@@ -133,7 +133,7 @@ class SecondOrderDAE(TakesInputs, Compilable):
         return replace(self, **compiled_functions(self, ("residual", "jacobian")))
 
     def with_order(self, order) -> SecondOrderDAE:
-        """The same problem with the orders of its variables given."""
+        """The same problem with given orders of its variables."""
         other = replace(self, order=order)
         object.__setattr__(other, "motion", self.motion)
         return other

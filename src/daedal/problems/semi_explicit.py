@@ -25,8 +25,9 @@ class SemiExplicitDAE(TakesInputs, Compilable):
     Parameters
     ----------
     f, g : callable
-        ``f(t, y, z) -> (n_y,)`` and ``g(t, y, z) -> (n_z,)``, with `params` as a fourth argument when given. Index 1
-        where dg/dz is nonsingular; g may ignore z, which gives Hessenberg index 2 where (dg/dy)(df/dz) is nonsingular.
+        ``f(t, y, z) -> (n_y,)`` and ``g(t, y, z) -> (n_z,)``, with `params` as a fourth argument when given. The index
+        is 1 if dg/dz is nonsingular; if g does not depend on z and (dg/dy)(df/dz) is nonsingular, the problem has
+        Hessenberg index 2.
     n_y, n_z : int
         Number of differential and algebraic variables.
     jacobian : callable, optional
@@ -34,8 +35,8 @@ class SemiExplicitDAE(TakesInputs, Compilable):
     params, sparsity, bandwidth, names
         As in :class:`ImplicitDAE`, for the stacked vector x = (y, z).
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
-        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
+        External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
+        see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -61,7 +62,7 @@ class SemiExplicitDAE(TakesInputs, Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
     inputs: Any = None
-    copies: ClassVar[int] = 1  # of unknowns, as in ImplicitDAE
+    copies: ClassVar[int] = 1  # number of copies of the unknowns, as in ImplicitDAE
 
     def __post_init__(self):
         check_callable(self.f, "f")
@@ -141,7 +142,7 @@ def _stack(f, g, n_y, n_z, has_params):
         y, z = x[:n_y], x[n_y:]
         store_vector("f", n_y)(
             f(t, y.copy(), z.copy(), *last_argument(f, params)), result[:n_y]
-        )  # g gets an unmodified y
+        )  # g receives an unmodified y
         np.subtract(xp[:n_y], result[:n_y], out=result[:n_y])
         store_vector("g", n_z)(g(t, y, z, *last_argument(g, params)), result[n_y:])
         return result

@@ -14,7 +14,7 @@ NO_VALUE = float("nan")
 
 
 class Driven(NamedTuple):
-    """The parameters of a problem with inputs: those that the user gave, and the inputs by name.
+    """The parameters of a problem with inputs: the user's parameters, and the inputs by name.
 
     An input is a number, a vector, a function of time, or a signal in pieces
     (:mod:`daedal.problems.named_inputs`).
@@ -85,7 +85,7 @@ def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str,
 
 
 def renewed(before: Any, params: Any) -> Any:
-    """Replace parameters: a mapping replaces the entries or attributes it names; numbers stay floats."""
+    """Replace parameters: a mapping replaces the entries or attributes that it names; numbers remain floats."""
     if isinstance(params, Driven):
         return params
     if isinstance(before, Driven):
@@ -123,7 +123,7 @@ def named_params(params: Any) -> dict[Any, Any] | None:
 
 
 def check_values(params: Any):
-    """Raise if parameters have no value yet."""
+    """Raise if parameters have no values yet."""
     params = given_params(params)
     missing = [str(name) for name, value in params.items() if value is NO_VALUE] if isinstance(params, dict) else []
     if missing:

@@ -22,8 +22,9 @@ def from_sympy(system: Any, unknowns: Sequence[Any] | None = None, *, params: Ma
     Parameters
     ----------
     system : sequence of expressions or Eq, System, LagrangesMethod, or KanesMethod
-        Equations, each an ``Eq`` or an expression that is zero, with derivatives of the unknowns anywhere; or a method
-        of :mod:`sympy.physics.mechanics` whose equations have been formed, or a ``System`` of it after ``form_eoms``.
+        Equations, each an ``Eq`` or an expression that vanishes, in which derivatives of the unknowns may occur
+        anywhere; or a method of :mod:`sympy.physics.mechanics` whose equations have been formed, or its ``System``
+        after ``form_eoms``.
     unknowns : sequence, optional
         The unknown functions of time, such as ``x(t)``, in order; needed for equations.
     params : mapping, optional
@@ -34,7 +35,7 @@ def from_sympy(system: Any, unknowns: Sequence[Any] | None = None, *, params: Ma
     ImplicitDAE, SecondOrderDAE or MechanicalSystem
         For first-order equations, second-order equations, and Lagrange's method, respectively. Names are those of the
         unknowns; with Kane's method the unknowns are coordinates and speeds. `params` of the problem is a dictionary by
-        name. :func:`daedal.solve` takes initial values and parameters by name or symbol.
+        name. :func:`daedal.solve` accepts initial values and parameters by name or symbol.
 
     Notes
     -----
@@ -156,7 +157,7 @@ def _from_lagrange(method: Any, values: dict[str, float]) -> MechanicalSystem:
 
 
 def _from_kane(method: Any, values: dict[str, float]) -> ImplicitDAE:
-    """Kinematic equations, Fr + Fr* = 0 and the constraints; dependent coordinates and speeds come last."""
+    """Kinematic equations, Fr + Fr* = 0 and the constraints; dependent coordinates and speeds are last."""
     if not hasattr(method, "_k_d"):
         raise InvalidProblemError("call kanes_equations() of the KanesMethod first")
     unknowns = [*method.q, *method.u]

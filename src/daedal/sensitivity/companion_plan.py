@@ -36,7 +36,7 @@ class CompanionPlan(Plan):
     settings : Settings
         With the requested `sensitivities`.
     make_plan : callable
-        ``make_plan(problem, settings)``, for the companion form with its sensitivities.
+        ``make_plan(problem, settings)``, used for the companion form with its sensitivities.
     """
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings, make_plan: Any):
@@ -51,7 +51,7 @@ class CompanionPlan(Plan):
         self._inner: dict[bytes, SensitivityPlan] = {}
 
     def is_current(self) -> bool:
-        """Whether the values captured from outside are unchanged since the functions were traced."""
+        """Whether captured external values are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._inner.values())
 
     def with_problem(self, problem: SecondOrderDAE) -> CompanionPlan | None:
@@ -65,7 +65,7 @@ class CompanionPlan(Plan):
         return other
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Solve the companion form with its sensitivities, and return it in x, x' and x''."""
+        """Solve the companion form with its sensitivities, and return the solution in x, x' and x''."""
         x0, xp0, _ = split_second_order(self.problem, request.initial)
         form = natural_form(orders_at_start(self.problem, request.span[0], x0, xp0)[0])
         plan = self._plan(form)
@@ -121,7 +121,7 @@ def companion(form: SecondOrderForm) -> ImplicitDAE:
 
 
 def _of_companion(event: Event, form: SecondOrderForm) -> Event:
-    """An event of x and x' as an event of y and y'."""
+    """Convert an event of x and x' to an event of y and y'."""
     function, second = event.function, form.problem.order == 2
     arguments = StateArguments(form.problem, form.problem.params is not None, False)
     standard, count = in_standard_form(function, arguments.of(function, f"event '{event.name}'"), False)

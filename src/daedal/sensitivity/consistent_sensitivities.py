@@ -1,8 +1,8 @@
 r"""Consistent initial sensitivities.
 
-At the start :math:`F_y s + F_{y'} s' + F_p = 0` must hold as well. Of s, the components in the kernel of
-:math:`F_{y'}`, the algebraic variables, are determined together with :math:`s'`; the others keep their given values, 0
-for parameters.
+At the start :math:`F_y s + F_{y'} s' + F_p = 0` must also hold. The components of s in the kernel of :math:`F_{y'}`,
+the algebraic variables, are determined together with :math:`s'`; the others keep their given values, which are 0 for
+parameters.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.evaluate import evaluate
 
 _REGULAR = 1e-9  # smallest singular value relative to the largest, of scaled matrices
-_FREE = 1e6  # weight ratio that lets algebraic variables move farther than others
-_COARSE, _SHARP = 1e-9, 1e-13  # relative to the largest value, precision of consistent values
+_FREE = 1e6  # weight ratio that allows algebraic variables to change more than others
+_COARSE, _SHARP = 1e-9, 1e-13  # precision of consistent values, relative to the largest value
 _ARTIFICIAL = 1e-12  # step for large problems, shorter than any time scale
 _ROUNDOFF = 1e-6  # largest residual of the equations, in units of their terms
 
@@ -58,7 +58,7 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
 
 
 def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray, order: int):
-    """The same for problems of higher index, with this many differentiations of all equations."""
+    """s and s' for problems of higher index, with the given number of differentiations of all equations."""
     from daedal.index.structure.system_equations import SystemEquations
     from daedal.initial.jet import consistent_jet
 
@@ -70,9 +70,9 @@ def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndar
 
 
 def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
-    r"""s and s' of y' = f(t, y, z), 0 = g(t, y); None where the index is not 2.
+    r"""s and s' of y' = f(t, y, z), 0 = g(t, y); None unless the index is 2.
 
-    s moves as little as possible to satisfy :math:`g_y s + g_p = 0`, whose time derivative determines :math:`\sigma`
+    s changes as little as possible to satisfy :math:`g_y s + g_p = 0`, whose time derivative determines :math:`\sigma`
     with the matrix :math:`g_y f_z`. :math:`\sigma'` is not used and set to 0.
     """
     n, n_y, m = y0.size, plan.problem.n_y, s0.shape[0]
@@ -129,7 +129,7 @@ def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0:
 
 
 def _to_constraints(e: np.ndarray, a: np.ndarray, left: np.ndarray, algebraic: np.ndarray) -> np.ndarray:
-    """Smallest change of differential variables that satisfies the equations in these alone."""
+    """Smallest change of the differential variables that satisfies the equations that contain only these."""
     rows = _null_space(np.hstack([e, a[:, algebraic]]).T).T
     change = np.zeros_like(left)
     if rows.size:
@@ -138,9 +138,9 @@ def _to_constraints(e: np.ndarray, a: np.ndarray, left: np.ndarray, algebraic: n
 
 
 def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray, np.ndarray], algebraic: np.ndarray):
-    """Derivatives of the hidden constraints must hold as well: from the derivative array of the variational equations.
+    """Satisfy the derivatives of the hidden constraints too, from the derivative array of the variational equations.
 
-    The solution itself is kept. Of its sensitivities those of algebraic variables move first, the others as little as
+    The solution itself is unchanged. Sensitivities of algebraic variables change first, the others as little as
     possible.
     """
     from daedal.initial.consistent import consistent_initial

@@ -24,7 +24,8 @@ from daedal.symbolic.tracing.parameters import ParameterLayout, is_internal
 
 @dataclass(frozen=True)
 class Column:
-    """One sensitivity: of a parameter, by its position among the numbers, or of an initial value, by its variable."""
+    """One sensitivity: with respect to a parameter, given by its position among the numbers, or to a variable's initial
+    value."""
 
     name: str
     position: int | None = None
@@ -48,7 +49,7 @@ class ParameterNumbers:
 
     @classmethod
     def of(cls, problem: Any) -> ParameterNumbers:
-        """The numbers of a problem's parameters, as its traced functions have them."""
+        """The numbers in a problem's parameters, in the order of its traced functions."""
         return cls(problem.params, any(map(is_compiled, vars(problem).values())))
 
     @cached_property
@@ -57,7 +58,7 @@ class ParameterNumbers:
         return [] if self.layout is None else self.layout.labels(self._params)
 
     def changed(self, changes: Mapping[int, float]) -> Any:
-        """The parameters with the numbers at these positions replaced."""
+        """The parameters with the numbers at the given positions replaced."""
         numbers = self.values.copy()
         for position, value in changes.items():
             numbers[position] = value
@@ -108,7 +109,7 @@ class Differentiation:
         return tuple(column.name for column in self.columns)
 
     def with_problem(self, problem: Any) -> Differentiation | None:
-        """The same for a problem with other parameters, or None if its plan must be rebuilt."""
+        """The same for a problem with other parameters; None if its plan must be rebuilt."""
         problem = with_floats(problem)
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)
@@ -122,7 +123,7 @@ class Differentiation:
         return {} if traced is None else dict(traced.words)
 
     def switches(self, settings: Settings) -> int:
-        """Number of hidden switches that a run follows."""
+        """Number of hidden switches that are tracked during a run."""
         traced = self.primal.traced
         return traced.n_switches if traced is not None and settings.switches != "never" else 0
 
@@ -150,7 +151,7 @@ def columns_of(wanted: Sensitivities, problem: Any) -> list[Column]:
 
 
 def require_known(names: list[Any], known: list[str], starts: list[str]) -> tuple[str, ...]:
-    """Names of parameters and initial values that there are, for problems with modes."""
+    """Names of the available parameters and initial values, for problems with modes."""
     variables = [name.removesuffix("(0)") for name in starts]
     found = [column.name for name in names for column in _found(name, known, variables)]
     _require_some(found)
@@ -181,7 +182,7 @@ def given_starts(wanted: Sensitivities, columns: list[Column], n: int) -> np.nda
 
 
 def scales(columns: Sequence[Column], numbers: np.ndarray, y0: np.ndarray) -> np.ndarray:
-    """Sizes of the parameters as units of their sensitivities: 1 if a parameter vanishes."""
+    """Sizes of the parameters, the units of their sensitivities; 1 for zero parameters."""
     return np.array([_size(column, numbers, y0) or 1.0 for column in columns])
 
 
@@ -231,7 +232,7 @@ def _require_parameters(known: list[str]):
 
 
 def entries_of(name: str, labels: Sequence[str]) -> list[str]:
-    """Positions of the numbers selected by a name: its own, or those of the vector or mapping of that name."""
+    """Positions of the numbers selected by a name: its own number, or those of the vector or mapping of that name."""
     if name in labels:
         return [name]
     return [label for label in labels if label.startswith((f"{name}[", f"{name}.")) and not is_internal(label)]

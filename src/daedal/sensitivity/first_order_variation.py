@@ -1,7 +1,8 @@
 """Sensitivities of first-order problems: variational equations integrated together with the problem.
 
-Newton's matrix of both is block triangular with equal blocks on its diagonal. DASSL and Radau omit the off-diagonal
-blocks: one factorisation serves all, and the neglected part is nilpotent (Maly and Petzold's simultaneous corrector).
+Newton's matrix of the combined system is block triangular with equal blocks on its diagonal. DASSL and Radau omit the
+off-diagonal blocks: one factorisation serves all, and the neglected part is nilpotent (Maly and Petzold's simultaneous
+corrector).
 Rosenbrock methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit
 and half-explicit methods use the equations in the form of :mod:`daedal.sensitivity.explicit`.
 """
@@ -59,7 +60,7 @@ class Kept:
 
     plan: Any = None
     problem: Any = None  # the variational equations as machine code
-    explicit: ExplicitForm | None = None  # the same for explicit and half-explicit methods
+    explicit: ExplicitForm | None = None  # form for explicit and half-explicit methods
 
 
 class FirstOrderVariation(Variation):
@@ -76,7 +77,7 @@ class FirstOrderVariation(Variation):
         self.given = given
         self.variational = _variational(given) if variational is None else variational
         self._kept = Kept()
-        self._judged: ReducedForm | None = None  # reduced form required by the start
+        self._judged: ReducedForm | None = None  # reduced form if the start requires it
 
     @property
     def problem(self) -> Any:
@@ -117,7 +118,7 @@ class FirstOrderVariation(Variation):
         return total > _LARGEST_STEP_IN_ONE or sharp or bare.fixed_step is not None or not self.variational.is_exact
 
     def _plan(self, settings: Settings) -> Any:
-        """The plan for the variational equations with the tolerances of one run."""
+        """The plan for the variational equations, with the tolerances of one run."""
         if self._judged is not None:
             return self._judged.enlarged(self.numbered(self.variational.problem), 1 + self.m, settings)
         if not self.given.primal.as_stated:
@@ -185,7 +186,7 @@ class FirstOrderVariation(Variation):
 
     def numbered(self, problem: Any) -> Any:
         """A problem with the parameters of this plan as numbers."""
-        if problem.params is None:  # the difference form holds its own parameters
+        if problem.params is None:  # the difference form contains parameters
             return problem
         return with_numbers(problem, self.variational.numbers(self.problem.params))
 
@@ -201,13 +202,13 @@ class FirstOrderVariation(Variation):
         return other
 
     def base(self, request: Request) -> Solution | None:
-        """The solution alone if events or switches may interrupt it."""
+        """The solution alone, computed first if events or switches may interrupt it."""
         if request.settings.events is None and not self.given.switches(request.settings):
             return None
         return self.given.primal.solve(request)
 
     def along(self, base: Solution, request: Request) -> Solution:
-        """The same interval with sensitivities, which jump at switches that can be followed."""
+        """The solution over the same interval with sensitivities, which jump at switches that can be tracked."""
         refuse_sliding(base)
         kinds = {event.kind for event in base.events}
         if "switch" in kinds and self.variational.is_exact and self.given.primal.as_stated:
@@ -276,7 +277,8 @@ class FirstOrderVariation(Variation):
         return not is_automatic(self.given.settings) and self._method.begins_with_slopes
 
     def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
-        """Sensitivities use the relative tolerance of their variable, and the absolute one over the parameter."""
+        """Tolerances: sensitivities use the relative tolerance of their variable, and the absolute one divided by the
+        parameter."""
         n, m = self.problem.n, self.m
         rtol, atol = check_tolerances(n, settings.rtol, settings.atol)
         numbers = self.variational.numbers(self.problem.params)
@@ -291,7 +293,8 @@ class FirstOrderVariation(Variation):
         )
 
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
-        """Tolerances of the explicit form; without a mask, a large one excludes sensitivities from the error test."""
+        """Tolerances of the explicit form. Without a mask, a large tolerance excludes sensitivities from the error
+        test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
         if not self.given.wanted.errors:
             n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # excluded components still count in the mean square
@@ -377,7 +380,7 @@ class BranchVariation(FirstOrderVariation):
         return self.variational.switch_values(t, *point, self._with_modes(given))
 
     def set_between(self, base: Solution, a: float, b: float):
-        """Select the branches on which a solution lies between two times."""
+        """Select the branches that contain a solution between two times."""
         self.modes[:] = np.nan
         found = []
         for share in _INSIDE:
@@ -426,7 +429,7 @@ def _variational(given: Differentiation) -> Variational:
 
 
 def with_corrector(settings: Settings, wanted: Sensitivities) -> Settings:
-    """Settings whose method uses the requested corrector for sensitivities, as DASSL and Radau support."""
+    """Settings whose method uses the requested corrector for sensitivities, which DASSL and Radau support."""
     if wanted.method in ("auto", "simultaneous"):
         return settings
     automatic = isinstance(settings.method, str) and settings.method == "auto"

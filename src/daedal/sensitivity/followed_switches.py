@@ -1,4 +1,4 @@
-"""Sensitivities of first-order problems through hidden switches: arc by arc, on the branches taken.
+"""Sensitivities of first-order problems through hidden switches: arc by arc, with the equations of each branch.
 
 Between two switches the equations are those of one branch, set by data (:mod:`daedal.symbolic.modes`); at a switch the
 state is continuous, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:`daedal.sensitivity.jumps`).
@@ -21,11 +21,12 @@ from daedal.solution.solution import Solution
 
 
 class Unfollowed(Exception):
-    """The branches of a run cannot be identified, or are not of index 0 or 1."""
+    """The branches of a run cannot be identified, or their index is not 0 or 1."""
 
 
 def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solution:
-    """The solution `base` with sensitivities that jump at its switches; `moded` are those on fixed branches."""
+    """The solution `base` with sensitivities that jump at its switches; `moded` are the sensitivities on fixed
+    branches."""
     walk = _SwitchWalk(moded, request, base)
     pieces = walk.pieces()
     values, slopes = walk.at_output(pieces)
@@ -38,7 +39,7 @@ def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solu
 
 
 class _SwitchWalk:
-    """Integration from switch to switch."""
+    """Integration from one switch to the next."""
 
     def __init__(self, plan: Any, request: Request, base: Solution):
         self.plan, self.request, self.base = plan, request, base
@@ -105,7 +106,7 @@ class _SwitchWalk:
         return tau
 
     def at_output(self, pieces: list[Solution]) -> tuple[np.ndarray, np.ndarray]:
-        """Values and slopes at the output points; at a switch the left-sided ones."""
+        """Values and slopes at the output points; at switches, values from the left."""
         sign, t = self.request.sign, self.base.t
         which = np.searchsorted(sign * np.array(self.edges[1:-1]), sign * t, side="left")
         n, m = self.plan.given.problem.n, self.plan.m

@@ -1,9 +1,9 @@
 r"""Sensitivities of linear Hessenberg DAEs to their initial values.
 
 A change of the initial values of :math:`x^{(m)} = \sum_j A_j x^{(j-1)} + B y + q,\; 0 = C x + r` changes the solution
-by a solution of the homogeneous problem, with :math:`q = 0` and :math:`r = 0`, which is independent of the solution:
-the variational equations are integrated separately, by the same formulation and method, and satisfy :math:`C s = 0` and
-its derivatives as the solution does :math:`C x + r = 0`.
+by a solution of the homogeneous problem, with :math:`q = 0` and :math:`r = 0`, which does not depend on the solution:
+the variational equations are integrated separately, with the same formulation and method, and satisfy :math:`C s = 0`
+and its derivatives as the solution does :math:`C x + r = 0`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from daedal.sensitivity.variation import SensitivityPlan, Variation
 
 
 class HomogeneousVariation(Variation):
-    """The homogeneous problem of a HessenbergDAE, one run for every column.
+    """The homogeneous problem of a HessenbergDAE, with one run for every column.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class HomogeneousVariation(Variation):
         self._plan = given.make_plan(self._homogeneous, replace(given.settings, events=None))
 
     def is_current(self) -> bool:
-        """Whether the values captured from outside are unchanged since the functions were traced."""
+        """Whether captured external values are unchanged since the functions were traced."""
         return self._plan.is_current()
 
     def base(self, request: Request) -> Any:
@@ -49,7 +49,7 @@ class HomogeneousVariation(Variation):
         return self.given.primal.solve(request)
 
     def along(self, base: Any, request: Request) -> Any:
-        """The homogeneous solutions over the interval covered by it."""
+        """The homogeneous solutions over the interval covered by the solution."""
         given, n = self.given, self.given.problem.n
         t0, end = request.span[0], float(base.t[-1])
         span = (t0, end) if end != t0 else request.span

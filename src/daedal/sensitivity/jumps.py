@@ -9,8 +9,8 @@ A guard :math:`g(t, y, p)` ends a mode at :math:`t^*(p)`, and a reset map R maps
     s^+ = \frac{d y^+}{d p} - y'^+ \tau
 
 (the saltation matrix; Leine and Nijmeijer: Dynamics and Bifurcations of Non-Smooth Mechanical Systems, Springer 2004,
-chapter 7). Where the guard is only touched, :math:`g_t + g_y y' = 0`, there is no derivative. An event that changes
-nothing has the same :math:`\tau`.
+chapter 7). If the solution only touches the guard, :math:`g_t + g_y y' = 0`, there is no derivative. The same
+:math:`\tau` holds for events without effect on the state.
 
 Guards and reset maps are user functions; they are differentiated along one direction each, by the central formula of
 order 4.
@@ -33,10 +33,10 @@ from daedal.sensitivity.differentiation import Differentiation, ParameterNumbers
 
 Guard = Callable[["Point"], np.ndarray]
 SHARE = float(np.finfo(float).eps) ** 0.2
-_FASTER = 1e3  # largest ratio of a state's rate to those of time and parameters for choosing the step
+_FASTER = 1e3  # largest ratio of a state's rate to the rates of time and parameters for which it limits the step
 CENTRAL_4 = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 GRAZING = 1e-4
-"""Rate of a guard, as a fraction of its size over the arc, below which it counts as touched only."""
+"""Rate of a guard, as a fraction of its size over the arc, below which the solution counts as only touching it."""
 _SAMPLES = 9  # number of points of an arc at which the size of a guard is evaluated
 
 
@@ -49,7 +49,7 @@ class Point:
     theta: np.ndarray
 
     def moved(self, along: Point, length: float) -> Point:
-        """The point displaced by this amount along a direction."""
+        """The point displaced by an amount along a direction."""
         return Point(self.t + length * along.t, self.y + length * along.y, self.theta + length * along.theta)
 
 
@@ -58,7 +58,8 @@ def derivative_along(function: Callable[[Point], np.ndarray], at: Point, along: 
     changes = [abs(along.t) / time_scale]
     changes += [abs(d) / (abs(x) or 1.0) for d, x in zip(along.theta, at.theta, strict=True)]
     of_state, fastest = _largest(along.y) / (_largest(at.y) or 1.0), max(changes)
-    fastest = max(fastest, min(of_state, _FASTER * fastest) if fastest else of_state)  # a state may pass through zero
+    # a component of the state may pass through zero
+    fastest = max(fastest, min(of_state, _FASTER * fastest) if fastest else of_state)
     if fastest == 0.0:
         return np.zeros_like(np.atleast_1d(np.asarray(function(at), dtype=float)))
     delta = SHARE / fastest
@@ -71,7 +72,7 @@ def derivative_along(function: Callable[[Point], np.ndarray], at: Point, along: 
 def event_time(
     guard: Guard, at: Point, slope: np.ndarray, s: np.ndarray, time_scale: float, size: float
 ) -> tuple[np.ndarray, bool]:
-    """Derivatives of the time of an event, one per row of `s`, and whether the guard is only touched.
+    """Derivatives of the time of an event, one per row of `s`, and whether the solution only touches the guard.
 
     `size` is the size of the guard over the arc of length `time_scale` that it ends.
     """
@@ -163,7 +164,7 @@ class _View:
         self._made: tuple[bytes, StateForm] = self.theta.tobytes(), StateForm(given.problem)
 
     def form(self, theta: np.ndarray) -> StateForm:
-        """Call form of functions with these parameters."""
+        """How functions are called with these parameters."""
         if self._made[0] != theta.tobytes():
             values = zip(self._columns, theta.tolist(), strict=True)
             params = self._parameters.changed({c.position: x for c, x in values if c.position is not None})

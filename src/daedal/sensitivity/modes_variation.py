@@ -1,4 +1,4 @@
-"""Sensitivities through modes: first the run, then the variational equations of every arc, with jumps between them."""
+"""Sensitivities through modes: the run, followed by the variational equations of every arc, with jumps between arcs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class ModesVariation(Variation):
     given : Differentiation
         With columns that are parameters of some mode, or initial values, by name.
     breakpoints : object, optional
-        Between which the problem is solved piece by piece.
+        The problem is solved segment by segment between them.
     """
 
     times_events = False
@@ -116,7 +116,8 @@ class ModesVariation(Variation):
     def __init__(self, given: Differentiation, breakpoints: Any = None):
         self.given, self.breakpoints = given, breakpoints
         self.problem = at_piece(given.problem, -np.inf, by_samples=True)
-        self._plans: dict[str, Any] = {}  # of each mode, whatever its parameters and the piece between break points
+        # plans by mode; they do not depend on parameters or on the segment between break points
+        self._plans: dict[str, Any] = {}
 
     def with_problem(self, problem: HybridProblem, breakpoints: Any = None) -> ModesVariation:
         """The same equations for other parameters."""
@@ -126,7 +127,7 @@ class ModesVariation(Variation):
         return other
 
     def is_current(self) -> bool:
-        """Whether the values captured from outside are unchanged since the functions were traced."""
+        """Whether captured external values are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._plans.values())
 
     def base(self, request: Request) -> HybridSolution:
@@ -138,14 +139,14 @@ class ModesVariation(Variation):
         return solve_between(request, self.breakpoints, primal)
 
     def along(self, base: HybridSolution, request: Request) -> HybridSolution:
-        """Sensitivities of its arcs."""
+        """Sensitivities of the arcs of a run."""
         walk = _Walk(self, request.changed(dense_output=True), base)
         base.sensitivities = walk.to_the_end()
         base.events = EventTable(walk.events)
         return base
 
     def mode_plan(self, mode: str, problem: Any, settings: Settings) -> Any:
-        """The plan for the variational equations of a mode, whose problem this is."""
+        """Plan for the variational equations of this mode's problem."""
         known = self._plans.get(mode)
         shared = None if known is None else known.with_problem(problem)
         if shared is None:
@@ -159,7 +160,7 @@ class ModesVariation(Variation):
 
 
 class ModesPlan(SensitivityPlan):
-    """The plan of a hybrid problem with sensitivities, which serves all parameters."""
+    """The plan of a hybrid problem with sensitivities, which is valid for all parameters."""
 
     variation: ModesVariation
 
@@ -174,7 +175,7 @@ _ONLY_PLAN = "pieces with sensitivities"
 def solve_pieces(request: Request, breakpoints: Any, make_plan: Callable[[Any, Settings], Plan], stated: Any) -> Any:
     """The solution of a problem of any class between break points, with the sensitivities of its settings.
 
-    Plans are kept with `stated`, the problem with its original parameters and inputs.
+    Plans are cached with `stated`, the problem with its original parameters and inputs.
     """
     if not isinstance(request.problem, HybridProblem):
         only = HybridProblem({ONLY_MODE: request.problem})
@@ -228,8 +229,8 @@ def _check_models(problem: HybridProblem):
             names = positional_names(function) if callable(function) else None
             if callable(function) and module.startswith("daedal.") and len(names or ()) < 4:
                 raise InvalidProblemError(
-                    f"sensitivities through '{transition.name}', which was made by {module.split('.')[-1]}, are "
-                    "not supported: define guard and reset as functions of the parameters, Transition(..., "
+                    f"sensitivities through '{transition.name}', which was created by {module.split('.')[-1]}, are "
+                    f"not supported: define guard and reset as functions of the parameters, Transition(..., "
                     "guard=lambda t, q, v, p: ..., reset=lambda t, q, v, p: ...)"
                 )
 
@@ -245,7 +246,7 @@ class _Walk:
         self.events: list[HybridEvent] = list(solution.events)
         self.modes = VariedModes(variation.problem, self.names)
         self._plans: dict[str, Any] = {}
-        self._since: float | None = None  # where the piece begins whose inputs `modes` have
+        self._since: float | None = None  # start of the segment whose inputs `modes` has
         self._next = 0  # event
         self.parts: list[Any] = []
         self.tau = np.zeros(len(self.names))
@@ -271,13 +272,13 @@ class _Walk:
         return HybridSensitivities(self.names, self.solution, self.parts)
 
     def _take_inputs(self, low: float) -> None:
-        """Set the inputs of the equations to those from `low` to the next break point."""
+        """Set the inputs of the equations to those between `low` and the next break point."""
         if self.variation.problem is not self.variation.given.problem and low != self._since:
             problem = at_piece(self.variation.given.problem, low, by_samples=True)
             self.modes, self._plans, self._since = VariedModes(problem, self.names), {}, low
 
     def _plan(self, mode: str) -> Any:
-        """The plan for the variational equations of a mode, with the inputs of this piece."""
+        """The plan for the variational equations of a mode, with the inputs of the current segment."""
         if mode not in self._plans:
             problem = self.modes.at(self.modes.theta)[0].modes[mode].problem
             self._plans[mode] = self.variation.mode_plan(mode, problem, self.settings[mode].request.settings)
@@ -353,7 +354,7 @@ class _Walk:
                 size = size_between(guard, lambda t: _state(segment, t), segment.t0, segment.t1, at.theta)
                 self.tau, grazing = event_time(guard, at, slope, s, length, size)
                 if grazing:
-                    self._say(event, "which its guard only touches")
+                    self._say(event, "whose guard is only touched")
                     return None
                 total = s + np.outer(self.tau, slope)
                 names = dict(zip(self.names, self.tau.tolist(), strict=True))

@@ -14,7 +14,7 @@ CORRECTIONS = Struct(
     "CORRECTIONS",
     [
         ("n", INTEGER),
-        ("leading", INTEGER),  # positions, which the convergence test of Newton's method uses
+        ("leading", INTEGER),  # positions, used by the convergence test of Newton's method
         ("positions", CALLBACK),
         ("velocities", CALLBACK),
         ("sensitivities", CALLBACK),
@@ -26,7 +26,7 @@ CORRECTIONS = Struct(
 
 @entry(HOOK)
 def correct_all(record, t, h, y):
-    """Newton's method for the positions, then the others, which are linear, in turn."""
+    """Newton's method for the positions, then corrections of the others, which are linear, in turn."""
     corrections = record_at(record, CORRECTIONS)
     return _correct_all(corrections, t, floats(y, corrections.n))
 

@@ -41,9 +41,11 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.tracing.parameters import ParameterLayout
 
-_DETERMINED = 1e-12  # M_ii over the smallest mass that moves with coordinate i, below which constraints determine it
+# ratio of M_ii to the smallest mass that moves with coordinate i, below which constraints determine the coordinate
+_DETERMINED = 1e-12
 _SHORTEST = 1e-4  # fraction of the interval to which steps are limited so that they do not pass two switches
-_MOST_EXPLICIT_STEPS = 2000.0  # number of explicit steps required by stability above which an implicit method is faster
+# number of explicit steps required by stability, above which an implicit method is faster
+_MOST_EXPLICIT_STEPS = 2000.0
 
 
 class VariationalReduction(Reformulation):
@@ -104,7 +106,7 @@ class VariationalReduction(Reformulation):
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """Empty: it is an ordinary differential equation."""
+        """None: this is an ordinary differential equation."""
         return {}
 
     @property
@@ -115,7 +117,7 @@ class VariationalReduction(Reformulation):
         return np.arange(self.n) >= self.n_state
 
     def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Tolerances of the state; for sensitivities the absolute ones divided by the size of the parameter."""
+        """Tolerances of the state; for sensitivities, absolute tolerances are divided by the size of the parameter."""
         sizes = self.formulation.sizes(self.assembly.given.params, self.y0[: self.n_state])
         own = (atol / sizes[:, None]).ravel()
         if not self.formulation.half_explicit:
@@ -141,11 +143,12 @@ class VariationalReduction(Reformulation):
         return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
     def _consistent(self, start: ConsistentStart, given: np.ndarray, hold: bool) -> np.ndarray:
-        """The start with sensitivities projected onto the differentiated constraints, as near to the given as possible.
+        """The start with sensitivities projected onto the differentiated constraints, as close as possible to the given
+        ones.
 
-        With `hold`, a coordinate whose initial value is a column keeps its own sensitivities, of position and velocity;
-        the others adapt. If the constraints determine it, it adapts as well. Initial values that are corrected have
-        sensitivities that are projected as given.
+        If `hold`, a coordinate whose initial value is a column keeps its sensitivities of position and velocity, unless
+        the constraints determine it; the others adapt. If initial values are corrected, sensitivities are projected as
+        given.
         """
         motion, params = self._motion, self.assembly.given.params
         n, n_q = motion.n, motion.system.n_q
@@ -173,11 +176,11 @@ class VariationalReduction(Reformulation):
         return np.concatenate([state, s.ravel()])
 
     def write(self, record) -> None:
-        """Empty: there is no record of a form."""
+        """None: a form has no record."""
 
 
 def _free_changes(mass: np.ndarray, rows: np.ndarray, places: list[int]) -> dict[int, np.ndarray]:
-    """For coordinates the smallest changes in the norm of M that constraints allow and that change them by 1.
+    """For each coordinate, the smallest change in the norm of M that the constraints allow and that changes it by 1.
 
     Zero for coordinates determined by the constraints.
     """
@@ -275,7 +278,7 @@ class MotionVariation(Variation):
         return self.given.primal.solve(request) if self.given.switches(request.settings) else None
 
     def along(self, base: Any, request: Request) -> Any:
-        """The same interval with sensitivities, which do not follow jumps at hidden switches."""
+        """The solution over the same interval with sensitivities, which do not jump at hidden switches."""
         refuse_sliding(base)
         warn_of_switches(base.events)
         return self.run(_within_switches(base, request), self.given.starts)
@@ -371,7 +374,7 @@ def _method(settings: Settings, system: MechanicalSystem) -> Any:
 
 
 def _within_switches(base: Any, request: Request) -> Request:
-    """The request with steps no longer than the time between two switches, so that no branch is stepped over."""
+    """The request with steps no longer than the time between two switches, so that no branch is skipped."""
     times = np.unique([event.t for event in base.events if event.kind != "event"])
     if times.size < 2:
         return request

@@ -16,7 +16,7 @@ from daedal.solution.solution import DenseOutput
 
 
 def column_of(names: tuple[str, ...], parameter: Any) -> int:
-    """Column of a parameter, by name or by position among the requested ones."""
+    """Column of a parameter, given by name or by position among the requested parameters."""
     if isinstance(parameter, (int, np.integer)) and not isinstance(parameter, bool):
         if -len(names) <= parameter < len(names):
             return int(parameter) % len(names)
@@ -147,7 +147,8 @@ class MechanicalSensitivities:
         return self._completed(times, self._solution.states(times), self.dense.evaluate(times)[0].T)
 
     def _completed(self, times: np.ndarray, states: np.ndarray, raw: np.ndarray) -> list[MechanicalSensitivity]:
-        """Projected onto the differentiated constraints at `states`, with the sensitivities of a, lam and reactions."""
+        """Sensitivities of (q, v, r), projected onto the differentiated constraints at `states`, and of a, lam and
+        reactions."""
         motion, params = self._motion, self._params
         n, n_q, m = motion.n, motion.system.n_q, len(self.names)
         n_c = motion.system.n_lambda
@@ -170,11 +171,11 @@ class MechanicalSensitivities:
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The computed values, without machine code and sensitivities between the output points."""
+        """The computed values, without machine code and without sensitivities between the output points."""
         return {"names": self.names, "_stored": self._stored, "dense": None, "_solution": None, "_raw": self._raw}
 
 
-# --- of linear problems -----------------------------------------------------------------------------------------------
+# --- sensitivities of linear problems ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -216,11 +217,11 @@ class LinearSensitivities:
         return LinearSensitivity(y, lam[:, 0] if times.ndim == 0 else lam)
 
 
-# --- of runs through modes --------------------------------------------------------------------------------------------
+# --- sensitivities of runs through modes ------------------------------------------------------------------------------
 
 
 class HybridSensitivities:
-    """Sensitivities of all arcs; NaN if a mode does not have a variable, or no derivative exists.
+    """Sensitivities of all arcs; NaN if a mode lacks a variable, or no derivative exists.
 
     Attributes
     ----------

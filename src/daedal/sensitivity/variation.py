@@ -37,7 +37,7 @@ class Variation(ABC):
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Layout of the parameters in the variational equations; None if these are valid for one set only."""
+        """Layout of the parameters in the variational equations; None if the equations are valid for one set only."""
         return None
 
     @property
@@ -46,7 +46,7 @@ class Variation(ABC):
         return Dependencies()
 
     def is_current(self) -> bool:
-        """Whether the values captured from outside are unchanged since the functions were traced."""
+        """Whether captured external values are unchanged since the functions were traced."""
         if self.layout is not None and not self.layout.fits(self.given.problem.params):
             return False
         return self.dependencies.are_unchanged()
@@ -58,22 +58,23 @@ class Variation(ABC):
         return other
 
     def at_start(self, request: Request) -> Variation:
-        """The form of the equations that the start of a run requires."""
+        """The form of the equations required by the start of a run."""
         return self
 
     @abstractmethod
     def base(self, request: Request) -> Any:
-        """The solution of the problem alone, if sensitivities are computed along it; None if together with it."""
+        """The solution of the problem alone, if sensitivities are computed along it; None if they are computed
+        together."""
 
     @abstractmethod
     def along(self, base: Any, request: Request) -> Any:
-        """That solution with its sensitivities."""
+        """The given solution with its sensitivities."""
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
         """The solution with its sensitivities, over an interval without jumps.
 
-        `starts` are the sensitivities of the initial values. With `tau`, the derivatives of the initial time, they are
-        total derivatives of the state there.
+        `starts` are the sensitivities of the initial values. If `tau`, the derivatives of the initial time, is given,
+        they are total derivatives of the state.
         """
         raise NotImplementedError
 
@@ -94,7 +95,7 @@ class SensitivityPlan(Plan):
         return self.variation.given.problem
 
     def is_current(self) -> bool:
-        """Whether the values captured from outside are unchanged since the functions were traced."""
+        """Whether captured external values are unchanged since the functions were traced."""
         return self.variation.is_current() and self.variation.given.primal.is_current()
 
     def with_problem(self, problem: Any) -> SensitivityPlan | None:

@@ -6,8 +6,8 @@ For :math:`F(t, y, y', p) = 0` the sensitivities :math:`s_i = \partial y / \part
 
     F_y s_i + F_{y'} s_i' + F_{p_i} = 0
 
-(Brenan, Campbell, Petzold, section 7.5). Sensitivities with respect to initial values differ only in their own initial
-values and have :math:`F_p = 0`. There are three forms:
+(Brenan, Campbell, Petzold, section 7.5). Sensitivities with respect to initial values have other initial values and
+:math:`F_p = 0`. There are three forms:
 
 * on a graph, with exact partial derivatives along the direction :math:`(s_i, s_i', e_i)`: `variational_problem`;
 * by differences, for functions that cannot be traced: `differenced_problem`;
@@ -76,7 +76,7 @@ class Variational:
 
 
 class VariationalFunction(GraphFunction):
-    """F with its derivatives; called from Python it first calls the user's functions, which may raise."""
+    """F with its derivatives. Called from Python, it first calls the user's functions, which may raise."""
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, layout: ParameterLayout | None, *graph: Any):
         super().__init__("residual", *graph)
@@ -96,7 +96,7 @@ def variational_problem(
 ) -> Variational:
     """The problem with its variational equations; raises Untraceable if its functions cannot be traced.
 
-    With `follow`, up to this many switches are set by data.
+    At most `follow` switches are set by data.
     """
     n, total = problem.n, problem.n * (1 + len(columns))
     tracer = Tracer(problem, {"y": total, "yp": total}, always=True, follow=follow)
@@ -165,7 +165,7 @@ def equations_of(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tupl
 
 
 def _as_stated(function: Any) -> Any:
-    """A function as the user wrote it, even if it is now machine code."""
+    """A function as written by the user, even if it is now machine code."""
     return getattr(function, "original", function)
 
 
@@ -176,9 +176,9 @@ def _as_stated(function: Any) -> Any:
 #     F_y s + F_{y'} s' + F_p \approx \frac{8 (D(\delta) - D(-\delta)) - (D(2 \delta) - D(-2 \delta))}{12 \delta},
 #     \qquad D(\delta) = F(t, y + \delta s, y' + \delta s', p + \delta)
 #
-# with an increment that changes neither the parameter nor the variables by more than a small fraction of their sizes
-# (Brenan, Campbell, Petzold, section 7.5, have quotients of orders 1 and 2). Order 4 allows one of 1e-3, beside which
-# the round-off of F is 1e-13. Next to the border of what F is defined for, a shorter one of order 2 is taken.
+# with an increment that changes parameter and variables by only a small fraction of their sizes (Brenan, Campbell,
+# Petzold, section 7.5, have quotients of orders 1 and 2). Order 4 allows an increment of 1e-3, for which the effect of
+# round-off is 1e-13. Near the boundary of the domain of F, a shorter increment of order 2 is used.
 
 _STENCILS = (  # step as a fraction of the sizes of variables and parameter, and weights of F at multiples of it
     (SHARE, CENTRAL_4),
@@ -201,7 +201,7 @@ class DifferencedResidual:
             s, sp = y[k * n : (k + 1) * n], yp[k * n : (k + 1) * n]
             for share, stencil in _STENCILS:
                 delta = share * self._size(column, y[:n], yp[:n], s, sp)
-                # rounded to few different values, so that parameters recur
+                # rounded to a few different values, so that parameters recur
                 delta = float(2.0 ** np.floor(np.log2(delta)))
                 quotient = self._quotient(t, (y[:n], yp[:n], s, sp), column, delta, stencil)
                 if np.isfinite(quotient).all():
@@ -222,7 +222,7 @@ class DifferencedResidual:
         return total
 
     def _size(self, column: Column, y, yp, s, sp) -> float:
-        """Change of the parameter at which it, or a variable, changes by its own size."""
+        """Change of the parameter by which it or a variable changes by its own size."""
         sizes = [] if column.position is None else [abs(self._parameters.values[column.position]) or 1.0]
         largest = max(float(np.max(np.abs(s), initial=0.0)), 1e-300)
         sizes.append((float(np.max(np.abs(y), initial=0.0)) or 1.0) / largest)
@@ -249,16 +249,15 @@ def differenced_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
 
 # --- for explicit and half-explicit methods ---------------------------------------------------------------------------
 
-# Those of y' = f(t, y, p) are an ordinary differential equation again, and those of
-# y' = f(t, y, z, p), 0 = g(t, y, z, p) are semi-explicit of the same index,
+# The variational equations of y' = f(t, y, p) are an ordinary differential equation, and those of y' = f(t, y, z, p), 0
+# = g(t, y, z, p) are semi-explicit of the same index,
 #
 # .. math::
 #
 #     s' = f_y s + f_z \sigma + f_p, \qquad 0 = g_y s + g_z \sigma + g_p ,
 #
-# so that a method is applied to both together: its stages contain their own derivatives, and each of them satisfies the
-# differentiated constraint as it does the constraint. The matrix g_y f_z of a half-explicit stage is that of z and of
-# every sigma.
+# so that a method is applied to both together; each stage satisfies the constraint and the differentiated constraint.
+# The matrix g_y f_z of a half-explicit stage is the same for z and for every sigma.
 
 
 class ExplicitForm:
@@ -318,7 +317,7 @@ class ExplicitForm:
 
 
 class _Asking(GraphFunction):
-    """f or g with its derivatives; called from Python it first calls the user's functions, which may raise."""
+    """f or g with its derivatives. Called from Python, it first calls the user's functions, which may raise."""
 
     def __init__(self, name: str, residual: ImplicitDAE, order: np.ndarray, *graph: Any):
         super().__init__(name, *graph)
@@ -332,7 +331,7 @@ class _Asking(GraphFunction):
 
 
 def _graph_function(name: str, residual: ImplicitDAE, order: np.ndarray, rows: slice) -> GraphFunction:
-    """f as minus the residual without slopes, or g."""
+    """f, computed as minus the residual without slopes, or g."""
     source: Any = residual.residual
     total, count = residual.n, rows.stop if rows.start == 0 else rows.start
     sizes = {"y": count} | ({"z": total - count} if count < total else {})
@@ -351,7 +350,7 @@ def _graph_function(name: str, residual: ImplicitDAE, order: np.ndarray, rows: s
 
 
 class _Differenced:
-    """f or g with its difference quotients."""
+    """f or g with difference quotients as derivatives."""
 
     def __init__(self, name: str, residual: ImplicitDAE, order: np.ndarray, rows: slice):
         self.__name__, self._residual, self._rows = name, residual.residual, order[rows]

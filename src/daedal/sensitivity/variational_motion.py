@@ -42,7 +42,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 class VariationalMotion:
     """Machine code for the motion of a mechanism and its sensitivities.
 
-    All functions are functions of (t, Y) with Y = (q, v, r, s_1, s_2, ...), where each s = (s_q, s_v, s_r).
+    All functions depend on (t, Y), where Y = (q, v, r, s_1, s_2, ...) and each s = (s_q, s_v, s_r).
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class VariationalMotion:
         return tuple(k for k, c in enumerate(self.columns) if c.position is not None and (NAME, c.position) not in read)
 
     def _motion(self) -> tuple[list[int], list[int], int]:
-        """Nodes of Y', of (s_a, s_lambda, s_reaction), and the condition that pivots are bad."""
+        """Nodes of Y', of (s_a, s_lambda, s_reaction), and of the condition that indicates bad pivots."""
         tracer, dynamics, n = self.tracer, self.equations, self.system.n_q
         graph, n_c = tracer.graph, dynamics.n_lambda
         tracer.sizes |= {"a": n, "lam": n_c}
@@ -225,7 +225,7 @@ class VariationalMotion:
         return self._code("f", slopes, [worst], every), self._code("g", constraints, [], every)
 
     def _factors_of_motion(self, lam: Sequence[int]) -> tuple[Factors, list[int]]:
-        """Factors of the matrix of (a, lambda), and the force without its part that is linear in lambda."""
+        """Factors of the matrix of (a, lambda), and the force without the terms that are linear in lambda."""
         dynamics, graph, n = self.equations, self.tracer.graph, self.system.n_q
         force = list(dynamics.force)
         if not self.system.force_uses_multipliers:
@@ -322,7 +322,7 @@ def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -
 
 
 class _Asks:
-    """Calls the functions of a system after machine code has failed, so that they can raise their exceptions."""
+    """Calls the functions of a system if machine code has failed, so that they can raise their exceptions."""
 
     def __init__(self, system: MechanicalSystem):
         self._system = system

@@ -1,6 +1,6 @@
 """Results of a run: values, dense output, quantities by name, tables and files.
 
-Start with `solution.py`; `quantities.py` holds what all solutions share.
+Start with `solution.py`; `quantities.py` contains the common base of all solutions.
 
 >>> import daedal
 >>> sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0])

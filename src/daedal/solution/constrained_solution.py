@@ -26,7 +26,7 @@ class RawOutput:
 
 
 _LAZY = ("y", "drift", "notes", "message", "events", "raw", "_augmented")
-_DRIFTS = ("drift", "velocity drift")  # the second one if there are two levels
+_DRIFTS = ("drift", "velocity drift")  # the second entry if there are two levels
 
 
 class ConstrainedSolution(Solution):
@@ -62,12 +62,12 @@ class ConstrainedSolution(Solution):
 
     @property
     def system(self) -> Any:
-        """The problem as given; None for a stored solution."""
+        """The problem as given by the user; None for a stored solution."""
         return self._system
 
     @property
     def evaluator(self):
-        """Provides the system ready for evaluation; None for a stored solution."""
+        """Provides the system, ready for evaluation; None for a stored solution."""
         return self._evaluator
 
     def evaluate_with(self, evaluator):
@@ -90,7 +90,7 @@ class ConstrainedSolution(Solution):
         return self._output.states
 
     def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
-        """Residuals of the constraints in one state by level; None for a stored solution."""
+        """Residuals of the constraints in one state, by level; None for a stored solution."""
         if self._evaluator is None:
             return None
         with self.assembled() as assembly:
@@ -144,17 +144,17 @@ class ConstrainedSolution(Solution):
             return []
         return [Quantity("drift", "", _DRIFTS[: self._drifts.shape[0]], lambda: self._drifts)]
 
-    # --- without the functions of the system ------------------------------------------------------------------------
+    # --- storage without the functions of the system -----------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything computed, without the functions of the system, so that any solution can be stored."""
+        """All computed quantities, without the functions of the system, so that any solution can be stored."""
         if self._evaluator is not None:
             self._compute_all()
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_results", "_projected")}
         return kept | {"_system": None, "_evaluator": None, "_output": None}
 
     def _compute_all(self):
-        """Compute everything that needs the functions of the system."""
+        """Compute all quantities that need the functions of the system."""
         for name in _LAZY:
             getattr(self, name)
         self._try_to_compute("_drifts")
@@ -162,10 +162,10 @@ class ConstrainedSolution(Solution):
             self._stored = self.pieces(self._stored_blocks)
 
     def _try_to_compute(self, name: str):
-        """Compute the quantities available by name only; those that fail are not stored."""
+        """Compute the quantities that are only available by name; those that fail are not stored."""
         try:
             getattr(self, name)
-        except Exception:  # any exception of the user's functions
+        except Exception:  # user functions may raise any exception
             self.__dict__.pop(name, None)
 
     def _stored_blocks(self, times: np.ndarray) -> list[np.ndarray]:

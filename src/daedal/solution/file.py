@@ -22,7 +22,7 @@ from daedal.solution.schema import Arrays, Format, Plain, RecordFormat, expect, 
 
 FORMAT = "daedal solution"
 VERSION = 1
-_LAYOUTS = {  # classes that a file may hold, with the module of their layout
+_LAYOUTS = {  # classes that a file may contain, with the module of their layout
     "Solution": "daedal.solution.solution_layout",
     "SecondOrderSolution": "daedal.solution.solution_layout",
     "MechanicalSolution": "daedal.solution.solution_layout",
@@ -140,7 +140,7 @@ def _checked_path(path: str | Path) -> Path:
 
 
 class AnySolution(Format):
-    """A solution, of one of several classes, contained in another."""
+    """A solution of one of several classes, contained in another."""
 
     def __init__(self, *classes: str):
         self._classes = classes
@@ -159,10 +159,10 @@ class AnySolution(Format):
 
 HEADER = "header.json"
 _TYPES = ("f8", "i8")
-_LONGEST_HEADER = 1000  # bytes in the header of one array
-_ENTRIES = 100_000  # members of an archive
+_LONGEST_HEADER = 1000  # number of bytes in the header of one array
+_ENTRIES = 100_000  # number of members of an archive
 _DAMAGE = (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, OverflowError, RuntimeError, struct.error)
-"""Exceptions of zipfile and json; RecursionError and NotImplementedError are RuntimeErrors."""
+"""Exceptions of zipfile and json; RecursionError and NotImplementedError are subclasses of RuntimeError."""
 
 
 class ArraysToWrite(Arrays):
@@ -185,7 +185,7 @@ class ArraysToWrite(Arrays):
         return {"part": kind, "begin": begin, "shape": list(array.shape)}
 
     def get(self, path, data):
-        """Not supported here."""
+        """Raise, since writing does not load arrays."""
         raise NotImplementedError
 
     @property
@@ -202,7 +202,7 @@ class ArraysThatWereRead(Arrays):
         self._members = members
 
     def put(self, path, array):
-        """Not here."""
+        """Raise, since reading does not store arrays."""
         raise NotImplementedError
 
     def get(self, path, data):
@@ -246,7 +246,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file; devices and pipes are not opened, since reading them could block or never end."""
+    """Header and arrays of a file. Devices and pipes are not opened, since reading them could block or never end."""
     if path.exists() and not path.is_file():
         raise InvalidFileError("it is a folder" if path.is_dir() else "it is a device or a pipe, not a file")
     with path.open("rb") as file:
@@ -291,7 +291,7 @@ def _array(name: str, content: bytes) -> np.ndarray:
     expect(npy.read_magic(file) == (1, 0), name, "has an unknown format")
     try:
         shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=_LONGEST_HEADER)
-    except Exception as error:  # exceptions of the tokenizer and the types that NumPy's reader passes on
+    except Exception as error:  # exceptions of the tokenizer and the types that NumPy's reader propagates
         raise InvalidFileError(f"{name} is not a NumPy array ({error})") from error
     expect(dtype.str[1:] in _TYPES and dtype.names is None, name, f"holds {dtype}, not plain numbers")
     expect(not is_fortran and len(shape) <= 4 and all(_is_size(k) for k in shape), name, f"has the shape {shape}")

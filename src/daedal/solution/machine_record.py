@@ -60,7 +60,7 @@ class RecordedBody(RecordedFrame):
     """The motion of a body at the output points."""
 
     kinetic_energy: np.ndarray
-    local_center: np.ndarray  # in the body frame
+    local_center: np.ndarray  # centre in the body frame
     name: str = ""
 
     @property
@@ -115,7 +115,7 @@ class NamedCoordinates:
 
     def _named(self, name: str) -> np.ndarray:
         if name not in self.names:
-            known = ", ".join(self.names) or "none: it allows no motion"
+            known = ", ".join(self.names) or "none, since it allows no motion"
             raise InvalidProblemError(f"joint '{self.name}' has no {name}; its coordinates are {known}")
         return self.coordinates[self.names.index(name)]
 
@@ -123,7 +123,7 @@ class NamedCoordinates:
 class PartsOfMachine:
     """Bodies, joints and forces of a :class:`daedal.multibody.Model` in motion, computed from its `parts`.
 
-    Values at the output points or, unless the motion was stored, at the times `t`.
+    Values are available at the output points or, unless the motion was stored, at the times `t`.
     """
 
     @property
@@ -136,7 +136,7 @@ class PartsOfMachine:
         return self.parts.body(name, t)
 
     def joint(self, name: str, t: Any = None):
-        """The motion of a joint, and the force and torque it transmits, including its drive."""
+        """The motion of a joint, and the force and torque that it transmits, including its drive."""
         return self.parts.joint(name, t)
 
     def force(self, name: str, t: Any = None):
@@ -149,12 +149,12 @@ class PartsOfMachine:
         return self.parts.energy()
 
     def power(self, force: Any, t: Any = None) -> np.ndarray:
-        """The power of a force of the model, given as object or name."""
+        """The power of a force of the model, which is given as an object or by name."""
         return self.parts.power(force, t)
 
 
 class PartsOfMotion(PartsOfMachine):
-    """Results of a motion that was not integrated; it has `t` and `driven`."""
+    """Results of a motion that was not integrated; it has the attributes `t` and `driven`."""
 
     t: np.ndarray
     driven: tuple[str, ...]
@@ -172,8 +172,7 @@ class RecordedJoint(NamedCoordinates):
     Attributes
     ----------
     t : numpy.ndarray
-    names : tuple of str
-        Of the coordinates.
+    names : tuple of str Names of the coordinates.
     coordinates, rates : numpy.ndarray, shape (n, nt)
     position : numpy.ndarray, shape (3, nt)
         Position of the joint on its second body.
@@ -193,8 +192,8 @@ class RecordedJoint(NamedCoordinates):
         """Force of the joint on its second body, and torque about the joint, in ground axes."""
         if self.force is None or self.torque is None:
             raise InvalidProblemError(
-                f"joint '{self.name}': reactions were unknown when the solution was stored, since some forces are "
-                "that the model does not describe"
+                f"joint '{self.name}': reactions were unknown when the solution was stored, since the model does not "
+                f"describe all forces"
             )
         return RecordedWrench(self.force, self.torque)
 
@@ -224,7 +223,7 @@ class RecordedEnergy:
 
 @dataclass(frozen=True, eq=False)
 class RecordedMachine:
-    """Bodies, joints and forces of a stored solution, with the interface of the results of a model.
+    """Bodies, joints and forces of a stored solution, with the interface of a model's results.
 
     Available at the output points of the solution only, since the functions of the model are not stored.
     """
@@ -252,7 +251,7 @@ class RecordedMachine:
         return self._found(self.forces, name, "force", t)
 
     def power(self, force: Any, t: Any = None) -> np.ndarray:
-        """The power of a force, given as object or name."""
+        """The power of a force, which is given as an object or by name."""
         return self.force(getattr(force, "name", force), t).power
 
     def energy(self, t: Any = None) -> RecordedEnergy:
@@ -263,9 +262,9 @@ class RecordedMachine:
         return self.energies
 
     def animate(self, *arguments: Any, **options: Any) -> Any:
-        """Raise: shapes of bodies are not stored."""
+        """Raise, since shapes of bodies are not stored."""
         raise InvalidProblemError(
-            "a machine cannot be animated from a file, which does not hold its shapes; animate the solution "
+            "a machine cannot be animated from a file, which does not contain its shapes; animate the solution "
             "before it is saved, or pickle it"
         )
 
@@ -279,7 +278,7 @@ class RecordedMachine:
     def _check_times(t: Any) -> None:
         if t is not None:
             raise InvalidProblemError(
-                "bodies and joints of a saved solution are known at its output points only; omit t, or "
+                "bodies and joints of a saved solution are known only at its output points; omit t, or "
                 "solve with these times in t_eval"
             )
 

@@ -122,8 +122,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
     y : numpy.ndarray
         (q, v, r), stacked; `yp` its derivative.
     drift : dict
-        Largest residual of the constraints over the output points: ``"position"`` and ``"velocity"`` of what is
-        returned, ``"position before projection"`` and ``"velocity before projection"`` of what was integrated.
+        Largest residual of the constraints over the output points: ``"position"`` and ``"velocity"`` for the returned
+        values, ``"position before projection"`` and ``"velocity before projection"`` for the integrated values.
     formulation : str
         The formulation used.
     raw : RawOutput or None
@@ -206,8 +206,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
     def __call__(self, t: ArrayLike, derivative: bool = False) -> Any:
         """The :class:`MechanicalState` at `t`, projected onto the constraints; or the derivative y' = (v, a, r').
 
-        A pickled or saved solution no longer has the functions of the system: it uses polynomials for all of these,
-        which were fitted when it was stored and agree with them to about eleven digits.
+        A pickled or saved solution no longer has the functions of the system: it uses polynomials that were fitted when
+        it was stored and agree with the results to about eleven digits.
         """
         if self.dense is None:
             raise no_dense_output()
@@ -252,7 +252,7 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
                 assembly.project(times, rows, weight=assembly.output_weight)
         return np.ascontiguousarray(rows.T)
 
-    # --- results of a multibody model ---------------------------------------------------------------------
+    # --- results of a multibody model --------------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Any:
@@ -296,8 +296,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         return StateNames(self.names, self.n_q, self._n_w, self._constraints, self.multiplier_names)
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """Positions, velocities, states, accelerations, multipliers, algebraic variables, constraint forces; at the
-        output points also constraint residuals; energies of a multibody model."""
+        """Groups of quantities: positions, velocities, states, accelerations, multipliers, algebraic variables,
+        constraint forces; at the output points also constraint residuals; energies of a multibody model."""
         if t is None:
             found = self._state_names.quantities(partial(getattr, self))
             found += [*self.drift_quantities(), *self._residual_quantity()]

@@ -10,9 +10,9 @@ import numpy as np
 _DEGREES = (5, 9, 14, 20)  # degrees, tried in this order
 _AGREED = 1e-11  # tolerated difference between polynomial and function, relative to the size of a row
 _NOISE = 1e-4  # size relative to its block below which a row is ignored
-_LARGEST = 1 << 23  # maximum number of stored values, 64 MB
+_LARGEST = 1 << 23  # maximum number of stored values: 64 MB
 _CHECKED = 40  # number of steps on which degrees are tried
-_BETWEEN = np.array([-0.97, -0.31, 0.53])  # test points on [-1, 1]
+_BETWEEN = np.array([-0.97, -0.31, 0.53])  # test points in [-1, 1]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Pieces:
     ends : numpy.ndarray, shape (steps + 1,)
         Boundaries of the steps, increasing.
     forward : bool
-        The direction of the run: at the end of a step its own polynomial is used, not that of the next.
+        The direction of the run: at the end of a step, the polynomial of this step is used, not that of the next.
     sizes : numpy.ndarray
         Numbers of rows of the blocks.
     values : numpy.ndarray, shape (rows, steps, degree + 1)
@@ -40,7 +40,7 @@ class Pieces:
 
     @classmethod
     def of(cls, function: Callable[[np.ndarray], Sequence[np.ndarray]], ends: np.ndarray, *, forward: bool) -> Pieces:
-        """Fit a function that returns blocks of rows at given times, with the degree needed for round-off accuracy."""
+        """Fit a function that returns blocks of rows at given times; the degree is chosen for round-off accuracy."""
         tried = np.unique(np.linspace(0, ends.size - 2, min(_CHECKED, ends.size - 1)).astype(int))
         times = _within(ends[tried], ends[tried + 1], _BETWEEN).ravel()
         exact = [np.asarray(block) for block in function(times)]

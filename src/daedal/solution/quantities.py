@@ -47,7 +47,7 @@ class Quantity:
 
 
 def values_and_slopes(names: Sequence[str], values: Callable[[], Any], slopes: Callable[[], Any]) -> list[Quantity]:
-    """Variables and their derivatives, except derivatives that are variables themselves."""
+    """Variables and their derivatives, except derivatives that are variables too."""
     names = tuple(names)
     return [
         Quantity("y", "variable", names, values),
@@ -56,7 +56,7 @@ def values_and_slopes(names: Sequence[str], values: Callable[[], Any], slopes: C
 
 
 def row_named(quantities: Iterable[Quantity], name: Any) -> np.ndarray:
-    """The row of that name; the first one if a derivative has the name of a variable."""
+    """The row of the given name; the first one if a derivative has the name of a variable."""
     known: list[str] = []
     for quantity in quantities:
         if name in quantity.names:
@@ -66,7 +66,7 @@ def row_named(quantities: Iterable[Quantity], name: Any) -> np.ndarray:
 
 
 class NamedValues(np.ndarray):
-    """An array with named rows: ``values["x"]``. Arrays computed from it are plain."""
+    """An array with named rows: ``values["x"]``. Arrays computed from it have no names."""
 
     _find: Callable[[str], np.ndarray] | None
 
@@ -84,7 +84,9 @@ class NamedValues(np.ndarray):
         if not isinstance(key, str):
             return self.view(np.ndarray)[key]
         if self._find is None:
-            raise InvalidProblemError(f"only sol(t) itself has names; index it first: sol(t)[{key!r}]")
+            raise InvalidProblemError(
+                f"only sol(t) itself has names; index it before other operations: sol(t)[{key!r}]"
+            )
         return self._find(key)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
@@ -159,7 +161,7 @@ class Tabulated:
         raise NotImplementedError
 
     def _run_in_words(self) -> dict[str, str]:
-        """Rows of the summary table common to all solutions."""
+        """Rows of the summary table that are common to all solutions."""
         stats = self.stats
         interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
         return {
@@ -180,7 +182,7 @@ class Tabulated:
 
     @property
     def cost_in_words(self) -> str:
-        """The time of the run, followed by one-time costs: ``1.5 ms (+0.4 s first use)``."""
+        """The time of the run, followed by costs incurred once: ``1.5 ms (+0.4 s first use)``."""
         whole = self.stats.seconds
         once = min(self.stats.first_use, whole)
         later = f" (+{duration(once)} first use)" if once > 0.05 * whole else ""
@@ -265,7 +267,7 @@ class Tabulated:
         return self.t if t is None else np.atleast_1d(np.asarray(t, dtype=float))
 
     def _described(self) -> dict[str, Any]:
-        """Run metadata in tables."""
+        """Metadata of the run, for tables."""
         kept = {name: getattr(self, name, None) for name in ("method", "formulation", "message")}
         kept["status"] = str(self.status)
         return {name: text for name, text in kept.items() if text} | self.attributes

@@ -1,4 +1,4 @@
-"""Schema of files: kinds of values, each written as plain data and arrays and validated when read.
+"""Schema of files: kinds of values, which are written as plain data and arrays and validated when read.
 
 A file never names a class or a function. Its header is data that must conform to a schema defined in the code.
 """
@@ -29,7 +29,7 @@ class Arrays(ABC):
 
     @abstractmethod
     def get(self, path: str, data: Any) -> np.ndarray:
-        """The array of this header entry."""
+        """The array of the given header entry."""
 
 
 class Format(ABC):
@@ -63,7 +63,7 @@ class ArrayFormat(Format):
     dimensions: tuple[str | int | None, ...]
 
     def encode(self, value, path, arrays):
-        """Its reference."""
+        """Store the array; returns its header entry."""
         return arrays.put(path, np.ascontiguousarray(value, dtype=self.type))
 
     def decode(self, data, path, arrays, sizes):
@@ -83,11 +83,11 @@ class Text(Format):
     """A text."""
 
     def encode(self, value, path, arrays):
-        """Itself."""
+        """The text itself."""
         return str(value)
 
     def decode(self, data, path, arrays, sizes):
-        """Itself."""
+        """The text, checked."""
         expect(isinstance(data, str), path, "is not text")
         return data
 
@@ -97,7 +97,7 @@ class StatusText(Text):
     """The word of a :class:`daedal.solution.status.Status`."""
 
     def decode(self, data, path, arrays, sizes):
-        """The status."""
+        """The status with this word."""
         expect(isinstance(data, str) and data in STATUS_NUMBERS, path, f"is not one of {', '.join(STATUS_NUMBERS)}")
         return Status(data)
 
@@ -107,11 +107,11 @@ class Flag(Format):
     """True or False."""
 
     def encode(self, value, path, arrays):
-        """Itself."""
+        """The value itself."""
         return bool(value)
 
     def decode(self, data, path, arrays, sizes):
-        """Itself."""
+        """The value, checked."""
         expect(isinstance(data, bool), path, "is neither true nor false")
         return data
 
@@ -124,13 +124,13 @@ class Integer(Format):
     size: str | None = None
 
     def encode(self, value, path, arrays):
-        """Itself."""
+        """The integer itself."""
         return int(value)
 
     def decode(self, data, path, arrays, sizes):
-        """Within the 64-bit range."""
+        """The integer, which must be in the 64-bit range."""
         right = isinstance(data, int) and not isinstance(data, bool) and self.least <= data < 2**63
-        expect(right, path, f"is not a whole number of at least {self.least}")
+        expect(right, path, f"is not an integer of at least {self.least}")
         if self.size is not None:
             expect(sizes.setdefault(self.size, data) == data, path, f"is inconsistent with other sizes ({self.size})")
         return data
@@ -141,12 +141,12 @@ class NumberFormat(Format):
     """A number; non-finite values are written as words."""
 
     def encode(self, value, path, arrays):
-        """The number, or a word."""
+        """The number, or a word for non-finite values."""
         number = float(value)
         return number if isfinite(number) else str(number)
 
     def decode(self, data, path, arrays, sizes):
-        """A float."""
+        """The number as a float."""
         if isinstance(data, str) and data in _NOT_FINITE:
             return _NOT_FINITE[data]
         expect(isinstance(data, (int, float)) and not isinstance(data, bool), path, "is not a number")
@@ -155,7 +155,7 @@ class NumberFormat(Format):
 
 @dataclass(frozen=True)
 class Optional(Format):
-    """Something, or None."""
+    """A value of another kind, or None."""
 
     kind: Format
 
@@ -170,18 +170,18 @@ class Optional(Format):
 
 @dataclass(frozen=True)
 class ListOf(Format):
-    """A list of items of one kind, of length `size` if given."""
+    """A list of items of one kind; its length must be `size` if given."""
 
     kind: Format
     size: str | None = None
     make: Callable[[list[Any]], Any] = list
 
     def encode(self, value, path, arrays):
-        """Each item."""
+        """The items as plain data."""
         return [self.kind.encode(entry, f"{path}/{i}", arrays) for i, entry in enumerate(value)]
 
     def decode(self, data, path, arrays, sizes):
-        """Each item."""
+        """Restore the items."""
         expect(isinstance(data, list), path, "is not a list")
         if self.size is not None:
             wanted = sizes.setdefault(self.size, len(data))
@@ -197,11 +197,11 @@ class MappingOf(Format):
     make: Callable[[dict[str, Any]], Any] = dict
 
     def encode(self, value, path, arrays):
-        """Each item."""
+        """The items as plain data, by name."""
         return {str(name): self.kind.encode(entry, f"{path}/{name}", arrays) for name, entry in value.items()}
 
     def decode(self, data, path, arrays, sizes):
-        """Each item."""
+        """Restore the items, by name."""
         expect(isinstance(data, dict), path, "is not a mapping")
         return self.make(
             {name: self.kind.decode(entry, f"{path}/{name}", arrays, sizes) for name, entry in data.items()}
@@ -222,12 +222,12 @@ class RecordFormat(Format):
     newer: frozenset[str] = frozenset()
 
     def encode(self, value, path, arrays):
-        """Its fields."""
+        """The fields as plain data."""
         given = {name: getattr(value, name) for name in self.fields} if self.take is None else self.take(value)
         return {name: kind.encode(given[name], _joined(path, name), arrays) for name, kind in self.fields.items()}
 
     def decode(self, data, path, arrays, sizes):
-        """Restore the object, with its own named sizes."""
+        """Restore the object, which has separate named sizes."""
         expect(isinstance(data, dict), path, "is not a mapping")
         missing, further = set(self.fields) - set(data), set(data) - set(self.fields)
         expect(missing <= self.newer, path, f"lacks {', '.join(sorted(missing))}")
@@ -245,7 +245,7 @@ class Plain(Format):
     """Plain data such as parameters and notes: numbers, texts, arrays, lists and mappings."""
 
     def encode(self, value, path, arrays):
-        """The same, with arrays and mappings distinguished by a key."""
+        """The value, in which a key distinguishes arrays and mappings."""
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63:

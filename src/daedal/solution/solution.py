@@ -33,8 +33,8 @@ class Statistics:
     """Counters of a run; also reachable as ``stats["steps"]``.
 
     ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
-    included. ``first_use`` is the part of ``seconds`` spent once per process: imports, tracing, generating or loading
-    machine code; later runs do not spend it.
+    included. ``first_use`` is the part of ``seconds`` spent once per process: imports, tracing, and generating or
+    loading machine code.
 
     Examples
     --------
@@ -62,17 +62,17 @@ class Statistics:
 
     @property
     def nfev(self) -> int:
-        """`residual_evaluations`, under SciPy's name."""
+        """`residual_evaluations` under SciPy's name."""
         return self.residual_evaluations
 
     @property
     def njev(self) -> int:
-        """`jacobian_evaluations`, under SciPy's name."""
+        """`jacobian_evaluations` under SciPy's name."""
         return self.jacobian_evaluations
 
     @property
     def nlu(self) -> int:
-        """`factorisations`, under SciPy's name."""
+        """`factorisations` under SciPy's name."""
         return self.factorisations
 
     def __getitem__(self, key: str) -> Any:
@@ -113,7 +113,7 @@ class DenseOutput:
     starts: np.ndarray
     psi: np.ndarray
     coefficients: np.ndarray
-    t_end: float | None = None  # end of the solution, if before the end of the last step
+    t_end: float | None = None  # end of the solution, if it is before the end of the last step
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -228,7 +228,7 @@ class Solution(Tabulated):
         return values if derivative else NamedValues.of(values, lambda name: row_named(self._named_at(t, values), name))
 
     def values(self, t: ArrayLike, derivative: bool = False) -> np.ndarray:
-        """The same as a plain array."""
+        """The dense output as a plain array."""
         if self.dense is None:
             raise no_dense_output()
         times = check_real(t, "t", "be a number or a vector")
@@ -296,7 +296,7 @@ class Solution(Tabulated):
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the summary table of a solution."""
         run = self._run_in_words()
-        # residuals before projection: listed only on request, recognised by names of several words
+        # residuals before projection, whose names consist of several words, are listed only on request
         drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
             ("status", str(self.status)),
@@ -312,7 +312,7 @@ class Solution(Tabulated):
 
     @property
     def _n_stated(self) -> int:
-        """Number of variables of the problem as given."""
+        """Number of variables of the problem as given by the user."""
         return self.y.shape[0]
 
     @property
@@ -346,7 +346,7 @@ class SecondOrderSolution(Solution):
     Attributes
     ----------
     x, xp, xpp : numpy.ndarray, shape (n, nt)
-        The variables and their derivatives, as far as they occur in the equations; zero elsewhere.
+        The variables and those of their derivatives that occur in the equations; the others are zero.
     y : numpy.ndarray
         x, then x' of the variables of order 2, as used in the error test; `yp` is its derivative.
     order : numpy.ndarray, shape (n,)

@@ -44,7 +44,7 @@ _HISTORY = RecordFormat(
 
 
 def _wrong_dense(given: dict[str, Any]) -> str | None:
-    """Inconsistency of polynomials in Newton form, if any; kernels/interpolation.py documents the layout."""
+    """Inconsistency of polynomials in Newton form, if any; kernels/interpolation.py documents the format."""
     ends, orders, starts, psi = (given[name] for name in ("ends", "orders", "starts", "psi"))
     if not ends.size or not finite([ends, np.array(given["t0"])]):
         return "has no steps, or times that are not finite"
@@ -54,7 +54,7 @@ def _wrong_dense(given: dict[str, Any]) -> str | None:
         return "has polynomials that lie outside their array"
     steps = np.diff(ends, prepend=given["t0"])
     if np.any(steps < 0.0) and np.any(steps > 0.0):
-        return "has times that go back and forth"
+        return "has times that are not monotone"
     return None
 
 
@@ -212,11 +212,12 @@ _MECHANICAL = _CONSTRAINED | {
     "machine": Optional(MACHINE),
 }
 _HESSENBERG = _CONSTRAINED | {"a": ArrayFormat("f8", ("n_x", "nt"))}
-_LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")  # kept with an underscore
+# stored with a leading underscore
+_LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")
 
 
 def _of_constrained(solution: Any, wanted: dict[str, Format]) -> dict[str, Any]:
-    kept = solution.__getstate__()  # everything computed, without the functions
+    kept = solution.__getstate__()  # all computed quantities, without the functions
     given = {name: kept.get(f"_{name}" if name in _LATE else name) for name in wanted}
     given["events"], given["names"] = kept["events"], solution.names
     given["event_names"] = solution.event_names

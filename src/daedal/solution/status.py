@@ -1,4 +1,4 @@
-"""How a run ended: SciPy's number, and a word."""
+"""How a run ended: SciPy's number and a word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STATUS_NUMBERS = {"finished": 0, "event": 1, "failed": -1, "interrupted": -2, "z
 
 
 class Status(int):
-    """How a run ended: a number as in SciPy, which compares and prints as a word too.
+    """How a run ended: a number as in SciPy that also compares and prints as a word.
 
     0 is ``"finished"``, 1 ``"event"`` (a terminal one); negative numbers are ends before that: -1 ``"failed"``,
     -2 ``"interrupted"``, and of hybrid runs -3 ``"zeno"`` and -4 ``"chattering"``.
@@ -29,7 +29,7 @@ class Status(int):
     reason: str
 
     def __new__(cls, given: str | int) -> Status:
-        """From its word, or its number."""
+        """A status from its word or its number."""
         reason = (
             given if isinstance(given, str) else {number: word for word, number in STATUS_NUMBERS.items()}[int(given)]
         )

@@ -1,4 +1,4 @@
-"""General linear methods for DAEs with constant steps: multistage methods that carry several values per step.
+"""General linear methods for DAEs with constant steps: multistage methods that pass several values between steps.
 
 L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin (2005),
 appendix A; E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section V.3 (multistep collocation).
@@ -129,7 +129,7 @@ class GeneralLinearMethod:
     # --- properties of the coefficients -------------------------------------------------------------------------------
 
     def _degree(self, points, values, slopes) -> int:
-        """Degree up to which powers x^m at `points` are reproduced from values d and slopes c."""
+        """Degree up to which powers x^m at `points` are reproduced from values at d and slopes at c."""
         for m in range(1, _MOST + 1):
             exact = values @ self.d**m + m * (slopes @ self.c ** (m - 1))
             if np.abs(exact - points**m).max() > _EXACT * max(1.0, np.abs(points**m).max()):
@@ -186,7 +186,7 @@ class GeneralLinearMethod:
         if index == 1:
             return (p, p) if self.stiffly_accurate else self._index_1_not_stiffly_accurate()
         if index == 2 and self.stiffly_accurate and p >= 2 and q >= 1 and self.strictly_stable_at_infinity:
-            return min(p, q + 1), min(p, q)  # the slopes of stages, and so z, have an error of h^q
+            return min(p, q + 1), min(p, q)  # the slopes of stages, and hence z, have an error of h^q
         if index == 3 and q >= 3 and p >= q and self.strictly_stable_at_infinity:
             return q, q, q - 1
         return None

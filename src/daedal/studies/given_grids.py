@@ -50,7 +50,7 @@ def modified_euler(
         \hat y_{j+1,n} = \frac{\hat y_{j,n} - \hat y_{j,n-1}}{(t_n - t_{n-1-j})/(j + 1)}, \quad j = 0 \dots d - 1,
         \qquad \hat y_{d,n} = f(t_n, \hat y_n, \lambda_n), \qquad 0 = g(t_n, \hat y_n),
 
-    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps in place of the current one. It
+    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps instead of the current one. It
     equals implicit Euler for constant steps. For constraints on y, which give index d + 1, it converges with order 1 in
     all variables on every grid, whereas implicit Euler leaves errors of O(1) in the multipliers.
 
@@ -120,7 +120,7 @@ def _derivatives(change: np.ndarray, means: np.ndarray, past: np.ndarray) -> np.
 
 
 def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
-    """Newton's method for the change of y and lam; the constraints are weighted like the highest derivative."""
+    """Newton's method for the changes of y and lam; the constraints are weighted like the highest derivative."""
     n, weight = past.shape[1], 1.0 / float(np.prod(means))
 
     def equations(unknowns: np.ndarray) -> np.ndarray:
@@ -163,10 +163,10 @@ def corrected_multipliers(
 ) -> np.ndarray:
     r"""Multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
-    BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid. But
-    it differentiates twice, by the same formula, once for each of the last steps: after a change of step size or order,
-    the errors of velocities do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k
-    > 1). Arevalo and Loetstedt correct them after such a change. Here the acceleration is computed from positions
+    BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid.
+    However, it differentiates twice by the same formula: after a change of step size or order, the errors of velocities
+    from different steps do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k >
+    1). Arevalo and Loetstedt correct them after such a change. Here the acceleration is computed from positions
     alone, by the polynomial :math:`p_n` through the last k + 2 of them:
 
     .. math::

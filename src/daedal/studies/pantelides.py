@@ -1,10 +1,10 @@
 """Pantelides' algorithm: the equations to be differentiated, found by augmenting paths.
 
-An equation for which no unknown is left, among the highest derivatives, belongs to a set of k equations that contain
-fewer than k of these: the set is differentiated, which brings in higher ones (C. C. Pantelides, The consistent
-initialization of differential-algebraic systems, SIAM J. Sci. Stat. Comput. 9, 1988, 213-231: algorithm 4.1). It ends
-if the structure is not singular, with the offsets of the signature method (Pryce 2001, section 5.3). Analysis and index
-reduction take those; this second way to the same numbers is a cross-check, which the tests make.
+If no highest derivative is left for an equation, it belongs to a set of k equations that contain fewer than k of them:
+the set is differentiated, which introduces higher derivatives (C. C. Pantelides, The consistent initialization of
+differential-algebraic systems, SIAM J. Sci. Stat. Comput. 9, 1988, 213-231: algorithm 4.1). If the structure is
+nonsingular, it terminates with the offsets of the signature method (Pryce 2001, section 5.3). Analysis and index
+reduction use the signature method; this algorithm serves as a cross-check in the tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pantelides:
     Attributes
     ----------
     c : numpy.ndarray
-        How often each equation is differentiated.
+        Number of differentiations of each equation.
     d : numpy.ndarray
         The highest derivative of each unknown in the differentiated equations.
     assignment : numpy.ndarray
@@ -70,12 +70,12 @@ class _Run:
     sigma: Orders
     c: list[int]
     d: list[int]
-    unknown_of: list[int]  # by equation, -1 where none is assigned
-    equation_of: list[int]  # by unknown, -1 where it is free
+    unknown_of: list[int]  # assigned unknown by equation; -1 if none
+    equation_of: list[int]  # assigned equation by unknown; -1 if free
     differentiated: list[list[int]]
 
     def assign(self, equation: int):
-        """Assign an unknown to an equation, differentiating sets with too few unknowns until there is one."""
+        """Assign an unknown to an equation; sets with too few unknowns are differentiated until this is possible."""
         while True:
             before = self._search(equation)
             if before is None:
@@ -84,7 +84,7 @@ class _Run:
             self.differentiated.append(equations)
             for i in equations:
                 self.c[i] += 1
-            for j in before:  # each is assigned to one of the equations, so both sets grow
+            for j in before:  # each unknown is assigned to one of the equations, so both sets grow
                 self.d[j] += 1
 
     def _search(self, equation: int) -> dict[int, int] | None:

@@ -1,6 +1,6 @@
-"""Machine code shared by small functions with the same operations but different arguments and constants.
+"""Machine code shared by small functions that have the same operations but different arguments and constants.
 
-A thousand springs are a thousand functions that differ in their constants and attachment points only. The structure of
+A thousand springs are a thousand functions that differ only in their constants and attachment points. The structure of
 a function is its graph with constants and arguments numbered in order of appearance; functions of the same structure
 share machine code, which takes the constants as parameters.
 """
@@ -17,7 +17,7 @@ from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, m
 from daedal.symbolic.trace import Traced
 
 ARGUMENT, CONSTANT, RESULT = "x", "c", "y"
-"""Names of what the code reads and writes; its block is [x | y | c | workspace]."""
+"""Names of the arrays that the code reads and writes; its block is [x | y | c | workspace]."""
 
 
 class Alike(NamedTuple):
@@ -25,7 +25,7 @@ class Alike(NamedTuple):
 
     code: MachineFunction
     members: list[int]  # indices of the functions
-    arguments: np.ndarray  # (members, n) for each entry of x its index in the arguments
+    arguments: np.ndarray  # (members, n) index in the arguments of each entry of x
     constants: np.ndarray  # (members, m) constants of each member
 
 
@@ -59,7 +59,7 @@ def alike(functions: Sequence[Traced]) -> list[Alike]:
 
 
 class _Structure(NamedTuple):
-    key: tuple  # (nodes, results, condition for falling back to Python)
+    key: tuple  # (nodes, results, condition for a fallback to Python)
     arguments: list[int]
     constants: list[float]
 

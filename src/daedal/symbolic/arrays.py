@@ -12,7 +12,7 @@ from daedal.symbolic.kinds import BOOL, FLOAT64, INT, NUMPY, Number
 from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
 
 _NATIVE = {"add", "subtract", "multiply", "negative", "matmul", "vecdot", "matvec", "vecmat"}
-"""Methods for which NumPy's object loops are correct for both numbers and expressions."""
+"""Methods of NumPy's object loops that are correct for both numbers and expressions."""
 _WHOLE = {"locate", "floor", "ceil", "trunc", "rint"}
 
 
@@ -33,7 +33,7 @@ class Array(np.ndarray):
 
     @property
     def dtype(self):
-        """The dtype that the array has outside the trace."""
+        """The dtype that the array would have outside the trace."""
         if not holds_objects(self) or not asked_by_user():
             return _dtype(self)
         return np.dtype(bool if is_mask(self) else float)
@@ -48,7 +48,7 @@ class Array(np.ndarray):
         return _each_entry(lambda x: x.item() if type(x) is Expression else x, found)
 
     def item(self, *arguments):
-        """One entry as a Python number."""
+        """One entry, converted to a Python number."""
         found = plain(self).item(*arguments)
         return found.item() if type(found) is Expression else found
 
@@ -102,7 +102,7 @@ class Array(np.ndarray):
 
 
 def real_type(dtype) -> bool:
-    """Whether an array of this dtype holds reals, which may be symbols."""
+    """Whether an array of this dtype holds reals, which symbols can represent."""
     if dtype is None or dtype is float:
         return True
     kind = np.dtype(dtype)
@@ -150,7 +150,7 @@ def _as_stored(value: Any, mask: bool) -> Any:
 
 
 def settled(array: np.ndarray) -> np.ndarray:
-    """Entries with NumPy types; Boolean only if all of them are."""
+    """Entries with NumPy types; Boolean only if all of them are Boolean."""
     entries = array.reshape(-1)
     others = [k for k, x in enumerate(entries) if (type(x) is Expression and x.kind != FLOAT64) or type(x) is bool]
     if not others:
@@ -180,7 +180,7 @@ def _unpacked(values):
 
 
 def plain(value: Any) -> Any:
-    """Convert to what NumPy's own functions accept: object arrays of the base class."""
+    """Convert to arguments that NumPy's functions accept: object arrays of the base class."""
     if type(value) is Expression:
         box = np.empty((), dtype=object)
         box[()] = value
@@ -234,7 +234,7 @@ def apply_ufunc(ufunc, method: str, inputs, options) -> Any:
     real_type(options.get("dtype"))
     operands = [plain(value) for value in inputs]
     where, symbolic = options.get("where", True), any(map(is_symbolic, operands))
-    with np.errstate(all="ignore"):  # folding constants must not emit floating-point warnings
+    with np.errstate(all="ignore"):  # constant folding must not emit floating-point warnings
         if not symbolic and not is_symbolic(where):
             result = getattr(ufunc, method)(*(numbers(value) for value in operands), **options)
         elif method == "reduce":

@@ -26,7 +26,7 @@ _ROUNDED = ("floor", "ceil", "trunc", "rint", "floor_divide")
 
 
 def _compared(name: str, swapped: bool = False) -> Build:
-    """A comparison; that of a rounded value with a constant becomes a comparison of the unrounded value."""
+    """A comparison; if a rounded value is compared with a constant, the unrounded value is compared instead."""
     simple = _simple(name)
 
     def build(graph: Graph, a: int, b: int) -> int:
@@ -40,7 +40,7 @@ def _compared(name: str, swapped: bool = False) -> Build:
 
 
 def _is_rounded(graph: Graph, i: int) -> bool:
-    """Whether a value is a rounded one whose operand can be compared instead."""
+    """Whether a value is rounded, so that its operand can be compared instead."""
     if graph.operations[i] != "floor_divide":
         return graph.operations[i] in _ROUNDED
     divisor = graph.operands[i][1]
@@ -102,11 +102,11 @@ _PASSING = {
     "arctan",
     "absolute",
 }
-_DEEPEST = 200  # nesting depth up to which operations are searched
+_DEEPEST = 200  # nesting depth to which operations are searched
 
 
 def _is_nan(graph: Graph, a: int) -> int:
-    """Whether a value is NaN; leaving the domain of a root, logarithm etc. counts as a switch."""
+    """Whether a value is NaN; leaving the domain of a root, logarithm and so on counts as a switch."""
     found = graph.apply("not_equal", a, a)
     if graph.regular[a]:
         return found
@@ -290,4 +290,4 @@ LOGICAL: dict[str, Build] = {
     "bitwise_xor": _exclusive,
     "invert": Graph.opposite,
 }
-"""Compositions with Boolean operands; NumPy's bitwise functions act like this on Boolean arrays."""
+"""Compositions with Boolean operands; NumPy's bitwise functions have this effect on Boolean arrays."""

@@ -183,18 +183,18 @@ class _Function:
     # --- sines and cosines --------------------------------------------------------------------------------------------
 
     def _are_both(self, angle: int) -> bool:
-        """Whether both sine and cosine of an angle are computed, for themselves or for sums with it."""
+        """Whether both sine and cosine of an angle are computed, for the angle or for sums that contain it."""
         return len(self.waves[angle]) == 2 or angle in self.pairs or self._summands(angle) is not None
 
     def _summands(self, angle: int) -> tuple[int, int] | None:
-        """The two summands of an angle if their sines or cosines are computed anyway."""
+        """The two summands of an angle, if their sines or cosines are computed in any case."""
         operands = self.graph.operands[angle]
         if self.graph.operations[angle] not in ("add", "subtract") or not all(x in self.waves for x in operands):
             return None
         return operands[0], operands[1]
 
     def _pair(self, angle: int) -> tuple[str, str]:
-        """Names of sine and cosine; those of a sum follow from its summands at a tenth of the cost."""
+        """Names of sine and cosine; those of a sum are computed from its summands at a tenth of the cost."""
         if angle not in self.pairs:
             sine, cosine = self._fresh(), self._fresh()
             parts = self._summands(angle)

@@ -1,7 +1,7 @@
-"""``np.linalg.solve`` on symbols: Gaussian elimination with partial pivoting, row exchanges as choices.
+"""``np.linalg.solve`` on symbols: Gaussian elimination with partial pivoting, in which row exchanges are choices.
 
-The pivot row is known at run time only, so every comparison becomes a choice between two rows. The result equals
-LAPACK's up to round-off; a singular matrix gives infinities or NaN.
+The pivot row is known only at run time, so every comparison becomes a choice between two rows. The result equals that
+of LAPACK up to round-off; a singular matrix gives infinities or NaN.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """External values that a trace has read, and checks that they are unchanged.
 
-Tracing a function takes milliseconds, checking its dependencies microseconds. A trace can therefore be reused although
+Tracing a function takes milliseconds, checking its dependencies microseconds. Traces can therefore be reused, although
 globals, closures, lists, arrays and attributes may change.
 """
 
@@ -23,7 +23,7 @@ def entries(container: Any) -> list[Any]:
 
 
 class Dependencies:
-    """Names, cells, containers, arrays and attributes that were read, each with the value found.
+    """Names, cells, containers, arrays and attributes that a trace has read, each with its value.
 
     Objects are compared by identity, arrays by their bytes.
     """
@@ -37,7 +37,7 @@ class Dependencies:
         self._readings: dict[int, tuple[Any, Callable[[Any], Any], Any]] = {}
 
     def names(self, namespace: Mapping[str, Any], names: Iterable[str]):
-        """Record names of a module or of globals, bound or not."""
+        """Record names of a module or of globals, whether bound or not."""
         for name in names:
             self._names[id(namespace), name] = namespace, name, namespace.get(name, _MISSING)
 
@@ -130,7 +130,7 @@ class Dependencies:
 
 
 def same_entries(now: list[Any], before: list[Any]) -> bool:
-    """Whether two lists hold identical objects."""
+    """Whether two lists contain identical objects."""
     return len(now) == len(before) and all(map(is_, now, before))
 
 

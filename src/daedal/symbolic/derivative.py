@@ -2,8 +2,7 @@
 
 Forward mode carries a small dictionary {variable: derivative} for each node, reverse mode one adjoint for each node and
 output. Both create nodes of the same graph, so that functions and derivatives share common subexpressions. At kinks the
-derivative is that of the branch taken: at 0 that of |x| is 1, that of max(x, y) for x = y is that of x, that of sign is
-0.
+derivative is that of the branch taken: it is 1 for |x| at 0, that of x for max(x, y) at x = y, and 0 for sign at 0.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import CONDITIONS
 
 Row = dict[int, int]
-"""A sparse row of a Jacobian: from the index of a variable to the node of the derivative."""
+"""A sparse row of a Jacobian: maps the index of a variable to the node of the derivative."""
 
 
 def jacobian(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> list[Row]:
@@ -56,7 +55,7 @@ def acceleration_bias(
 
 
 def sparsity(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> list[list[int]]:
-    """For each output the indices of the variables that it depends on, conditions of choices included."""
+    """For each output, the indices of the variables on which it depends, including conditions of choices."""
     patterns = _patterns(graph, graph.needed(outputs), {v: 1 << k for k, v in enumerate(variables)})
     return [_bits(patterns.get(output, 0)) for output in outputs]
 
@@ -264,14 +263,14 @@ _CHOICES: dict[str, Choice] = {
     "minimum": lambda graph, operands, inner: (graph.apply("less_equal", *operands), inner[0], inner[1]),
     "absolute": _absolute,
 }
-"""Choices: their condition, and the derivatives on both sides."""
+"""Choices: the condition, and the derivatives on both sides."""
 
 
 # --- dependencies -----------------------------------------------------------------------------------------------------
 
 
 def _patterns(graph: Graph, needed: Sequence[int], seeds: Mapping[int, int], through_conditions: bool = True) -> Row:
-    """For each node the union, as a bit mask, of the seeds that it depends on."""
+    """For each node, the union, as a bit mask, of the seeds on which it depends."""
     patterns: Row = {}
     for i in needed:
         pattern = seeds.get(i, 0)

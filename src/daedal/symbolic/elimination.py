@@ -9,8 +9,8 @@ diagonal entries, ordered by minimum degree. In an augmented system
     \begin{pmatrix} a \\ \lambda \end{pmatrix} = \begin{pmatrix} f \\ \gamma \end{pmatrix}
 
 a multiplier is eliminated after the coordinates of its constraint, so that its pivot is that of a Schur complement; for
-positive definite M it vanishes only if constraints are redundant. The quality of a pivot is known at run time only: its
-size is compared with the sizes of the terms that it is summed from.
+positive definite M it vanishes only if constraints are redundant. The quality of a pivot is known only at run time: its
+size is compared with the sizes of the terms of which it is the sum.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
 
 
 def weak_pivot(graph: Graph, pivots: Sequence[tuple[int, list[int]]], worst: float) -> int:
-    """The condition that a pivot is at most `worst` times the size of its terms; NaN counts as such.
+    """The condition that a pivot is at most `worst` times the size of its terms; NaN satisfies it too.
 
     Equivalent to quality <= worst, without a division.
     """
@@ -119,7 +119,7 @@ def constant_rows(graph: Graph, matrix: Any) -> list[Row]:
 
 
 def matching(rows: list[Row]) -> list[int]:
-    """A full matching: for each column a distinct row with an entry in it, on the diagonal where possible."""
+    """A full matching: for each column, a distinct row with an entry in it; diagonal entries are preferred."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
@@ -147,7 +147,7 @@ class Factors:
     def __init__(self, graph: Graph, rows: list[Row], n_first: int, symmetric: bool):
         self.graph, self.rows, self.symmetric = graph, rows, symmetric
         n = len(rows)
-        self.columns: list[set[int]] = [set() for _ in range(n)]  # for each column the rows with an entry in it
+        self.columns: list[set[int]] = [set() for _ in range(n)]  # for each column, the rows with an entry in it
         for i, row in enumerate(rows):
             for j in row:
                 self.columns[j].add(i)
@@ -158,7 +158,7 @@ class Factors:
         self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
         self.order: list[int] = []
         self.pivots: list[tuple[int, list[int]]] = []
-        # multipliers of row k, with the rows they are subtracted from
+        # multipliers of row k, with the rows from which it is subtracted
         self.multipliers: dict[int, list[tuple[int, int]]] = {}
         self.reciprocals: dict[int, int] = {}
         self.quality = self._eliminated()
@@ -200,7 +200,7 @@ class Factors:
         return x
 
     def _degree(self, i: int) -> int:
-        """Number of products for this pivot: (rows below) * (entries to the right)."""
+        """Number of products for a pivot: (rows below) * (entries to the right)."""
         row = sum(j in self.left for j in self.rows[i]) - 1
         column = row if self.symmetric else sum(j in self.left for j in self.columns[i]) - 1
         return row * column
@@ -210,7 +210,7 @@ class Factors:
         found = -1
         while heap:
             degree, i = heapq.heappop(heap)
-            if i not in self.left or i not in self.rows[i]:  # done, or structurally zero at present
+            if i not in self.left or i not in self.rows[i]:  # eliminated already, or structurally zero at present
                 continue
             now = self._degree(i)
             if now != degree:

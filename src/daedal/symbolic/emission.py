@@ -1,16 +1,16 @@
 """The graph as LLVM assembly: one instruction per node, in functions of bounded length.
 
 All functions have the callback signature (`kernels/callbacks.py`) ``int32 f(double t, double* block)``. Code generation
-takes superlinear time in the length of a function, so long programs are split into several functions, which pass values
-in the last section of the block. Instructions have no fast-math flags and products and sums are not contracted: results
-are those of the same operations in Python, with the functions of the C library.
+time grows superlinearly with the length of a function, so long programs are split into several functions, which pass
+values in the last section of the block. Instructions have no fast-math flags and products and sums are not contracted:
+results are those of the same operations in Python, with the functions of the C library.
 
 *Quick* code is for results that need not match a user function digit for digit, such as the solution of a linear
 system: sines and cosines are computed four at a time (`sines.py`) and may differ from the C library in the last digit.
 
 In *lanes* code, each number is a vector of `WIDTH`, for eight members of an ensemble at once, each bit-identical to a
-computation by itself. The function is ``int32 f(double* times, double* block)``, where block entries are vectors and
-the statuses of the lanes, as floats, are at the end; it returns whether one of them is not 0.
+separate computation. The function is ``int32 f(double* times, double* block)``, where block entries are vectors and the
+statuses of the lanes, as floats, are at the end; it returns whether one of them is not 0.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ WIDTH = 8
 """Number of lanes of code for several members."""
 LONGEST, PIECE = 1000, 500
 """Number of instructions above which a program is split, and length of each resulting function."""
-_STORED = 2  # instructions that a stored result counts for: scheduling them dominates code generation
+# number of instructions for which a stored result counts, since scheduling results dominates code generation
+_STORED = 2
 _SPECIAL = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0, -2.0)
-"""Constants stored in the text; programs that differ only in others share their object code."""
+"""Maximum number of constants stored in the text; programs that differ only in other constants share their object
+code."""
 _TOGETHER = 100  # maximum number of results that equal the same constant, in one function
 
 
@@ -46,7 +48,7 @@ class Program:
     operations : int
         Number of operations.
     constants : bytes
-        The numbers that the text leaves open.
+        The numbers that the text does not contain.
     """
 
     text: str
@@ -91,10 +93,10 @@ def emit(
 
 
 def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
-    """All nodes needed for the outputs, operands first and each just before its first use.
+    """All nodes needed for the outputs, operands first, and each just before its first use.
 
     This order keeps values short-lived, so that most stay in registers. Pivot conditions come first among the outputs:
-    they need the elimination in its own order, with its inputs in the order of use.
+    they require the elimination in its original order, with inputs in the order of use.
     """
     order: list[int] = []
     seen: set[int] = set()
@@ -112,7 +114,7 @@ def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
 
 
 def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
-    """Operands of sines and cosines computed by arithmetic alone, in order; all can be computed first."""
+    """Operands of sines and cosines that are computed by arithmetic alone, in order; all can be computed first."""
     plain: set[int] = set()
     for i in needed:
         if not graph.operands[i] or graph.operations[i] in ARITHMETIC:
@@ -156,7 +158,7 @@ class _Writer:
         return Program(text, workspace, len(self.order), self.constants.values())
 
     def _cut(self, needed: Sequence[int]) -> list[list[tuple[int, list[int]]]]:
-        """Split into functions: the nodes each computes and stores, in topological order."""
+        """Split into functions: the nodes that each computes and stores, in topological order."""
         items: list[tuple[int, list[int]]] = []
         for i in needed:
             places = self.targets.get(i, [])

@@ -1,4 +1,4 @@
-"""Numerical evaluation of the graph without machine code: for checks and other number systems."""
+"""Numerical evaluation of the graph without machine code, for checks and other number systems."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

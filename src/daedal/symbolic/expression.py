@@ -31,7 +31,7 @@ def kind_of(value: Any) -> int:
 
 
 class Expression:
-    """A node of the graph that stands for a float.
+    """A node of the graph that represents a float.
 
     Attributes
     ----------
@@ -281,11 +281,11 @@ class Expression:
 numbers.Real.register(Expression)
 
 for _name in (*FUNCTIONS, "square", "reciprocal", "conjugate", "deg2rad", "rad2deg", "isnan", "isinf", "isfinite"):
-    # NumPy's loops over object arrays call the method with the universal function's name.
+    # NumPy's loops over object arrays call the method named like the universal function
     setattr(Expression, _name, lambda self, *others, _name=_name: apply(_name, self, *others))
 
 
-_MOST_INDICES = 16  # number of index values, each traced on its own path
+_MOST_INDICES = 16  # number of index values, each of which is traced on its own path
 
 
 def whole_values(graph: Graph, node: int) -> range | None:
@@ -319,7 +319,7 @@ def symbol(graph: Graph, name: str, index: int) -> Expression:
 
 
 def known_value(value: Expression) -> float | None:
-    """Number of a value that depends on known arguments only (which become fixed); otherwise None."""
+    """Number of a value that depends only on known arguments (which become fixed); otherwise None."""
     graph = value.graph
     read = [i for i in graph.needed([value.node]) if graph.operations[i] == "argument"]
     if any(i not in graph.known for i in read):
@@ -337,7 +337,7 @@ def node_of(graph: Graph, value: Any) -> int | None:
     kind = type(value)
     if kind is Expression:
         if value.graph is not graph:
-            raise Untraceable("uses a value kept from another trace")
+            raise Untraceable("uses a value from another trace")
         return value.node
     if (
         kind is float
@@ -369,11 +369,11 @@ _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "invert")
 _KEEP_KIND = {"add", "subtract", "multiply", "negative", "positive", "absolute", "remainder", "floor_divide", "square"}
 _KEEP_KIND |= {"maximum", "minimum", "conjugate", "fmax", "fmin", "clip", "sign"}
 _RAISE = ("divide", "remainder", "floor_divide", "power")
-"""Operations that raise on Python floats where NumPy gives infinities or NaN."""
+"""Operations that raise on Python floats but give infinities or NaN in NumPy."""
 
 
 def _arithmetic(name: str, *values):
-    """Apply an operation to scalars according to their kinds."""
+    """Apply an operation to scalars, according to their kinds."""
     kind = kind_of(values[0])
     for value in values[1:]:
         kind = joined(kind, kind_of(value))
@@ -427,7 +427,7 @@ def apply(name: str, *values):
 
 
 def asked(condition: Expression):
-    """A Python condition as True or False, if the function compares truth values by identity."""
+    """Convert a Python condition to True or False, if the function compares truth values by identity."""
     if not condition.graph.asks_truths or condition.kind == NUMPY:
         return condition
     if condition.kind != BOOL:
@@ -441,7 +441,7 @@ def whole(name: str, value):
 
 
 def as_numpy(name: str, *values):
-    """Apply the operation as NumPy's universal function would, whatever the kinds."""
+    """Apply the operation as NumPy's universal function would, regardless of the kinds."""
     return apply(name, *(from_array(value) for value in values))
 
 
@@ -460,7 +460,7 @@ def from_array(value):
 
 
 def _bitwise(graph: Graph, name: str, values: tuple):
-    """For truth values the logical operation; for integers only the lowest bits."""
+    """Apply the logical operation to truth values; for integers, only the lowest bits are combined."""
     kinds = [kind_of(value) for value in values]
     nodes = _nodes(graph, name, values)
     together = max(kind & 3 for kind in kinds), any(kind & NUMPY for kind in kinds) * NUMPY

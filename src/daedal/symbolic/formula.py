@@ -1,7 +1,7 @@
-"""Nodes of the graph as formulas: sums of products with like terms collected, with names chosen by the caller.
+"""Formulas for nodes of the graph: sums of products with like terms collected; the caller chooses the names.
 
-Derivatives created on the graph are full of terms such as x * u + x * u, here simplified to 2*x*u. Everything but sums
-and products (functions, powers with other exponents, choices) is kept, with formulas as arguments.
+Derivatives created on the graph contain many terms such as x * u + x * u, which become 2*x*u. Other operations
+(functions, powers with other exponents, choices) remain, with formulas as arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Monomial = tuple[tuple[int, int], ...]
 """Nodes with exponents, sorted."""
 Sum = dict[Monomial, float]
 
-_MOST_TERMS = 6  # terms of a sum up to which it is multiplied out
+_MOST_TERMS = 6  # maximum number of terms of a sum that is multiplied out
 _NAMES = {"absolute": "abs", "minimum": "min", "maximum": "max", "locate": "table"}
 _BETWEEN = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"}
 
@@ -85,7 +85,7 @@ class Formulas:
         return few <= 1 and many <= _MOST_TERMS
 
     def _as_factor(self, i: int) -> Sum:
-        """A sum of several terms as one factor."""
+        """A sum of several terms, as one factor."""
         terms = self._sums[i]
         return terms if len(terms) <= 1 else {((i, 1),): 1.0}
 

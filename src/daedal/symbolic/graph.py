@@ -1,8 +1,9 @@
 """The graph of scalar operations traced from a user function.
 
-Nodes are integers; operation, operands and datum of a node are stored in parallel lists, operands before the nodes that
-use them. A dictionary from (operation, operands, datum) to the node makes every subexpression unique. Constants are
-folded with NumPy's arithmetic. Simplifications preserve values, infinities and NaN included, with two exceptions: the
+Nodes are integers; operation, operands and datum of a node are stored in parallel lists; operands precede the nodes
+that use them. A dictionary from (operation, operands, datum) to the node makes every subexpression unique. Constants
+are folded with NumPy's arithmetic. Simplifications preserve values, infinities and NaN included, with two exceptions:
+the
 sign of a zero may change, and overflow inside a factor of an exact zero is ignored. A graph belongs to one trace and
 one thread.
 """
@@ -39,14 +40,15 @@ class Graph:
         self.data: list[Any] = []
         self.regular: list[bool] = []
         self.sites: dict[int, str] = {}  # source lines of kinks
-        self.hazards: list[int] = []  # values of functions that raise in Python if not finite
+        self.hazards: list[int] = []  # values of functions that raise in Python if the values are not finite
         self.scalars: set[str] = set()  # names of scalar arguments
         self.known: dict[int, float] = {}  # arguments with known numbers, such as parameters
-        self.fixed: dict[int, float] = {}  # those whose numbers were used: the graph is valid for these numbers only
+        # arguments whose numbers were used: the graph is valid only for these numbers
+        self.fixed: dict[int, float] = {}
         self.decide: Callable[[int], bool] = self._refuse_branch
         self.asks_truths = False  # whether comparisons of Python numbers are decided immediately, as True or False
         self.most_nodes = most_nodes
-        self.reads = 0  # reads of single array entries: done by Python loops, not by NumPy's vector operations
+        self.reads = 0  # reads of single array entries, by Python loops rather than by NumPy's vector operations
         self.for_each_read = 0  # number of nodes that each read adds to the limit
         self.n_arguments = 0
         self._nodes: dict[Any, int] = {}
@@ -109,7 +111,7 @@ class Graph:
         raise Untraceable(f"branches on {self.origin(condition)}", remedy="use np.where, or an event")
 
     def origin(self, i: int) -> str:
-        """Description of the arguments that a value depends on."""
+        """Description of the arguments on which a value depends."""
         read = [self.data[k] for k in self.needed([i]) if self.operations[k] == "argument"]
         names = [name if name in self.scalars else f"{name}[{index}]" for name, index in read]
         return ", ".join(names[:3]) + " and others" * (len(names) > 3) if names else "a constant"

@@ -1,4 +1,4 @@
-"""Functions given by a graph: machine code when called with numbers, inlined when called with symbols."""
+"""Functions given by a graph: machine code if called with numbers, inlined if called with symbols."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class GraphFunction:
         return self._code(float(t), **given)[1][""]
 
     def with_constants(self, count: int, values: Sequence[float]) -> GraphFunction:
-        """The same function of the first `count` parameters; the others are constants with these values."""
+        """The same function of the first `count` parameters; the others are constants with the given values."""
         assert self.params is not None
         name, graph = self.params[0], Graph()
         nodes = self.nodes.ravel().tolist()
@@ -72,7 +72,7 @@ class GraphFunction:
         return GraphFunction(self.__name__, graph, made, self.arguments, (name, count) if count else None)
 
     def in_order(self, order: Sequence[int]) -> GraphFunction:
-        """The same function with its values in another order."""
+        """The same function with its values in a different order."""
         return GraphFunction(self.__name__, self.graph, self.nodes[order], self.arguments, self.params, self.names)
 
     def on_symbols(self, t, *values):
@@ -121,7 +121,7 @@ class GraphFunction:
 
 
 def inlined(source: Graph, nodes: Sequence[int], target: Graph, arguments: Mapping[tuple[str, int], int]) -> list[int]:
-    """Copy nodes of one graph into another, with its arguments {(name, index): node} replaced."""
+    """Copy nodes of one graph into another, replacing arguments by nodes: {(name, index): node}."""
     made: dict[int, int] = {}
     for i in source.needed(nodes):
         operation, datum = source.operations[i], source.data[i]

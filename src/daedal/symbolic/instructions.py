@@ -131,7 +131,7 @@ class Constants:
         return struct.pack(f"<{len(self._numbers)}d", *self._numbers)
 
     def lines(self) -> list[str]:
-        """The definition, with numbers left open: the mark followed by zeros."""
+        """The definition with undefined numbers: the mark followed by zeros."""
         if not self._numbers:
             return []
         mark = ", ".join(f"double {number_text(x)}" for x in struct.unpack("<2d", MARK))
@@ -166,7 +166,7 @@ class Declared:
         self.define(operation, {"locate": _LOCATE, "pick": _PICK}[operation])
 
     def define(self, name: str, text: str, used: tuple[tuple[str, int], ...] = ()):
-        """Define a function in the module; lists the one-argument functions it uses, with their lanes."""
+        """Define a function in the module, with the one-argument functions that it uses and their lanes."""
         for code, lanes in used:
             self.function(code, 1, lanes)
         self._texts.setdefault(name, text)
@@ -177,7 +177,7 @@ class Declared:
 
 
 class FunctionBody:
-    """Instructions of one function, on numbers or on vectors of this many lanes."""
+    """Instructions of one function, on numbers or on vectors of `lanes` numbers."""
 
     def __init__(self, declared: Declared, lanes: int = 1):
         self.declared, self.lanes = declared, lanes
@@ -197,7 +197,7 @@ class FunctionBody:
         return text if self.lanes == 1 else f"<{', '.join([f'{kind} {text}'] * self.lanes)}>"
 
     def instruction(self, operation: str, operands: list[str], table: tuple[str, str] | None = None) -> str:
-        """Result of an operation; `table` is the pointer to its table and the length of that."""
+        """Result of an operation; `table` is the pointer to its table and the table's length."""
         if operation in ARITHMETIC:
             return self.new(f"{ARITHMETIC[operation].code} {self.number} {', '.join(operands)}")
         if operation == "where":

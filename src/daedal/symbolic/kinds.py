@@ -1,4 +1,4 @@
-"""Kinds of numbers that Python and NumPy distinguish: truth values, integers and floats of both."""
+"""Kinds of numbers that Python and NumPy distinguish: truth values, integers and floats, each of both."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ The block of a function has the layout of kernels (`kernels/callbacks.py`)::
     [ arguments, one after the other | results, matrices column by column | parameters | workspace ]
 
 and the function is called with the time and the address of the block. Code is generated once for all programs that
-differ only in numbers: it is cached in the process and on disk, and loaded with the numbers of each program.
+differ only in numbers; it is cached in the process and on disk, and loaded with the numbers of each program.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from daedal.symbolic.rolled import RolledProgram, loops, roll
 from daedal.symbolic.untraceable import Untraceable
 
 RAISES, BAD_PIVOT = 1, 2
-"""Status codes: 1 for a fallback to Python, as for other compiled functions, 2 for a bad pivot."""
+"""Status codes: 1 for a fallback to Python, as for other compiled functions; 2 for a bad pivot."""
 MOST_STRAIGHT = 20_000
 """Largest number of operations emitted as single instructions; larger graphs are computed by loops over tables
-(:mod:`daedal.symbolic.rolled`), whose code generation takes hardly any time. Chosen empirically."""
+(:mod:`daedal.symbolic.rolled`), which need hardly any code generation. Chosen empirically."""
 _VERSION = "2"
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 _LOCK = threading.Lock()
@@ -152,7 +152,7 @@ def compile_function(
 def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
     """The condition for falling back to Python: the function raises, or a result is not finite.
 
-    Results that only overflow can make infinite are not checked; callers detect that themselves.
+    Results that only overflow can make infinite are not checked, since callers detect overflow.
     """
     check = graph.zero
     for i in sorted({i for i in nodes if not graph.regular[i]}):
@@ -164,7 +164,7 @@ def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
 
 
 class _Code:
-    """Loaded code, freed with this object."""
+    """Loaded code, which is freed with this object."""
 
     def __init__(self, code: bytes):
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(ENTRY)
@@ -173,7 +173,7 @@ class _Code:
 
 
 class BoundFunction:
-    """``f(t, block)`` from a compiled ``f(t, block, *further)`` with its further arrays, which it keeps alive.
+    """``f(t, block)`` from a compiled ``f(t, block, *further)``; the additional arrays are kept alive.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class BoundFunction:
 
 
 def _caller(n: int) -> str:
-    """A module whose ``ENTRY(t, block)`` calls another function with n further addresses."""
+    """A module whose ``ENTRY(t, block)`` calls another function with n additional addresses."""
     constants = Constants()
     loads = [f"  %a{k} = load ptr, ptr {constants.pointer((float(k),))}" for k in range(n + 1)]
     further = "".join(f", ptr %a{k + 1}" for k in range(n))
@@ -207,9 +207,9 @@ def _caller(n: int) -> str:
 
 _LOADED = count()
 _in_memory: WeakValueDictionary[bytes, _Code] = WeakValueDictionary()
-_recent: deque[_Code] = deque(maxlen=64)  # recently used code is kept alive, since traces are repeated
+_recent: deque[_Code] = deque(maxlen=64)  # recently used code stays loaded, since traces are repeated
 _objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs, without their constants
-_MOST_OBJECTS, _SMALL = 256, 100_000  # cache size, and object size in bytes above which code is kept on disk only
+_MOST_OBJECTS, _SMALL = 256, 100_000  # cache size, and size in bytes above which object code is stored on disk only
 
 
 def _loaded(text: str, constants: bytes = b"") -> _Code:
@@ -256,7 +256,7 @@ def _generated(text: str) -> bytes:
 
 @cache
 def _linker() -> Any:
-    """Linker of object code; every function is a separate library, unloaded with it."""
+    """Linker of object code; every function is a separate library and is unloaded with it."""
     return llvm.create_lljit_compiler(_target_machine())
 
 

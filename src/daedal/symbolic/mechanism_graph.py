@@ -1,4 +1,4 @@
-"""A mechanical system given by plain functions, on the graph: traced and converted to functions that kernels call."""
+"""A mechanical system given by plain functions, traced on the graph and converted to functions that kernels call."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Mechanism(Dynamics):
         return compile_function(graph, arguments, {name: nodes}, self.parameters, statuses)
 
     def _raises(self, name: str) -> int:
-        """The condition under which the function behind a result raises."""
+        """The condition under which the function that computes a result raises."""
         source = {"constraint_jacobian": "constraint", "constraint_t": "constraint", "acceleration_bias": "constraint"}
         source |= {"velocity_jacobian": "velocity_constraint", "velocity_bias": "velocity_constraint"}
         traced = self.traced.get(source.get(name, name))

@@ -1,8 +1,8 @@
-"""Functions whose switches are set by data and which are smooth beyond the surface at which they would switch.
+"""Functions whose switches are set by data, and which are smooth beyond the surfaces at which they would switch.
 
-Every switching function of a graph gets an entry of the argument "modes". While it is NaN, functions are as written.
-With a number they stay on the branch it selects, wherever they are evaluated: the side of a surface, 1 or -1; the piece
-of a table; the integer value of ``floor`` and similar functions. The equations of a branch are thus defined on both
+Every switching function of a graph has an entry in the argument "modes". If it is NaN, functions are as written. A
+number selects a branch, on which they remain wherever they are evaluated: the side of a surface, 1 or -1; the piece of
+a table; the integer value of ``floor`` and similar functions. The equations of a branch are thus defined on both
 sides of its end, as the location of that end requires (Wijckmans 1996, section 7.4).
 """
 
@@ -38,7 +38,7 @@ _CONDITIONS = ("less", "less_equal")
 _KINKS = ("minimum", "maximum", "absolute")
 _SIDES = (*_CONDITIONS, *_KINKS, "sign", "copysign")
 FOLLOWED = (*_SIDES, *_WHOLE, "locate")
-"""Operations that are followed. Equality is not: it holds at single points only."""
+"""Operations that are tracked. Equality is not, since it holds at single points only."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Followed:
     jumps : bool
         Whether the function may jump there; abs, min and max only have a kink.
     text, site : str
-        The condition as the user wrote it, as far as it can be reconstructed, with file and line.
+        The condition as written by the user, if it can be reconstructed, with file and line.
     """
 
     function: int
@@ -73,7 +73,7 @@ class Followed:
 
     @property
     def is_surface(self) -> bool:
-        """Whether it has two sides only."""
+        """Whether it has only two sides."""
         return self.kind == "surface"
 
     @property
@@ -82,7 +82,7 @@ class Followed:
         return f"{self.text} at {self.site.replace(' line ', ':')}" if self.site else self.text
 
     def mode_at(self, u: float) -> float:
-        """The mode of the function as written at the value u."""
+        """The mode at the value u of the function as written."""
         if self.kind == "surface":
             return 1.0 if u > self.points[0] or (u == self.points[0] and self.above_at_point) else -1.0
         if self.kind == "locate":
@@ -109,7 +109,7 @@ class Followed:
         return mode - below, mode + above
 
     def _passes(self, mode: float) -> float:
-        """Where the sine crosses its point when a mode begins."""
+        """The direction in which the sine crosses its point when a mode begins."""
         angle, turns = math.asin(self.points[0]), math.floor(mode / 2.0)
         return turns * math.tau + (angle if mode == 2.0 * turns else math.pi - angle)
 
@@ -125,7 +125,8 @@ class Modes:
     ----------
     graph : Graph
     allowed : iterable of str
-        Arguments that switching functions may depend on, besides the parameters; other functions are not followed.
+        Arguments that switching functions may depend on, in addition to the parameters; other functions are not
+        tracked.
     constants : iterable of str
         Arguments that are constant in a run: functions of these alone do not switch.
     """
@@ -163,8 +164,8 @@ class Modes:
         return self._arguments[i]
 
     def _wave(self, u: int, point: float) -> tuple[int, float, bool] | None:
-        """For u a + b with u the sine of an angle that grows with time: the angle, the sine at which it equals `point`,
-        and whether a > 0; None if it is not of this form or never reaches the point."""
+        """For u a + b, with u the sine of an angle that grows with time: the angle, the sine at which it equals
+        `point`, and whether a > 0; None if it has another form or never reaches the point."""
         graph, rising = self.graph, True
         while graph.operations[u] in ("negative", "multiply", "add", "subtract", "divide"):
             operation, operands = graph.operations[u], graph.operands[u]
@@ -202,7 +203,7 @@ class Modes:
     # --- one node -----------------------------------------------------------------------------------------------------
 
     def _followed(self, i: int, operands: tuple[int, ...]) -> int | None:
-        """The node with its switch set by data; None if it is not followed."""
+        """The node with its switch set by data; None if the switch is not tracked."""
         graph, operation = self.graph, self.graph.operations[i]
         if operation in _SIDES:
             u, point, same = _surface(graph, operation, operands)
@@ -250,7 +251,8 @@ class Modes:
 
 
 class BranchesTaken:
-    """What nodes compute in given modes: equal results if the modes make no difference for any arguments.
+    """The operations that nodes perform in given modes; results are equal if the modes make no difference for any
+    arguments.
 
     Parameters
     ----------
@@ -278,9 +280,9 @@ class BranchesTaken:
         ]
 
     def __call__(self, modes: np.ndarray) -> tuple:
-        """The remaining operations, as integers; known numbers as such."""
+        """The remaining operations, as integers; known numbers stay numbers."""
         if len(self._steps) > _MOST_MODED:
-            return (object(),)  # treat every change as different
+            return (object(),)  # treats every change as a difference
         key = modes.tobytes()
         answer = self._answers.get(key)
         if answer is None:
@@ -290,7 +292,7 @@ class BranchesTaken:
         return answer
 
     def without(self, modes: np.ndarray, unknown: Iterable[int]) -> tuple:
-        """The same with some modes unknown: the answer for all modes if these make no difference."""
+        """The same with some modes unknown: the result is valid for all modes, if they make no difference."""
         if len(self._steps) > _MOST_MODED:
             return (object(),)
         given: list[Any] = modes.tolist()
@@ -319,7 +321,7 @@ class BranchesTaken:
         return tuple(str(found.get(i, (i,))) for i in self._outputs)
 
     def _left(self, i: int, operation: str, operands: tuple[int, ...], parts: list[Any]) -> Any:
-        """What is left of an operation on parts that are not all numbers."""
+        """The remainder of an operation whose operands are not all numbers."""
         if operation in ("logical_and", "logical_or", "multiply"):
             for part, other, node in ((parts[0], parts[1], operands[1]), (parts[1], parts[0], operands[0])):
                 if isinstance(part, tuple):
@@ -334,7 +336,7 @@ class BranchesTaken:
         return (-1 - self._known.setdefault(key, len(self._known)),)
 
     def _value(self, i: int) -> Any:
-        """A node that depends on no mode."""
+        """A node that does not depend on any mode."""
         operation = self._graph.operations[i]
         if operation in ("true", "false"):
             return float(operation == "true")
@@ -349,7 +351,7 @@ _MOST_MODED, _MOST_KNOWN, _MOST_ANSWERS = 2000, 100_000, 256
 
 
 def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[int, float, bool]:
-    """u and its switching point in a canonical form, and whether u grows with a - b, or a."""
+    """u and its switching point in a canonical form, and whether u grows with a - b or with a."""
     if operation in ("absolute", "sign"):
         u, point, same = operands[0], 0.0, True
     elif operation == "copysign":
@@ -382,7 +384,7 @@ def _side(graph: Graph, operation: str, operands: tuple[int, ...], upper: int) -
     return graph.where(upper, first, operands[1])
 
 
-# --- nodes on other operands ------------------------------------------------------------------------------------------
+# --- nodes with other operands ----------------------------------------------------------------------------------------
 
 
 def remade(graph: Graph, i: int, operands: tuple[int, ...]) -> int:

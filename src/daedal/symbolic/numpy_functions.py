@@ -1,4 +1,4 @@
-"""NumPy functions that object loops do not cover: creation, choice, norms, small linear systems."""
+"""NumPy functions that object loops do not support: creation, choice, norms, small linear systems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LARGEST_SOLVED = 12  # maximum number of unknowns for tracing np.linalg.solve
 
 
 def apply_function(function, arguments, options) -> Any:
-    """Apply a NumPy function to symbols: this module's version if there is one, otherwise NumPy's on object arrays."""
+    """Apply a NumPy function to symbols: the version in this module, or else NumPy's on object arrays."""
     if function in FUNCTIONS:
         return FUNCTIONS[function](*arguments, **options)
     arguments, options = [_deep_plain(value) for value in arguments], {k: _deep_plain(v) for k, v in options.items()}
@@ -192,7 +192,8 @@ def _select(conditions, choices, default=0):
 
 
 def _piecewise(x, conditions, functions, *arguments, **options):
-    """np.piecewise: NumPy passes each function some entries; here it gets all, and must treat them alike."""
+    """np.piecewise: NumPy passes some entries to each function; here each function gets all entries and must treat them
+    alike."""
     values, conditions = _array(x), conditions if isinstance(conditions, (list, tuple)) else [conditions]
     if any(kind_of(entry) == UNKNOWN or kind_of(entry) & 3 < FLOAT for entry in (values.flat if values.ndim else [x])):
         raise Untraceable("calls np.piecewise with whole numbers, which rounds its results", remedy="use floats")
@@ -318,7 +319,7 @@ def _determinant(a):
 
 
 def _numeric_or(function, ours):
-    """NumPy's function if all arguments are numbers, otherwise the one for symbols."""
+    """NumPy's function if all arguments are numbers, otherwise the version for symbols."""
 
     def call(*arguments, **options):
         if any(is_symbolic(value) for value in arguments):
@@ -346,7 +347,7 @@ def _searchsorted(points, x, side="left", sorter=None):
         if type(value) is not Expression:
             return np.searchsorted(table, value, side)
         graph, x = value.graph, value.graph.number(value.node)
-        if side == "left":  # points below x are those not greater than -x from the other side
+        if side == "left":  # points below x are those not greater than -x in the reversed order
             found = graph.locate(graph.negative(x), -table[::-1])
             count = graph.subtract(graph.constant(len(table)), found)
         else:
@@ -358,7 +359,7 @@ def _searchsorted(points, x, side="left", sorter=None):
 
 
 def _search_values(points, x, side):
-    """Number of symbolic points below x, or not greater than x; they are assumed to increase."""
+    """Number of symbolic points below x, or not greater than x; the points are assumed to increase."""
     if len(points) > _LONGEST_SEARCHED:
         raise Untraceable(f"np.searchsorted among more than {_LONGEST_SEARCHED} values that are not known")
     compare = operator.lt if side == "left" else operator.le
@@ -460,4 +461,4 @@ FUNCTIONS: dict[Any, Any] = {
     np.linalg.inv: _numeric_or(np.linalg.inv, _inverse),
     np.linalg.det: _numeric_or(np.linalg.det, _determinant),
 }
-"""From a NumPy function to its replacement in a trace."""
+"""Maps a NumPy function to its replacement in a trace."""

@@ -1,8 +1,8 @@
-"""Operations of the graph: numerical evaluation, machine code, and whether results stay finite.
+"""Operations of the graph: numerical evaluation, machine code, and whether results are finite.
 
 Names are those of NumPy's universal functions. An operation is *regular* if finite operands of moderate size give a
 finite result, so that only overflow can produce infinities. A product with zero is folded to zero if the other factor
-is built of regular operations alone; otherwise 0 * inf = NaN is kept, as in Python.
+consists only of regular operations; otherwise 0 * inf = NaN is kept, as in Python.
 """
 
 import math
@@ -111,7 +111,7 @@ TABLES = {
     "locate": Operation(_locate, "locate", regular=True, kink=True),
     "pick": Operation(_pick, "pick"),
 }
-"""Operations on a table of constants, which is the datum of their node."""
+"""Operations on a table of constants, which is stored as the datum of their node."""
 
 OPERATIONS = {
     **ARITHMETIC,

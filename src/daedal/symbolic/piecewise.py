@@ -28,7 +28,7 @@ def interpolate(x, points, values, left=None, right=None):
 
 
 def _chain(x, points: np.ndarray, values):
-    """Linear pieces with symbolic values, one choice per piece."""
+    """Linear pieces with symbolic values, with one choice per piece."""
     if len(points) > _LONGEST_CHAIN:
         raise Untraceable(f"np.interp between more than {_LONGEST_CHAIN} values that are not known")
     result = values[-1] + 0.0 * x  # NaN if x is NaN

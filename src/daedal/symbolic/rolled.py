@@ -1,8 +1,9 @@
-"""Large graphs as tables for a few loops, instead of one instruction per node.
+"""Large graphs as tables for a few loops instead of one instruction per node.
 
-Code generation takes 40 microseconds per instruction, too slow for large problems. But these are repetitive: ten
-thousand pipes repeat the same operations ten thousand times. Nodes are sorted by depth and operation; all nodes of a
-group are independent, and one loop computes them from a table of operand places. The loops, one per operation, are the
+Code generation takes 40 microseconds per instruction, which is too slow for large problems. However, these are
+repetitive: ten thousand pipes repeat the same operations ten thousand times. Nodes are sorted by depth and operation;
+all nodes of a group are independent, and one loop computes them from a table of operand places. The loops, one per
+operation, are the
 same for all programs and are generated once.
 
 Values are stored in the workspace of the block: the time, constants, then the nodes in order of computation; conditions
@@ -115,7 +116,7 @@ class _GroupWriter:
         self.floats: list[float] = []
 
     def group(self, kind: str, first: int, nodes: Sequence[int], operands: Sequence, table: Iterable[float]):
-        """Write a group of nodes stored from place `first` on."""
+        """Write a group of nodes that are stored from place `first` onwards."""
         if not nodes:
             return
         self.place[nodes] = np.arange(first, first + len(nodes))
@@ -123,7 +124,7 @@ class _GroupWriter:
         self._append(kind, len(nodes), first, entries, table)
 
     def copies(self, results: Sequence[tuple[int, int]]):
-        """Copy results to their places: pairs of target and source."""
+        """Copy results to their places; the operands are pairs of target and source."""
         pairs = np.array(results, dtype=np.int64)
         entries = np.column_stack([pairs[:, 0], self.place[pairs[:, 1]]]).astype(np.int32).ravel()
         self._append(RESULTS, len(pairs), 0, entries, ())

@@ -148,7 +148,7 @@ def _polynomials(spline, x, nu=0, extrapolate=None):
 
 def _basis_spline(spline, x, nu=0, extrapolate=None):
     """A ``BSpline``, with the derivatives at the left ends of all pieces as coefficients."""
-    if spline.k == 0 and nu == 0:  # steps; the last one may begin at the last point
+    if spline.k == 0 and nu == 0:  # intervals of the pieces; the last may begin at the last point
         steps, inner = np.asarray(spline.c)[:, None], spline.t[1 : len(spline.c)]
         return polynomial_pieces(x, inner, np.zeros(len(steps)), steps.reshape(*steps.shape[:2], -1)[..., 0])
     points = np.unique(spline.t[spline.k : len(spline.t) - spline.k])
@@ -167,7 +167,7 @@ def _fitted_spline(spline, x, nu=0, ext=None):
 
 
 def _continued(x: Expression, points: np.ndarray, table: np.ndarray, extrapolate: Any) -> Any:
-    """Polynomials with coefficients ``table[piece, power, ...]``, and the requested behaviour outside the range."""
+    """Polynomials with coefficients ``table[piece, power, ...]`` and the requested behaviour outside the range."""
     shape, inside = table.shape[2:], x
     if extrapolate == "periodic":
         inside = points[0] + (x - points[0]) % (points[-1] - points[0])
@@ -180,7 +180,7 @@ def _continued(x: Expression, points: np.ndarray, table: np.ndarray, extrapolate
 
 
 def _one_dimensional(interpolation, x):
-    """``interp1d``: linear, stepwise or a spline."""
+    """``interp1d``: linear, piecewise constant or a spline."""
     kind, points, values = interpolation._kind, np.asarray(interpolation.x), np.asarray(interpolation.y, dtype=float)
     if values.ndim != 1:
         raise Untraceable("calls interp1d with several values at each point", remedy="use one for each, or CubicSpline")
@@ -201,12 +201,12 @@ def _one_dimensional(interpolation, x):
     if interpolation.bounds_error:
         refuse_caught()
         outside = choose((x < points[0]) | (x > points[-1]), math.nan, 0.0)
-        x.graph.hazards.append(outside.node)  # fall back to Python there
+        x.graph.hazards.append(outside.node)  # falls back to Python for such x
     return choose(x < points[0], below, choose(x > points[-1], above, found))
 
 
 def _steps(x: Expression, points: np.ndarray, values: np.ndarray, left: bool) -> Any:
-    """Piecewise constant: values[i] after i points; with `left`, x equal to a point does not count as after it."""
+    """Piecewise constant: values[i] after i points; if `left`, a point equal to x does not count."""
     if left:
         x, points, values = -x, -points[::-1], values[::-1]
     return polynomial_pieces(x, points, np.zeros(len(values)), values[:, None])

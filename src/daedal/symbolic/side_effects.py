@@ -19,7 +19,7 @@ _LENGTH = object()
 
 
 class Memory:
-    """External places that a function changes; a second run puts symbols there."""
+    """External places that a function changes; a second run replaces their contents by symbols."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -27,7 +27,7 @@ class Memory:
         self._places: list[tuple[Any, Any, Any, Callable[[], Any]]] = []
 
     def begin(self, owner: Any, key: Any, value: Any, read: Callable[[], Any]) -> Any:
-        """Content of a place at the start of a run; ``read()`` returns it at the end."""
+        """Contents of a place at the start of a run; ``read()`` returns them at the end."""
         number = self.changed.get((id(owner), key))
         if number is not None:
             value = self._symbol(number, value)
@@ -54,7 +54,7 @@ class Memory:
         if isinstance(value, np.ndarray):
             return array_of([self._symbol(number, x) for x in value.ravel().tolist()]).reshape(value.shape)
         if not isinstance(value, (bool, int, float, np.generic)):
-            raise Untraceable("remembers something that is not a number", "")
+            raise Untraceable("stores something that is not a number", "")
         node = self.graph.argument(NAME, number)
         return Expression(
             self.graph, self.graph.condition(node) if kind_of(value) & 3 == BOOL else node, kind_of(value)
@@ -65,7 +65,7 @@ class _Log(list):
     """A list that can be appended to but not read."""
 
     def _refuse(self, *arguments):
-        raise Untraceable("reads what it has remembered", "")
+        raise Untraceable("reads what it has stored", "")
 
 
 for (

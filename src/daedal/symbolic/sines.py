@@ -9,7 +9,7 @@ from daedal.symbolic.instructions import number_text
 
 LANES = 4
 LIMIT = 1e5
-"""Up to this size n < 2^20 and the products are exact."""
+"""Largest size for which n < 2^20 and the products are exact."""
 
 # pi/2 = P1 + P2 + P2_TAIL: 33 bits, 33 bits and the remainder
 _TWO_OVER_PI = 6.36619772367581382433e-01
@@ -37,7 +37,7 @@ PAIR = f"{{{_VECTOR}, {_VECTOR}}}"
 """Return type of `sines`: sines, then cosines."""
 
 USED = (("llvm.sin", 1), ("llvm.cos", 1), ("llvm.fabs", LANES))
-"""One-argument functions that it calls, with their lanes."""
+"""One-argument functions that `sines` calls, with their lanes."""
 
 
 def _constant(value: float) -> str:
@@ -122,7 +122,7 @@ def _quick() -> tuple[list[str], str, str]:
 
 
 def _slow() -> tuple[list[str], str, str]:
-    """The same by the C library, lane by lane."""
+    """Sines and cosines by the C library, lane by lane."""
     text, results = [], []
     for name in ("sin", "cos"):
         vector = "zeroinitializer"

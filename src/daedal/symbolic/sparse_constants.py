@@ -11,7 +11,7 @@ from daedal.symbolic.untraceable import Untraceable
 
 
 class SparseConstant:
-    """A scipy.sparse matrix defined outside a traced function; it can be multiplied and read, not changed."""
+    """A scipy.sparse matrix defined outside a traced function; it can be multiplied and read but not changed."""
 
     __array_ufunc__ = None  # products with arrays call this class
 

@@ -1,4 +1,4 @@
-"""Replacements of the modules numpy and math, and of some builtins, while a function is traced."""
+"""Replacements for the modules numpy and math and for some builtins while a function is traced."""
 
 import math
 from functools import partial, reduce
@@ -128,7 +128,7 @@ _CAUGHT = {*_RAISING, "sqrt", "asin", "acos", "acosh", "atanh", "floor", "ceil",
 
 
 def _scalar(value):
-    """math accepts arrays of one entry as numbers."""
+    """math accepts arrays of one entry as numbers"""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
@@ -314,7 +314,8 @@ def _extreme(function, larger: bool):
 
 
 class Forbidden:
-    """Raises on every use, naming what a traced function must not do; constants of a module can be read."""
+    """Raises on every use, naming the operation that a traced function must not use; constants of a module can be
+    read."""
 
     def __init__(self, reason: str, module: ModuleType | None = None, memory: str = ""):
         self.__dict__.update(_reason=reason, _module=module, _memory=memory)
@@ -328,7 +329,7 @@ class Forbidden:
     __neg__ = __pos__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __len__ = __float__ = __array__ = _refuse
 
     def __getattr__(self, name: str):
-        if name.startswith("__"):  # attributes that Python itself reads
+        if name.startswith("__"):  # attributes read by Python itself
             raise AttributeError(name)
         if self._module is None:
             self._refuse()

@@ -1,4 +1,4 @@
-"""Copies of user functions in which numpy, math and other objects that must not see symbols are replaced.
+"""Copies of user functions in which numpy, math and other objects that must not be given symbols are replaced.
 
 User objects are never modified: functions are copied with other globals and closures, containers and arrays are copied,
 instances get a derived class. Objects reached from a function (helpers, closures, methods, modules, partial functions,
@@ -68,7 +68,8 @@ _OUTSIDE_WORLD = {
     "cmath": "uses complex numbers",
     **dict.fromkeys(("contextvars", "_contextvars", "weakref", "_ctypes", "configparser", "shelve"), "uses {}"),
 }
-"""What a trace must not do, since it runs a function on every path without knowing which one will be taken."""
+"""Operations that a trace must not perform, since it runs a function on every path without knowing which one will be
+taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
 """Modules whose Python functions are called unchanged."""
 _ARRAYS_OF_THEIR_OWN = {"xarray", "jax", "jaxlib", "dask"}
@@ -78,7 +79,7 @@ _LARGEST_ARRAY = 1_000_000  # size up to which a constant array is converted to 
 
 
 class Substitution:
-    """Replacements of the objects that a traced function reaches, for one run on symbols.
+    """Replacements for the objects that a traced function reaches, for one run on symbols.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class Substitution:
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
 
     def of(self, value: Any, name: str = "") -> Any:
-        """Replacement of `value`, known to the function as `name`."""
+        """Replacement of `value`, which is `name` in the function."""
         if value is None or isinstance(value, (bool, int, float, str, bytes, complex, Expression, CodeType)):
             return value
         if id(value) not in self._made:
@@ -127,7 +128,7 @@ class Substitution:
             return Forbidden(_OUTSIDE_WORLD[home].format(home), memory=_drawn(home))
         foreign = _foreign_package(value)
         if foreign:
-            return Forbidden(f"uses {foreign}, whose code works on numbers only")
+            return Forbidden(f"uses {foreign}, whose code accepts only numbers")
         if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked array; importing np.ma is slow
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
@@ -312,7 +313,8 @@ class Substitution:
 
     @contextmanager
     def _parts_of(self, value: Any):
-        """Within this context, what a function or class of this package reaches is not recorded: it is constant."""
+        """A context in which reads by a function or class of this package are not recorded, since its code is
+        constant."""
         noted = self.dependencies
         if _is_own(value):
             self.dependencies = Dependencies()
@@ -329,7 +331,7 @@ class Substitution:
         return self._globals[id(original)]
 
     def _class(self, kind: type) -> type:
-        """A derived class whose methods are replaced; classes that cannot be derived from are kept."""
+        """A derived class whose methods are replaced; classes that cannot be subclassed are kept."""
         if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
             return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
@@ -426,7 +428,7 @@ class Substitution:
         return call
 
     def check_unchanged(self):
-        """Raise if a function has changed a container it does not own, or attributes of a function."""
+        """Raise if a function has changed a container that it does not own, or attributes of a function."""
         if self.memory is not None:
             return self.memory.collect()
         for copied, before, what in self._copies:
@@ -435,7 +437,7 @@ class Substitution:
 
 
 class _Module(ModuleType):
-    """A user module, or one of another package, whose functions are replaced on access."""
+    """A user module, or a module of another package, whose functions are replaced on access."""
 
     def __init__(self, module: ModuleType, substitution: Substitution):
         super().__init__(module.__name__)
@@ -499,7 +501,7 @@ def _module_of(value: Any) -> str:
 def _foreign_package(value: Any) -> str:
     """Package of compiled code that a function, a class or an object belongs to; empty for pure Python.
 
-    Objects of such packages hold pointers: copying them, or replacing their numbers by symbols, would crash the
+    Objects of such packages hold pointers; copying them, or replacing their numbers by symbols, would crash the
     process.
     """
     kinds = value.__mro__ if isinstance(value, type) else (value, *type(value).__mro__)
@@ -520,14 +522,14 @@ def _is_foreign(name: str) -> bool:
 
 
 def _wraps_compiled_code(name: str, home: str) -> bool:
-    """Whether a module has imported a compiled one of the same package, as those written by SWIG do."""
+    """Whether a module has imported a compiled module of the same package, as modules generated by SWIG do."""
     held = vars(sys.modules[name]).values() if name in sys.modules else ()
     others = {one.__name__ for one in held if isinstance(one, ModuleType)}
     return any(other.split(".")[0] in (home, f"_{home}") and _is_compiled(other) for other in others)
 
 
 def _has_compiled_modules(folder: Path) -> bool:
-    """Whether a package has compiled modules, loaded or not: which ones are loaded depends on earlier runs."""
+    """Whether a package has compiled modules, loaded or not, since earlier runs determine which ones are loaded."""
     suffixes = tuple(EXTENSION_SUFFIXES)
     return any(file.endswith(suffixes) for _, _, files in os.walk(folder) for file in files)
 
@@ -549,7 +551,7 @@ def _is_frozen(kind: type) -> bool:
 
 
 def _constant_array(values: np.ndarray) -> np.ndarray:
-    """An external array: it can be read and copied, not written to."""
+    """An external array, which can be read and copied but not written to."""
     symbolic = values.dtype.kind == "f" and values.size <= _LARGEST_ARRAY and type(values) is np.ndarray
     view: np.ndarray = values.astype(object).view(Array) if symbolic else values.view()
     view.flags.writeable = False
@@ -568,7 +570,7 @@ def _members(kind: type) -> dict[str, Any]:
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
-    # `_prepared` is a cache that follows from the problem (problems/preparable.py).
+    # `_prepared` is a cache derived from the problem (problems/preparable.py)
     return tuple(name for name in names if name not in ("__dict__", "__weakref__", "_prepared"))
 
 
@@ -588,7 +590,7 @@ _STORING = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE
 
 @functools.lru_cache(maxsize=1024)
 def _stores(code: CodeType) -> tuple[str, str, int] | None:
-    """The first store to an external name: description, name and line."""
+    """The first store to an external name, with description, name and line."""
     outside = set(code.co_freevars)
     for part in _codes(code):
         if _STORING.isdisjoint(part.co_code[::2]):

@@ -13,7 +13,7 @@ _STEPS = {"floor": 0.0, "ceil": 0.0, "trunc": 0.0, "rint": 0.5}
 
 @dataclass(frozen=True)
 class Switch:
-    """A function at whose points a result has a kink or a jump.
+    """A function with points at which a result has a kink or a jump.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Switch:
     period : float
         Distance of the points if there are infinitely many, as for ``np.floor``; otherwise 0.
     phase : float
-        Position of the first of these.
+        Position of the first such point.
     operation : str
         Name of the operation that switches.
     site : str

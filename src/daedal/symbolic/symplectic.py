@@ -39,7 +39,7 @@ def first_half(
         M(q)\, w + G(q)^T \nu = \tfrac h2 F(t, q, u), \qquad d = M(x)^{-1} M(q)\, u - u, \qquad
         g(t_1, x) + G(x)\, (q + h (v + w) + \tfrac h2 d - x) = 0
 
-    `push` is h/2, or h if the impulse of the preceding second half is included (SHAKE).
+    `push` is h/2, or h if the impulse of the preceding second half step is included (SHAKE).
     """
     graph, n = dynamics.graph, dynamics.n_q
     there = {dynamics.t: t_1, **dict(zip(dynamics.q, x))}

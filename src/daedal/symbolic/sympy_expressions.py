@@ -1,4 +1,4 @@
-"""SymPy expressions as nodes of a graph, converted together; differentiation happens here, not in SymPy."""
+"""SymPy expressions as nodes of a graph; differentiation takes place on the graph, not in SymPy."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _translated(graph: Graph, expressions: Sequence[Any], made: dict[Any, int], 
 
 
 def _make(graph: Graph, expression: Any, made: dict[Any, int], other: Other):
-    """Convert an expression, operands first, without recursion, since expressions of models are deep."""
+    """Convert an expression, operands first, without recursion, since expressions of models may be deeply nested."""
     waiting = [expression]
     while waiting:
         current = waiting[-1]
@@ -188,4 +188,4 @@ _RULES: dict[str, Callable[..., int]] = {
     "Or": _folded("either"),
     "Not": Graph.opposite,
 }
-"""From the name of a SymPy class to the construction of its nodes."""
+"""Maps the name of a SymPy class to the construction of its nodes."""

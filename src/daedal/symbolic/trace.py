@@ -22,7 +22,7 @@ from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 
 MOST_PATHS = 64
-"""Maximum number of paths through a function; functions with more are called in Python."""
+"""Maximum number of paths through a function; functions with more paths are called in Python."""
 _MOST_DECISIONS = 200  # per path: a loop with more decisions is assumed not to end
 
 
@@ -81,7 +81,7 @@ def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | No
     """An argument that is a vector of length n.
 
     The numbers of `known` parameters are used where a function requires them, as in ``int(p[0])``; they are recorded in
-    ``graph.fixed``, and the trace must be repeated for others.
+    ``graph.fixed``, and other numbers require a new trace.
     """
     entries = [symbol(graph, name, k) for k in range(n)]
     if known is not None:
@@ -90,7 +90,7 @@ def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | No
 
 
 def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
-    """Parameters as a function receives them: a vector of floats as symbols, anything else unchanged."""
+    """Parameters as passed to a function: a vector of floats as symbols, all else unchanged."""
     values = np.asarray(params) if isinstance(params, (np.ndarray, list, tuple)) else None
     if values is None or values.ndim != 1 or values.dtype.kind not in "fiu":
         return params
@@ -135,7 +135,7 @@ def trace(
     dependencies = Dependencies()
     try:
         paths = _explore(graph, function, arguments, dependencies, memory)
-    except _AsksTruths:  # comparisons then give True or False, each on its own path
+    except _AsksTruths:  # comparisons then give True or False, each on a separate path
         graph.asks_truths = True
         try:
             paths = _explore(graph, function, arguments, dependencies, memory)
@@ -166,7 +166,7 @@ def _graph_of(arguments: Sequence[Any]) -> Graph:
 
 
 def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
-    """Whether the result of a function depends on its external changes; also True if this cannot be determined."""
+    """Whether the result of a function depends on its external changes; True if undecidable."""
     graph = _graph_of(arguments)
     memory = Memory(graph)
     try:
@@ -197,7 +197,7 @@ _Path = tuple[_Decisions, Any, int]
 def _explore(
     graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies, memory: Memory | None
 ) -> list[_Path]:
-    """All paths through the function: decisions, result (None if it raises), and the condition for raising."""
+    """All paths through the function: decisions, result (None if it raises), and condition for raising."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
     while waiting:
@@ -229,7 +229,7 @@ def _run(
     graph: Graph, function, arguments, decide, dependencies: Dependencies, memory: Memory | None
 ) -> tuple[Any, int]:
     """Run the function once with given decisions."""
-    substitution = Substitution(Dependencies(), memory)  # independent of what the caller passes
+    substitution = Substitution(Dependencies(), memory)  # independent of settings of the caller
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
     written: list[tuple[str, str, str, str, bool]] = []
@@ -251,7 +251,7 @@ def _run(
         graph.decide = usual
         refusals.reset(token)
         texts.reset(other_token)
-    if refused:  # raised, and caught by the function
+    if refused:  # the refusal was raised and caught by the function
         raise refused[0]
     if written:
         raise Untraceable(*written[0])
@@ -280,7 +280,7 @@ def _as_values(result: Any) -> np.ndarray:
 
 
 def _is_raised_by_user(traceback: TracebackType | None) -> bool:
-    """Whether an exception comes from a ``raise`` in user code, as for arguments out of bounds."""
+    """Whether an exception comes from a ``raise`` in user code, for example for arguments out of bounds."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None:
@@ -291,7 +291,7 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
 
 
 def _said(error: Exception) -> Untraceable:
-    """Another exception, raised on symbols, as a reason, with the last line of user code."""
+    """Reason for another exception that was raised on symbols, with the last line of user code."""
     traceback, site = error.__traceback__, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -1,4 +1,4 @@
-"""Reasons why a function cannot be run on symbols: cause, place and remedy."""
+"""Reasons why a function cannot be run on symbols: cause, location and remedy."""
 
 import dis
 import sys
@@ -17,10 +17,10 @@ _LIBRARY = str(Path(__file__).parents[1] / "library")
 _OTHERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen ")
 
 refusals: ContextVar[list] = ContextVar("refusals")
-"""All refusals of the current trace: the function may have caught one and continued."""
+"""All refusals of the current trace, since the function may have caught one and continued."""
 
 texts: ContextVar[list] = ContextVar("texts")
-"""Values that the current trace has converted to text: for an exception's message, or for something relevant."""
+"""Values that the current trace has converted to text, for the message of an exception or for other use."""
 
 
 class Untraceable(DaedalError, TypeError):
@@ -35,7 +35,8 @@ class Untraceable(DaedalError, TypeError):
     remedy : str
         How to make the function traceable, or empty.
     memory : str
-        External state that the function changes or random numbers it draws, so that the next call gives another result.
+        External state that the function changes, or random numbers that it draws, so that the next call gives another
+        result.
     jumps : bool
         Whether its results probably jump, since it rounds values or uses them in choices.
     too_long : bool
@@ -58,7 +59,7 @@ class Untraceable(DaedalError, TypeError):
         refusals.get([]).append(self)
 
     def forgetting(self) -> "Untraceable":
-        """Remove the frames in which it was raised, which would keep the graph alive."""
+        """Remove the frames in which it was raised, since they would keep the graph alive."""
         self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
 
@@ -77,7 +78,7 @@ def asked_by_user() -> bool:
 
 
 def kink_site() -> str:
-    """The same for a switch; empty if it was written not by the user but by this package."""
+    """The location of a switch; empty if it is in code of this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -109,7 +110,8 @@ def note_text(origin: str):
 
 
 def refuse_caught():
-    """Raise for a calculation that may raise within a user's `try`: a trace raises no floating-point exceptions."""
+    """Raise for a calculation that may raise inside a user's `try`, since a trace raises no floating-point
+    exceptions."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not (frame.f_code.co_filename == _TRACE and frame.f_code.co_name == "_run"):
         code = frame.f_code
@@ -139,7 +141,7 @@ _FROM_OUTSIDE = ("LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "BINARY_
 
 @lru_cache(maxsize=1024)
 def truth_by_identity(code: CodeType) -> str:
-    """Site at which code tests by ``is`` or ``case`` whether a computed value is True or False; empty if none.
+    """Location at which code tests by ``is`` or ``case`` whether a computed value is True or False; empty if none.
 
     Symbols cannot take part in such a comparison. Attributes and entries are assumed to be settings, not symbols.
     """

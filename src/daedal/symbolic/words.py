@@ -1,8 +1,8 @@
-"""Readable expressions for nodes of the graph, as a user might have written them."""
+"""Readable expressions for nodes of the graph, similar to the user's code."""
 
 from daedal.symbolic.graph import Graph
 
-_LONGEST = 48  # length in characters, beyond which the arguments are named instead
+_LONGEST = 48  # length in characters above which only the arguments are named
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "less_equal": "<=", "power": "**"}
 _INFIX |= {"remainder": "%", "floor_divide": "//"}
 _NAMES = {"absolute": "abs", "minimum": "min", "maximum": "max", "locate": "table", "negative": "-"}
@@ -11,7 +11,7 @@ _LOOSE = ("add", "subtract", "negative")
 
 
 def words(graph: Graph, i: int) -> str:
-    """The expression of a node if it is short, otherwise its operation and the arguments that it depends on."""
+    """The expression of a node if it is short; otherwise its operation and the arguments on which it depends."""
     text = _written(graph, i, 0)
     if text is not None and len(text) <= _LONGEST:
         return text

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_POINTS = 300  # of the grid in each direction
-_FAR, _MARGIN = 32.0, 0.12  # range in which the boundary is searched, and the margin around it
+_POINTS = 300  # number of points of the grid in each direction
+_FAR, _MARGIN = 32.0, 0.12  # range in which the boundary is searched for, and the margin around it
 _SMALLEST, _WIDEST = 3.0, 20.0  # half the height of the window
 _ROUND_OFF = 1e-9
-_STABLE_SIDE = -90.0  # angle in degrees from the direction of a contour, with smaller values on its right
-_OWN_VELOCITY = 3  # up to this order modified BDF uses one polynomial for x' and x''
+_STABLE_SIDE = -90.0  # angle, in degrees, from the direction of a contour, which has smaller values on its right
+_OWN_VELOCITY = 3  # up to this order, modified BDF uses one polynomial for x' and x''
 
 
 def plot_stability_region(
@@ -35,8 +35,8 @@ def plot_stability_region(
     r"""Plot the absolute stability region of a method: the numbers :math:`z = h \lambda` with growth factor at most 1.
 
     The test equation is :math:`y' = \lambda y`, for :class:`daedal.methods.ModifiedBDF` the oscillator with the
-    eigenvalues :math:`\lambda, \bar\lambda`. A single region is shaded; of several the boundaries are drawn, with short
-    strokes on the stable side.
+    eigenvalues :math:`\lambda, \bar\lambda`. A single region is shaded; for several regions the boundaries are drawn,
+    with short strokes on the stable side.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def _draw(axes: Axes, factors: dict[str, Any], window: tuple[float, float, float
 def plot_eigenvalues(
     eigenvalues: Any, *, title: str | None = None, save: str | Path | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot eigenvalues: those to the right of the vertical line belong to growing motions.
+    """Plot eigenvalues; those to the right of the vertical line belong to growing motions.
 
     Parameters
     ----------
@@ -345,9 +345,9 @@ def plot_eigenvalues(
 
 # --- conditioning over time: growth of perturbations and effective index ----------------------------------------------
 
-_HEIGHTS = (2.0, 1.1)  # height in inches of a panel with factors and of the one with indices
+_HEIGHTS = (2.0, 1.1)  # height, in inches, of a panel with factors, and of the panel with indices
 _SOURCES = {"x(0)": "initial values", "p": "p, forces", "q": "q, constraints", "q'": "q', their rate"}
-_DECADES = 12  # shown below the largest factor
+_DECADES = 12  # range shown below the largest factor
 
 
 def plot_conditioning(
@@ -362,7 +362,7 @@ def plot_conditioning(
     Parameters
     ----------
     found : Conditioning
-        What :func:`daedal.analysis.analyse_conditioning` returned.
+        Result of :func:`daedal.analysis.analyse_conditioning`.
     title : str, optional
         Heading of the figure.
     save : path, optional

@@ -16,21 +16,21 @@ from daedal.viz.pages import framed, render
 
 FEWEST, MOST = 120, 960  # number of frames
 LARGEST = 60000  # number of point positions in all frames
-NEAR = 0.025  # largest displacement of a point between two frames, relative to the picture, if MOST allows it
+NEAR = 0.025  # largest displacement of a point between two frames, relative to the picture, if MOST permits it
 UNITS = 2000  # number of units along the longer side of the picture; positions are rounded to these
 RADIAN = 200  # number of units per radian
 FLATTEST, STEEPEST = 0.55, 0.75  # aspect ratio, height over width, of the picture
-SECONDS = (4.0, 20.0)  # motions with a duration in this range are shown in real time, others in SHOWN
+SECONDS = (4.0, 20.0)  # motions with a duration in this range are shown in real time, others with the duration SHOWN
 SHOWN = 10.0
 FRAME_HEIGHT = 560  # pixels, in a notebook
 
 
 @dataclass(frozen=True)
 class Player:
-    """A planar motion as an interactive player: a notebook shows it, ``player.save(path)`` writes the page."""
+    """A planar motion as an interactive player: notebooks display it, ``player.save(path)`` writes the page."""
 
     html: str = field(repr=False)  # the self-contained page
-    title: str = ""  # its heading
+    title: str = ""  # heading of the player
 
     def save(self, path: str | Path) -> Path:
         """Write the page, a file that ends in ``.html``."""
@@ -65,10 +65,10 @@ def animate(
         The file, ending in ``.html`` or ``.gif``.
     drawing : daedal.viz.Drawing, callable, daedal.library.Model or problem, optional
         The drawing: for planar motion a Drawing; in space a function ``(t, q) -> daedal.viz.Scene`` of times (nt,) and
-        states (n, nt). Models of the library include one; solutions of their mechanical systems find it. For other
-        mechanical systems a drawing is inferred: points or bodies from the coordinates, with the rods, pins, anchors
-        and guides that the constraints represent. Recognised coordinates are x and y, or x1, y1, x2, y2, ..., with
-        angles, or others that are consistent with such constraints.
+        states (n, nt). Models of the library include a drawing, which is used for solutions of their mechanical
+        systems. For other mechanical systems a drawing is inferred: points or bodies from the coordinates, and the
+        rods, pins, anchors and guides represented by the constraints. Recognised coordinates are x and y, or x1, y1,
+        x2, y2, ..., with angles, and others that are consistent with such constraints.
     t_span : tuple of float, optional
         Time interval to show.
     frames : int, optional
@@ -206,7 +206,7 @@ def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
 
 
 def interval(sol: Any, t_span: Any) -> tuple[float, float]:
-    """The time interval to show, by default the whole one."""
+    """The time interval to show; by default the whole interval."""
     begin, end = float(sol.t[0]), float(sol.t[-1])
     if t_span is None:
         return begin, end
@@ -223,7 +223,7 @@ def interval(sol: Any, t_span: Any) -> tuple[float, float]:
 
 
 def _chosen(sol: Any, drawing: Any) -> Any:
-    """The given drawing, that of a model or system of the library, or an inferred one.
+    """The drawing: given, that of a model or system of the library, or inferred.
 
     A Drawing, or a function (t, q) -> Scene.
     """
@@ -318,7 +318,7 @@ def _turns(angle: np.ndarray | None) -> np.ndarray:
 
 
 def _differences(values: np.ndarray) -> list[int]:
-    """The first value and the differences of the others; only the first one if all are equal."""
+    """The first value and the differences of the others; only the first value if all are equal."""
     steps = np.diff(values, prepend=0)
     return steps.tolist() if np.any(steps[1:]) else [int(values[0])]
 
@@ -334,7 +334,7 @@ def player_element(scene: MovingDrawing, seconds: float, label: str) -> str:
 
 
 def player_page(scene: MovingDrawing, seconds: float, title: str) -> str:
-    """A page with one player."""
+    """A page with a single player."""
     player = player_element(scene, seconds, title or "animation of a mechanism")
     return render("animation.html", title=title, player=player)
 
@@ -342,7 +342,7 @@ def player_page(scene: MovingDrawing, seconds: float, title: str) -> str:
 # --- a motion as a GIF, drawn by Matplotlib ---------------------------------------------------------------------------
 
 _WIDTH, _DPI = 5.0, 90
-_COILS, _SPRING_WIDTH = 7, 0.02  # of the extent
+_COILS, _SPRING_WIDTH = 7, 0.02  # relative to the extent
 
 
 def write_gif(scene: MovingDrawing, path: Path, seconds: float, title: str) -> None:

@@ -106,7 +106,7 @@ def plot_work_precision(comparison: Any, **options: Any) -> Figure:
 
 
 def _chart(figure: Figure, rows: list[Any]) -> None:
-    """A row for every run, with its errors, drift, steps and time."""
+    """Plot one row for every run, with its errors, drift, steps and time."""
     several = len({row.rtol for row in rows}) > 1
     names = [_name(row) + (f", {row.rtol:.0e}" if several and row.rtol else "") for row in rows]
     panels = figure.subplots(1, 4, sharey=True, gridspec_kw={"width_ratios": (1.5, 1.2, 0.8, 0.8)})
@@ -167,7 +167,7 @@ def _decades(axes: Axes, values: np.ndarray) -> None:
 
 
 def _work(figure: Figure, rows: list[Any]) -> None:
-    """Errors against cost, one line for every pair."""
+    """Plot errors against cost, with one line for every pair."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     panels = figure.subplots(1, 2, sharey=True)
@@ -205,7 +205,7 @@ def _over_time(figure: Figure, rows: list[Any]) -> None:
 
 
 def _style(rows: list[Any], row: Any) -> dict[str, Any]:
-    """Colour and marker by formulation, dashes by method."""
+    """Colour and marker by formulation, line style by method."""
     formulation = list(dict.fromkeys(one.formulation for one in rows)).index(row.formulation)
     method = list(dict.fromkeys(one.method for one in rows)).index(row.method)
     return {

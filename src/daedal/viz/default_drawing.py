@@ -5,8 +5,9 @@ The gradients of the constraints along the motion identify them. With J the rota
 * a row that acts on two points in opposite directions along their line is a rod of constant length;
 * two rows that connect the same bodies, with a constant invertible block for x and y, are a pin. It is at P + R s, and
   the column of the angle, J R s in these rows, determines R s;
-* a row that acts on one point points away from a fixed anchor, or has a constant direction: a straight guide;
-* two rows of angles alone close a loop of links, whose columns are J times the links that an angle rotates.
+* a row that acts on one point and always points away from a fixed anchor is a rod, one with a constant direction a
+  straight guide;
+* two rows that contain only angles close a loop of links; their columns are J times the links that an angle rotates.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class DrawnBody:
     angle: int | None = None
 
     def columns(self) -> list[int]:
-        """Its coordinates."""
+        """The coordinates of the point."""
         return [self.x, self.y] if self.angle is None else [self.x, self.y, self.angle]
 
     def place(self, offset: tuple[float, float] = (0.0, 0.0)):
@@ -112,8 +113,9 @@ class DrawnGeometry:
     q: np.ndarray
     explained: set[int] = field(default_factory=set)  # rows of G
     rods: list[tuple[int, int]] = field(default_factory=list)  # pairs of bodies
-    pins: list[dict[int, Pair]] = field(default_factory=list)  # places in each body
-    anchors: list[tuple[int, Pair]] = field(default_factory=list)  # a point of a body at constant distance of a place
+    pins: list[dict[int, Pair]] = field(default_factory=list)  # attachment points on each body
+    # a point of a body at a constant distance from an attachment point
+    anchors: list[tuple[int, Pair]] = field(default_factory=list)
     guides: list[tuple[Pair, Pair]] = field(default_factory=list)  # ends of lines
 
     def read(self) -> DrawnGeometry:
@@ -232,10 +234,10 @@ def _fixed(points: dict[str, Any], place: Pair) -> str:
 
 
 def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
-    """Loops of links rotated by angles, each closed by two rows; all of them start at the origin."""
+    """Loops of links rotated by angles, each closed by two rows. All of them start at the origin."""
     points: dict[str, Any] = {"origin": (0.0, 0.0)}
     rods: list[tuple[str, ...]] = []
-    known: dict[Any, str] = {}  # positions shared by several loops, by the links up to there
+    known: dict[Any, str] = {}  # positions shared by several loops, identified by the links that lead to them
     if G.shape[0] % 2 or not np.isfinite(G).all():
         return None
     for row in range(0, G.shape[0], 2):
@@ -259,7 +261,7 @@ def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
 
 
 def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.ndarray]] | None:
-    """The links of a loop in order: the angles whose sum rotates each, and its vector for a zero sum.
+    """The links of a loop in order: the angles whose sum rotates each of them, and its vector for a zero sum.
 
     The column of an angle is J w, where w is the sum of all links that it rotates. A link with the angle k that carries
     another one with the relative angle m is w_k - w_m; its constant length identifies which one carries the other. The

@@ -21,8 +21,8 @@ class Drawing:
     ----------
     points : dict
         By name, a function ``q -> (x, y)``, ``(t, q) -> (x, y)`` or ``(t, q, p) -> (x, y)`` of the coordinates and the
-        parameters, or a pair of numbers for a fixed point. For problems that are not mechanical systems, q stands for
-        the variables.
+        parameters, or a pair of numbers for a fixed point. For problems that are not mechanical systems, q denotes the
+        variables.
     rods : sequence of tuples of names
         Rigid rods with joints at their ends; a longer tuple is a chain of rods.
     wheels : sequence of (name, radius, angle)
@@ -39,7 +39,7 @@ class Drawing:
     ground : sequence of sequences of (x, y)
         Fixed lines: the floor, a rail, the curve of a bead.
     traces : sequence of names
-        Points that leave a trace.
+        Points whose paths are drawn.
     text : str or callable
         A caption, or a function like those of `points` that returns one.
     params : object, optional
@@ -145,7 +145,7 @@ def _of_state(function: Callable[..., Any], params: Any) -> Callable[[float, np.
 
 @dataclass(frozen=True)
 class MovingDrawing:
-    """A drawing along a motion: positions of its points at the times `t`, for states q in columns."""
+    """A drawing during a motion: positions of its points at the times `t`, for states q in columns."""
 
     drawing: Drawing
     t: np.ndarray
@@ -201,12 +201,12 @@ class MovingDrawing:
 
     @property
     def extent(self) -> float:
-        """The longer side of the bounds; 1 if they are a single point."""
+        """The longer side of the bounds; 1 if these are a single point."""
         left, right, bottom, top = self.bounds
         return max(right - left, top - bottom) or 1.0
 
     def window(self, flattest: float, steepest: float, margin: float = 0.08) -> tuple[float, float, float, float]:
-        """The bounds with a margin, extended until height over width lies between two numbers."""
+        """The bounds with a margin, extended until the ratio of height to width is between two numbers."""
         left, right, bottom, top = self.bounds
         gap = margin * self.extent
         width, height = right - left + 2.0 * gap, top - bottom + 2.0 * gap

@@ -22,7 +22,7 @@ _KINDS = ("auto", "bands", "lines", "scatter")
 _MOST_LINES = 200
 _MOST_PANELS = 8
 _MOST_POINTS = 5000
-_HEIGHT = 1.6  # inches, of a panel
+_HEIGHT = 1.6  # size of a panel in inches
 
 
 def plot_ensemble(
@@ -42,7 +42,8 @@ def plot_ensemble(
     ensemble : Ensemble
     kind : {"auto", "bands", "lines", "scatter"}
         Quantiles over time (5 to 95 and 25 to 75 per cent, and the median), up to 200 runs as lines, or final values
-        and outputs against varied parameters, a panel for each pair. "auto" selects bands if there are output times.
+        and outputs against varied parameters, with a panel for each pair. "auto" selects bands if there are output
+        times.
     variables : sequence of str, optional
         Names of variables or outputs; the first eight by default.
     against : sequence of str, optional
@@ -98,7 +99,7 @@ def _series(ensemble: Any) -> dict[str, np.ndarray]:
 
 
 def _of_those_that_came_through(ensemble: Any, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same with NaN for failed members, whose partial runs are not results."""
+    """These quantities, with NaN for failed members, whose partial runs are not results."""
     good = np.isin(ensemble.status, ("finished", "event"))
     if good.all():
         return rows
@@ -106,7 +107,7 @@ def _of_those_that_came_through(ensemble: Any, rows: dict[str, np.ndarray]) -> d
 
 
 def _tell(figure: Figure, ensemble: Any) -> None:
-    """Note on the number of members not shown, and why."""
+    """A note on the number of members not shown, with the reason."""
     missing = int(np.sum(~np.isin(ensemble.status, ("finished", "event"))))
     if missing:
         words = (
@@ -183,7 +184,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
 # --- fits: measurements and model, residuals, and bands of uncertainty ------------------------------------------------
 
 _PANEL = 1.9  # inches
-_FINE = 400  # points of a curve
+_FINE = 400  # number of points of a curve
 
 
 def plot_fit(
@@ -328,7 +329,7 @@ def plot_uncertainty(
     Parameters
     ----------
     found : Uncertainty
-        What :func:`daedal.sensitivity.uncertainty` returned.
+        Result of :func:`daedal.sensitivity.uncertainty`.
     *names : str
         Variables; all of them by default.
     level : float

@@ -75,15 +75,16 @@ GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
     "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 ).split()
-# A mathematical symbol: one letter, optionally with a number or, after an underscore, another subscript
+# A mathematical symbol: one letter, optionally followed by a number or, after an underscore, another subscript
 _SYMBOL = re.compile(rf"({'|'.join(GREEK)}|[A-Za-z])(?:(\d+)|_([A-Za-z0-9]+))?")
 _DEGREES_PER_RADIAN = 180.0 / math.pi
 
 
 def label(name: str, factor: float = 1.0) -> str:
-    """The name as Matplotlib text: symbols such as ``y1``, ``v_C2`` or ``lambda`` as in a formula, others unchanged.
+    """The name as Matplotlib text: symbols such as ``y1``, ``v_C2`` or ``lambda`` are typeset as in a formula, others
+    unchanged.
 
-    A `factor` is prepended, except the one that converts radians to degrees, which becomes the unit.
+    A `factor` is prepended, except for the conversion of radians to degrees, which becomes the unit.
     """
     match = _SYMBOL.fullmatch(name)
     if match is None:
@@ -156,7 +157,8 @@ def new_figure(
     """Context manager of a figure: sets the heading and the layout on exit, and writes it to a file."""
     import matplotlib
 
-    # Outside the style context, whose exit would reset settings that a backend makes when the first figure loads it
+    # written outside the style context, whose exit would reset settings that a backend makes when the first figure
+    # loads it
     figure = _empty(size, pyplot)
     with matplotlib.rc_context(STYLE):
         figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
@@ -222,7 +224,7 @@ def row_heights(count: int) -> tuple[int, list[float]]:
 
 
 def add_panels(figure: Figure, count: int, columns: int, heights: list[float]) -> tuple[list[Axes], Any]:
-    """Panels for curves, row by row, and the grid, which may have more rows below them."""
+    """Panels for curves, row by row, and the grid, which may have further rows below."""
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     axes: list[Axes] = []
     for k in range(count):
@@ -248,7 +250,7 @@ def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
 
 
 def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> None:
-    """Axis label: the name of a single curve, or the kind of several; legends beside or above the panels."""
+    """Axis label: the name of a single curve, or the kind of several curves; legends are beside or above the panels."""
     legends = []
     for axes, panel in zip(state_axes, panels):
         handles, labels = axes.get_legend_handles_labels()
@@ -269,7 +271,7 @@ def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> 
     for axes, handles, labels in legends:
         width = max(_width(text) for text in labels) + 8  # including the line sample
         columns = max(1, min(len(handles), (38 if narrow else 80) // width))
-        # On the right, since the axis exponent is on the left
+        # on the right, since the axis exponent is on the left
         axes.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.03), borderaxespad=0.0, ncols=columns)
         row = _place(axes).rowspan.start
         lines[row] = max(lines.get(row, 0), -(-len(handles) // columns))

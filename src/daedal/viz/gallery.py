@@ -17,7 +17,7 @@ from daedal.viz.pages import render
 from daedal.viz.scene_page import scene_element, solution_scene
 from daedal.viz.svg_plot import plot_svg
 
-# Parameters that show the motion better than those of the source
+# parameters for which the motion is easier to see than for those of the source
 SHOWN: dict[str, dict[str, Any]] = {
     "body_on_circle": {"t1": 6.0},
     "chain_of_pendulums": {"t1": 4.0},
@@ -52,7 +52,7 @@ FILTERS = {
     "index 2": "index 2",
     "index 3": "index 3",
 }
-# Order of cards: these first; then moving ones, then the others
+# order of cards: these first, then moving ones, then the others
 FIRST = (
     "seven_body",
     "double_pendulum",
@@ -67,7 +67,7 @@ FIRST = (
     "car_axis",
     "bouncing_ball",
 )
-# One problem for each group of kernels is solved first, others that need slow kernels last, so that two processes
+# one problem for each group of kernels is solved first, and others that need slow kernels last, so that two processes
 # rarely compile the same kernels
 PIONEERS = ("order_reduction", "stability_example2", "crank_slider", "robertson", "index3_chain", "jay_index2")
 LAST = ("bowed_string", "violin_slip", "stability_example1", "body_on_circle", "particle_on_circle", "tppc3")
@@ -91,7 +91,7 @@ class GalleryCard:
 
 @dataclass(frozen=True)
 class Gallery:
-    """The page written, and its cards in order."""
+    """The written page, and its cards in order."""
 
     path: Path
     cards: tuple[GalleryCard, ...]
@@ -161,7 +161,7 @@ def _checked(only: Sequence[str]) -> list[str]:
     known = daedal.library.names()
     for name in only:
         if name not in known:
-            daedal.library.get(name)  # raises with the list of names
+            daedal.library.get(name)  # raises an error that lists the names
     return [name for name in known if name in only] if only else known
 
 
@@ -174,7 +174,7 @@ def _cards(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
         for card in _in_processes(left, jobs):
             left.remove(card.name)
             yield card
-    except BrokenProcessPool:  # a process died: each remaining problem gets a separate process
+    except BrokenProcessPool:  # a process died, so each remaining problem gets a separate process
         for name in left:
             try:
                 yield from _in_processes([name], 1)
@@ -196,7 +196,7 @@ def make_card(name: str) -> GalleryCard:
     begin = time.perf_counter()
     try:
         model = daedal.library.get(name, **SHOWN.get(name, {}))
-    except Exception as error:  # the page must be built whatever a model raises
+    except Exception as error:  # the page must be built even if a model raises an exception
         return _failed(name, _said(error), time.perf_counter() - begin)
     sol, failure, picture, moves = None, "", "", False
     try:
@@ -260,7 +260,7 @@ def _said(error: BaseException) -> str:
 
 
 def code(model: daedal.library.Model, moves: bool) -> str:
-    """Code that solves and shows a model, as printed on its card."""
+    """Code that solves a model and displays the solution, as printed on its card."""
     parameters = ", ".join(f"{key}={value!r}" for key, value in SHOWN.get(model.name, {}).items())
     span = repr(SPANS[model.name]) if model.name in SPANS else "model.t_span"
     show = f'sol.animate("{model.name}.html", model)' if moves else f'sol.plot(save="{model.name}.png")'
@@ -271,7 +271,7 @@ def code(model: daedal.library.Model, moves: bool) -> str:
 
 
 def suitable_methods(model: daedal.library.Model) -> str:
-    """Suitable methods and formulations for a problem of this class and index."""
+    """Suitable methods and formulations for a problem of the given class and index."""
     problem = model.problem
     if isinstance(problem, daedal.hybrid.HybridProblem):
         return "The method of each mode: DOPRI5 for an ODE, half-explicit or DASSL for constraints."

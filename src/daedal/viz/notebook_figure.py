@@ -6,9 +6,10 @@ from matplotlib.figure import Figure
 
 
 class NotebookFigure(Figure):
-    """A figure of pyplot for notebooks that draw into the page.
+    """A figure of pyplot for notebooks with inline figures.
 
-    Such a notebook shows open figures at the end of a cell; one that is also the cell's result would appear twice.
+    Such notebooks display open figures at the end of a cell, so that a figure that is also the result of the cell would
+    appear twice.
     """
 
     def _ipython_display_(self) -> None:

@@ -72,12 +72,12 @@ def equation_html(latex: str) -> str:
     """
     from latex2mathml.converter import convert_to_element
 
-    # Rows are wrapped, not aligned. \big brackets keep their normal size: browsers do not stretch those with an
+    # Rows are wrapped, not aligned. \big brackets have normal size, since browsers do not stretch those with an
     # exponent
     bare = re.sub(r"\\(begin|end)\{aligned\}|\\[bB]ig[lr]?(?![a-zA-Z])", "", latex)
     try:
         line = convert_to_element(re.sub(r"\\text\{[^{}]*\}|'+", _primes, bare))[0]
-    except Exception:  # errors of many types; the page must be built whatever a model contains
+    except Exception:  # errors have many types, and the page must be built for any model
         return f"<code>{html.escape(latex)}</code>"
     for element in line.iter():
         element.text = html.unescape(element.text or "") or None
@@ -125,7 +125,7 @@ def _separates(element: Element) -> bool:
 
 
 def _split(elements: Iterable[Element], separates: Callable[[Element], bool]) -> list[list[Element]]:
-    """The elements between those that separate them."""
+    """The elements between the separators."""
     parts: list[list[Element]] = [[]]
     for element in elements:
         if separates(element):
@@ -136,7 +136,7 @@ def _split(elements: Iterable[Element], separates: Callable[[Element], bool]) ->
 
 
 def _formula(elements: list[Element]) -> str:
-    """A formula, split before relations and signs between terms, where a line may break."""
+    """A formula split before relations and signs between terms, where a line may break."""
     terms = [Element("mrow")]
     for before, element in zip([None, *elements], elements):
         breaks = element.tag == "mo" and element.text in ("+", "−", "=")

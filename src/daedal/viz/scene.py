@@ -1,4 +1,4 @@
-"""A motion in space as plain data: parts with shapes, traces, arrows, plots; and its views."""
+"""A motion in space as plain data: parts with shapes, traces, arrows and plots; and its views."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scene:
     Parameters
     ----------
     t : array (nt,)
-        Increasing times. A single time makes a still picture.
+        Increasing times. A single time gives a still picture.
     parts : sequence of Part, RodLine, SpringLine and Line
         Content of the scene.
     traces : sequence of Trace
@@ -98,7 +98,7 @@ class Scene:
         owners = Counter(member.owner for member in members)
         for owner, count in owners.items():
             if count > 1:
-                raise daedal.InvalidProblemError(f"{kind}: {owner} occurs {count} times; names tell them apart")
+                raise daedal.InvalidProblemError(f"{kind}: {owner} occurs {count} times; names must be distinct")
 
     def __repr__(self) -> str:
         parts = f"{len(self.parts)} part" + ("s" if len(self.parts) > 1 else "")
@@ -114,13 +114,13 @@ class Scene:
 
     @property
     def size(self) -> float:
-        """The longest edge of the bounds; 1 if they are a single point."""
+        """The longest edge of the bounds; 1 if these are a single point."""
         low, high = self.bounds
         return float(np.max(high - low)) or 1.0
 
     @cached_property
     def plane(self) -> str | None:
-        """The axis along which nothing moves, if there is one; preferably the one of the front view."""
+        """The axis along which nothing moves, if any; preferably that of the front view."""
         if self.t.size < 2:
             return None
         tolerance = 1e-9 * self.size
@@ -130,7 +130,7 @@ class Scene:
         return None
 
     def resampled(self, t: np.ndarray) -> Scene:
-        """The scene at other times: positions interpolated linearly, rotations about fixed axes."""
+        """The scene at other times, with positions interpolated linearly and rotations about fixed axes."""
         if np.array_equal(t, self.t):
             return self
         others: dict[str, Any] = {
@@ -212,7 +212,7 @@ _LINES = 8.0  # approximate number of grid lines along the scene
 
 @dataclass(frozen=True, eq=False)
 class Backdrop:
-    """A grid below the scene, or behind it in a frontal view: a point, the normal, and its spacing."""
+    """A grid below the scene, or in a frontal view behind it: a point, the normal, and the grid spacing."""
 
     point: np.ndarray
     normal: np.ndarray
@@ -220,7 +220,7 @@ class Backdrop:
 
 
 def first_view(scene: Scene) -> str:
-    """Frontal for planar motion, otherwise "space"."""
+    """The default view: frontal for planar motion, otherwise "space"."""
     if scene.plane is None:
         return "space"
     axis = "xyz".index(scene.plane)
@@ -261,7 +261,7 @@ def camera_axes(scene: Scene, eye: np.ndarray) -> np.ndarray:
 
 
 def floor(scene: Scene) -> tuple[Plane, np.ndarray] | None:
-    """The first plane that is level and at rest, and a point of it; None in frontal views."""
+    """The first horizontal plane at rest, and a point on it; None in frontal views."""
     if first_view(scene) != "space":
         return None
     upwards = np.array(EYES[scene.up]["top"])

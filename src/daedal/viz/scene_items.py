@@ -11,15 +11,15 @@ from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
 from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
 from daedal.viz.tessellation import coarser, placed, turned_to
 
-# Those of daedal.viz.figure, lighter, since shading darkens them
+# colours of daedal.viz.figure, lightened, since shading darkens them
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
 AT_REST = "#8b929c"  # fixed parts, springs
 ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # by unit
 TRACES = ("red", "green", "purple")  # named colours of the page, with light and dark variants
 AXIS_COLOURS = ("#c8443c", "#3f9142", "#2f6fbf")  # x, y, z
 
-# Effect of an item's stretch on a piece: none; z is multiplied by the stretch; it is moved along z by the stretch, and
-# shrunk if the stretch is less than half an arrow head
+# Effect of an item's stretch on a piece: none; multiply z by the stretch; move along z by the stretch, and shrink the
+# piece if the stretch is less than half an arrow head
 RIGID, STRETCHED, AT_TIP = 0, 1, 2
 LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # relative to the size of the scene
 AXIS_LENGTH = 0.1
@@ -29,7 +29,7 @@ SPRING_RADIUS, TURN = 0.025, 0.9  # relative to the size of the scene; pitch in 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """Pieces attached to a frame: its position (nt, 3) and quaternion (nt, 4), x y z w; one row if it is at rest.
+    """Pieces attached to a frame with position (nt, 3) and quaternion (nt, 4), x y z w; one row if it is at rest.
 
     An item with a `stretch` (nt,) extends by it from its origin along its z axis. `pieces` are pairs of a piece and the
     effect of the stretch on it. `value` (nt,) is shown by a label, with its `unit`.
@@ -112,7 +112,8 @@ def curves(scene: Scene) -> list[Curve]:
 
 
 def quaternions(rotation: np.ndarray) -> np.ndarray:
-    """Unit quaternions (nt, 4), x y z w, of rotations (nt, 3, 3); neighbours have equal signs as far as possible."""
+    """Unit quaternions (nt, 4), x y z w, of rotations (nt, 3, 3); consecutive quaternions have equal signs if
+    possible."""
     from scipy.spatial.transform import Rotation
 
     q = Rotation.from_matrix(rotation).as_quat()
@@ -165,7 +166,7 @@ def arrow_pieces(radius: float, head: float) -> tuple[tuple[Piece, int], ...]:
 
 
 def _frames(scene: Scene) -> Iterator[Item]:
-    """The axes of the parts that request them; those of all parts if none does."""
+    """The axes of the parts that request them; if none does, those of all parts."""
     parts = [part for part in scene.parts if isinstance(part, Part)]
     length = AXIS_LENGTH * scene.size
     radius = 0.03 * length

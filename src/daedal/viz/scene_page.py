@@ -18,7 +18,7 @@ from daedal.viz.tessellation import Triangles
 
 MOST = 2000  # number of frames
 RATE = 60.0  # frames per second
-LARGEST = 500_000  # time-dependent numbers; with more, the number of frames is reduced
+LARGEST = 500_000  # number of time-dependent numbers above which the number of frames is reduced
 _FRAME_HEIGHT = 620  # pixels, in a notebook
 
 
@@ -79,7 +79,7 @@ def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
 
 
 def frame_times(scene: Scene, seconds: float) -> np.ndarray:
-    """Evenly spaced times: those of the scene if they are, otherwise as many as a smooth motion needs."""
+    """Evenly spaced times: those of the scene if possible, otherwise as many as a smooth motion needs."""
     n = scene.t.size
     members = (*scene.parts, *scene.traces, *scene.arrows)
     follow = sum(
@@ -114,7 +114,7 @@ class _Tables:
         return self.looks.setdefault(look, len(self.looks))
 
     def array(self, rows: np.ndarray) -> int:
-        """An array with time first; one row if it is constant."""
+        """An array with time as its first axis; one row if it is constant."""
         constant = len(rows) > 1 and np.all(rows == rows[0])
         return self.arrays.setdefault(_floats(rows[:1] if constant else rows), len(self.arrays))
 
@@ -156,7 +156,8 @@ def _numbers(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<u4").tobytes()).decode("ascii")
 
 
-# --- a solution as a scene in space, made by a function of its states -------------------------------------------------
+# --- a solution as a scene in space, created by a function of its states
+# -----------------------------------------------
 
 
 def solution_scene(

@@ -15,7 +15,7 @@ _SAMPLES = 60  # number of times at which the bounds of a part are computed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Member:
-    """Common base: arrays with time along their last axis, or one entry there if constant."""
+    """Common base: arrays with time along their last axis, whose length is 1 for constants."""
 
     kind: ClassVar[str] = ""
     follow: ClassVar[tuple[str, ...]] = ()  # the names of these arrays
@@ -35,16 +35,16 @@ class Member:
         return {name: getattr(self, name).shape[-1] for name in self.follow}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
-        """The same at other times, interpolated linearly."""
+        """The same member at other times, interpolated linearly."""
         moved: dict[str, Any] = {name: _between(getattr(self, name), old, new) for name in self.follow}
         return replace(self, **moved)
 
     def cloud(self) -> np.ndarray:
-        """Points (3, n) whose convex hull contains it."""
+        """Points (3, n) whose convex hull contains the member."""
         return np.concatenate([np.moveaxis(getattr(self, name), -2, 0).reshape(3, -1) for name in self.follow], axis=1)
 
     def stays_level(self, axis: int, tolerance: float) -> bool:
-        """Whether it moves at right angles to an axis only."""
+        """Whether it moves only at right angles to an axis."""
         return all(np.all(np.ptp(getattr(self, name)[..., axis, :], axis=-1) <= tolerance) for name in self.follow)
 
 
@@ -56,7 +56,7 @@ class Part(Member):
     ----------
     name : str
     shapes : sequence of shapes
-        Of :mod:`daedal.viz`: Box, Cylinder, Sphere, Ellipsoid, Rod, Disc, Gear, Mesh, Plane.
+        Shapes of :mod:`daedal.viz`: Box, Cylinder, Sphere, Ellipsoid, Rod, Disc, Gear, Mesh, Plane.
     position : array (3, nt) or (3,)
         The origin of the frame; three numbers if it is fixed.
     rotation : array (nt, 3, 3) or (3, 3), optional
@@ -130,7 +130,7 @@ class Part(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RodLine(Member):
-    """A rod between two moving points, `start` and `end` (3, nt) or (3,), that is not itself a body.
+    """A rod that is not a body, between two moving points, `start` and `end` (3, nt) or (3,).
 
     Examples
     --------
@@ -270,7 +270,7 @@ class Arrow(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot:
-    """Curves over time next to the picture: by label, values (nt,).
+    """Curves over time next to the picture: values (nt,) by label.
 
     Examples
     --------
@@ -306,12 +306,12 @@ class Plot:
         return {repr(label): values.size for label, values in self.series.items()}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
-        """The same at other times."""
+        """The same plot at other times."""
         return replace(self, series={label: _between(values, old, new) for label, values in self.series.items()})
 
 
 def _between(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Linear interpolation along the last axis to other times; arrays with one entry there are unchanged."""
+    """Linear interpolation along the last axis to other times; arrays with a single entry are unchanged."""
     if array.shape[-1] == 1:
         return array
     rows = array.reshape(-1, old.size)

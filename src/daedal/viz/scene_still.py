@@ -52,7 +52,7 @@ def visible(corners: np.ndarray, height: int, width: int) -> tuple[np.ndarray, n
         local, point = local[inside], (y * width + x)[inside]
         z = _at(planes[:, 2, group], local, x[inside], y[inside])
         nearer = np.flatnonzero(z > depth[point])
-        nearer = nearer[np.argsort(z[nearer], kind="stable")]  # written last: the nearest
+        nearer = nearer[np.argsort(z[nearer], kind="stable")]  # the nearest triangle is written last
         depth[point[nearer]], owner[point[nearer]] = z[nearer], group[local[nearer]]
     points = np.flatnonzero(owner >= 0)
     seen = owner[points]
@@ -66,7 +66,7 @@ def _at(plane: np.ndarray, triangle: np.ndarray, x: np.ndarray, y: np.ndarray) -
 
 
 def _planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the second and third corner and the depth as linear functions of the position, (3, 3, m).
+    """Weights of the second and third corner, and the depth, as linear functions of the position, (3, 3, m).
 
     The first axis holds the constant and the factors of x and y, in pixels, whose centres are offset by half. The
     second result marks triangles seen edge-on.
@@ -84,7 +84,7 @@ def _planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([constant[None], slopes]), flat
 
 
-# --- a scene at one time as a picture: lit triangles, their shadow, and a grid behind ---------------------------------
+# --- a scene at one time as a picture: lit triangles, their shadow, and a grid in the background ---------------------
 
 _FINER = 2  # supersampling factor in each direction
 _FIELD = np.radians(30.0)
@@ -96,7 +96,8 @@ _GRID, _SHADOW = np.array([0.80, 0.82, 0.85]), 0.22
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """Rows of `axes`: to the right, upwards, to the eye. `distance` is infinite for an orthographic view."""
+    """The rows of `axes` point to the right, upwards and to the eye. `distance` is infinite for an orthographic
+    view."""
 
     centre: np.ndarray
     axes: np.ndarray
@@ -106,7 +107,7 @@ class Camera:
     width: int
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Project points (n, 3) of the world to x, y and depth in the picture."""
+        """Project points (n, 3) to x, y and depth in the picture."""
         x, y, z = ((points - self.centre) @ self.axes.T).T
         near = 1.0 / (1.0 - z / self.distance)
         depth = z if np.isinf(self.distance) else near
@@ -174,13 +175,13 @@ def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arro
 
 
 def _areas(corners: np.ndarray) -> np.ndarray:
-    """Twice the signed areas of triangles in the picture, positive for corners in the order from x to y."""
+    """Twice the signed areas of triangles in the picture; positive if the corners are ordered from x to y."""
     u, v = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     return u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
 
 
 def _surfaces(shown: Iterable[Item], k: int, size: float) -> tuple[np.ndarray, ...]:
-    """Vertices, normals and faces of items at time index k; for the faces their colours and whether they are closed."""
+    """Vertices, normals and faces of items at time index k; for each face, its colour and whether it is closed."""
     from matplotlib.colors import to_rgb
 
     none = np.empty((0, 3))
@@ -227,7 +228,7 @@ def _ribbons(lines: Iterable[Curve], k: int, camera: Camera) -> tuple[np.ndarray
 
 
 def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
-    """Direction to the light: from above, left of the eye; from the eye in frontal views."""
+    """Direction to the light: from above and left of the eye; in frontal views from the eye."""
     behind = backdrop(scene)
     up = np.eye(3)["xyz".index(scene.up)]
     to = behind.normal
@@ -237,7 +238,7 @@ def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
 
 
 def _lit(normal: np.ndarray, colour: np.ndarray, light: np.ndarray, axes: np.ndarray, up: str) -> np.ndarray:
-    """Shading with sky, ground, a light, some from the eye, and a highlight, for two-sided surfaces."""
+    """Two-sided shading with sky, ground, a light, light from the eye, and a highlight."""
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
     normal = np.where((normal @ axes[2] < 0.0)[:, None], -normal, normal)
     sky = 0.5 + 0.5 * normal[:, "xyz".index(up)]
@@ -357,7 +358,7 @@ def write_gif(scene: Scene, path: Path, seconds: float | None, frames: int | Non
     if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or not 2 <= frames <= _GIF_MOST:
         raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer from 2 to {_GIF_MOST}")
     if scene.t.size < 2:
-        raise daedal.InvalidProblemError("the scene has one time only; there is nothing to animate")
+        raise daedal.InvalidProblemError("the scene has only one time; there is nothing to animate")
     shown = playing_time(scene.t, seconds)
     scene = scene.resampled(np.linspace(scene.t[0], scene.t[-1], int(frames)))
     eye = eye_direction(scene)

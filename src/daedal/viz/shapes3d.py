@@ -12,7 +12,7 @@ from daedal.viz.tessellation import Triangles, Vector, placed, rotation_matrices
 
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-SLIM = 0.012  # relative to the size of the scene: default radius of a rod
+SLIM = 0.012  # default radius of a rod, relative to the size of the scene
 _AROUND = np.array([p for p in np.ndindex(3, 3, 3) if p != (1, 1, 1)]) - 1.0
 _AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions for the extent of a ball
 _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
@@ -20,7 +20,7 @@ _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles placed in the frame of a body by a matrix (3, 4); with a separate colour, or that of the body."""
+    """Triangles placed in the frame of a body by a matrix (3, 4), with a separate colour or that of the body."""
 
     triangles: Triangles
     matrix: np.ndarray
@@ -262,7 +262,7 @@ class Gear(SolidShape):
 class Plane(SolidShape):
     """A square with edges of length `size` about `offset`: a floor or a wall. It does not extend the view.
 
-    In a scene in space the first one that is level and at rest is the floor, drawn as an infinite grid.
+    In a scene in space, the first horizontal square at rest is the floor, which is drawn as an infinite grid.
 
     Examples
     --------
@@ -282,7 +282,7 @@ class Plane(SolidShape):
 
     def pieces(self, size: float) -> list[Piece]:
         turned = _along(self, self.normal)
-        thickness = 0.004 * size  # below the square
+        thickness = 0.004 * size  # points below the square
         below = np.asarray(self.offset) - 0.5 * thickness * turned[:, 2]
         return [Piece(tessellation.cube(), placed(below, turned, (self.size, self.size, thickness)))]
 
@@ -345,11 +345,11 @@ class Mesh(SolidShape):
         return np.where(_ABOUT > 0.0, high, low)
 
 
-# --- placing and checking ---------------------------------------------------------------------------------------------
+# --- placement and checks ---------------------------------------------------------------------------------------------
 
 
 def knuckle(place: Vector, radius: float) -> Piece:
-    """The ball at the end of a rod of this radius."""
+    """The ball at the end of a rod with the given radius."""
     return Piece(tessellation.sphere(), placed(place, np.eye(3), 3 * [1.45 * radius]))
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # inches
 
-_MOST_ORDERS = 7  # number up to which every order has a tick; those of Radau are 5, 9 and 13
+_MOST_ORDERS = 7  # number of orders up to which each has a tick; those of Radau are 5, 9 and 13
 
 
 def plot_solution(

@@ -22,7 +22,7 @@ _NO_JUMP = 1e-3  # relative to the range of a curve
 
 @dataclass(frozen=True)
 class CurveGroup:
-    """Curves of one kind, such as positions or multipliers, which do not share panels with others."""
+    """Curves of one kind, such as positions or multipliers, which are not combined with others in a panel."""
 
     kind: str  # "" if the problem class has no kinds
     names: list[str]
@@ -36,11 +36,11 @@ class CurveGroup:
 def blocks_of(
     sol: daedal.Solution, variables: Any, scale: str, multipliers: bool | None, drift: bool | None
 ) -> tuple[list[CurveGroup], str]:
-    """The curves to show, by default those of the problem class, and a note if some were left out."""
+    """The curves to show, by default those of the problem class, and a note if some were omitted."""
     everything = variables is None
     wanted = wishes(variables) or []
     asked = multipliers or any(isinstance(name, str) and name not in sol.names for name in wanted)
-    # Multipliers are computed on access, so only if they may be shown
+    # multipliers are computed on access, so only if they may be shown
     known = multiplier_names(sol) if asked or (everything and multipliers is None) else []
     chosen: list[tuple[str, list[int]]] = []
     forces: list[Any] = []
@@ -106,7 +106,7 @@ def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
 
 
 def _quantities(sol: Any, names: list[str]) -> CurveGroup:
-    """Quantities by name: from the dense output if points are few, otherwise at the stored points."""
+    """Quantities by name: from the dense output if there are few points, otherwise at the stored points."""
     t = None
     if sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
@@ -168,13 +168,13 @@ def multiplier_names(sol: Any) -> list[str]:
 
 
 def _with_few_points(sol: Any) -> np.ndarray:
-    """The stored points, refined to make a smooth curve."""
+    """The stored points, refined to give a smooth curve."""
     low, high = sol.dense.interval
     return np.unique(np.concatenate([np.linspace(low, high, SMOOTH // 2), np.clip(sol.t, low, high)]))
 
 
 def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Times and multipliers: from the dense output if points are few, otherwise at the stored points."""
+    """Times and multipliers: from the dense output if there are few points, otherwise at the stored points."""
     if isinstance(sol, daedal.MechanicalSolution) and sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
         return t, sol(t).lam
@@ -196,7 +196,7 @@ def drift_over_time(sol: Any) -> CurveGroup | None:
 
 
 def _stored_drift(sol: Any) -> CurveGroup | None:
-    """The same at the output points, if stored."""
+    """These residuals at the output points, if stored."""
     levels = [name for name in sol.drift if not name.endswith("before projection")]
     for quantity in sol.drift_quantities():
         return CurveGroup("drift", levels, sol.t, np.maximum(quantity.rows(), ROUND_OFF))
@@ -227,14 +227,14 @@ def select_variables(
 
 
 def _spread(pool: np.ndarray, many: int = FEW) -> list[int]:
-    """All rows if they are few, otherwise a handful of them."""
+    """All rows if there are few, otherwise a handful of them."""
     if pool.size <= many:
         return [int(row) for row in pool]
     return [int(row) for row in pool[np.linspace(0, pool.size - 1, HANDFUL).round().astype(int)]]
 
 
 def _distinct(y: np.ndarray, candidates: int = 200, times: int = 100) -> np.ndarray:
-    """Evenly spread rows that change and differ from one another; all candidates if none changes."""
+    """Evenly distributed rows that change and differ from one another; all candidates if none changes."""
     low, high = _extremes(y)
     changing = np.flatnonzero(high - low > _rounding(low, high))
     pool = changing if changing.size else np.arange(y.shape[0])
@@ -274,7 +274,7 @@ def time_scale(t: np.ndarray) -> str:
 def share_panels(curves: np.ndarray) -> list[list[int]]:
     """Divide the rows of `curves` into panels in which each change is clearly visible.
 
-    Changes at rounding level, judged by the others, are ignored.
+    Changes at rounding level, relative to the other curves, are ignored.
     """
     low, high = _extremes(curves)
     ranges = high - low
@@ -304,15 +304,15 @@ def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Largest change of a variable that counts as rounding, by its size and by the changes of all."""
+    """Largest change of a variable that counts as rounding, based on its size and on the changes of all variables."""
     return np.maximum(1e-9 * np.maximum(np.abs(low), np.abs(high)), 1e-14 * np.max(high - low))
 
 
 def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of smooth curves: from the dense output if kept, otherwise the stored points."""
+    """Times and values of smooth curves: from the dense output if stored, otherwise the stored points."""
     if sol.dense is None or sol.t.size < 2:
         return sol.t, sol.y[list(rows)]
-    low, high = sol.dense.interval  # a terminal event lies inside the last step
+    low, high = sol.dense.interval  # a terminal event is inside the last step
     steps = sol.t if sol.history is None else sol.history.t
     nodes = np.unique(np.clip(np.concatenate([[low, high], sol.t, steps]), low, high))
     if scale == "log":

@@ -21,7 +21,7 @@ def analyse_conditioning(
     ----------
     problem : LinearDAE, SemiExplicitDAE, ImplicitDAE, linear.Pencil or linear.TimeVarying
         Pencils and time-varying systems are A x' + B x = q. Nonlinear problems are linearised along a solution, with
-        exact derivatives where they can be traced.
+        exact derivatives if they can be traced.
     along : (float, float) or Solution
         The interval, for linear problems; or a solution, which nonlinear ones need.
     threshold : float

@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MODERATE = 1e3  # factors up to this are harmless
-_SKEW = 1e2  # norm of P from which errors in the coefficients deserve a warning
+_SKEW = 1e2  # norm of P from which errors in the coefficients warrant a warning
 
 
 def verdict(found: Conditioning) -> str:
-    """The result in one line."""
+    """One-line summary of the result."""
     if found.index is None:
         never = np.all(np.isnan(found.formal_indices))
         return (
-            "the equations do not determine a solution" if never else ("the type of the problem changes along the way")
+            "the equations do not determine a solution"
+            if never
+            else ("the type of the problem changes along the interval")
         )
     effect = found.effective_index
     if effect is None:
@@ -41,7 +43,7 @@ def verdict(found: Conditioning) -> str:
 
 
 def advice(found: Conditioning) -> list[str]:
-    """Advice in sentences, most important first."""
+    """Advice, most important first."""
     if found.index is None:
         return [_no_index(found)]
     if found.index > 2:
@@ -69,7 +71,7 @@ def _no_index(found: Conditioning) -> str:
     if np.isfinite(kinds[0]):
         return (
             "The number of variables that the constraints determine without differentiation changes along the "
-            "way: the problem is singular at some point. Examine the conditioning on parts of the interval."
+            "interval: the problem is singular at some point. Examine the conditioning on parts of the interval."
         )
     return (
         f"The equations do not determine {_names(found, None)}, however often the constraints are differentiated. "
@@ -84,7 +86,7 @@ def _nearly(found: Conditioning) -> str:
             f"If numbers below {found.effective.threshold:g} are neglected, the equations do not determine "
             f"{_names(found, None)}: the problem is nearly singular, and no derivative of the constraints helps. "
             "Factors grow like the inverse of the small number, and small errors of the coefficients change the "
-            "character of the solution (examples 4.11 and 5.12). Check the model."
+            "solution qualitatively (examples 4.11 and 5.12). Check the model."
         )
     if found.index is None or effect <= found.index:
         return ""
@@ -152,7 +154,7 @@ def _robust(found: Conditioning) -> str:
 
 def _growth(found: Conditioning) -> str:
     names = {"x(0)": "the initial values", "p": "the differential equations", "q": "the constraints"}
-    length = float(abs(found.t[-1] - found.t[0]))  # an error of p accumulates over time in any case
+    length = float(abs(found.t[-1] - found.t[0]))  # an error of p always accumulates over time
     explained = found.effective_index is not None and found.index is not None and found.effective_index > found.index
     large = [
         (effect, source, found.factor(effect, source) / (length if source == "p" else 1.0))
@@ -185,7 +187,7 @@ def _varies(found: Conditioning) -> str:
     if np.all(known == known[0]):
         return ""
     t = found.t[int(np.argmax(known != known[0]))]
-    return f"The effective index changes along the way, for the first time near t = {t:.3g}."
+    return f"The effective index changes along the interval, first near t = {t:.3g}."
 
 
 def _names(found: Conditioning, index: int | None) -> str:
@@ -220,7 +222,7 @@ class Conditioning:
     index : int or None
         Of the original equations; None if it changes along the grid, or if they determine no solution.
     effective : EffectiveIndex
-        The result with small numbers taken as zero, at the point with the highest index: levels, decisions, threshold.
+        The result with small numbers set to zero, at the point with the highest index: levels, decisions, threshold.
     indices, formal_indices : numpy.ndarray
         The effective index and the index along the grid; NaN where some variables are undetermined.
     constants : dict
@@ -267,14 +269,14 @@ class Conditioning:
     def effective_index(self) -> int | None:
         """The highest effective index; None if some variables are undetermined once small numbers are dropped.
 
-        It is higher than the index only if the solution follows the one of the problem without the small numbers: the
-        initial layer must be much shorter than the interval.
+        It is higher than the index only if the solution follows that of the problem without the small numbers, which
+        requires an initial layer much shorter than the interval.
         """
         return self.index if self.has_long_layer else self.effective.index
 
     @property
     def has_long_layer(self) -> bool:
-        """Whether small numbers in the constraints remain relevant because no component is faster than the solution."""
+        """Whether small numbers in the constraints matter because no component is faster than the solution."""
         if "layer_thickness" not in self.constants:
             return False
         lengths = self.constants["layer_thickness"].values[self.indices == np.nanmax(self.indices)]
@@ -324,7 +326,7 @@ class Conditioning:
         return perturbed_index2(*(self.matrices[name][k] for name in "ABC"), dA=dA, dB=dB, dC=dC)
 
     def initial_layer(self, x0: Any, q0: Any) -> InitialLayer:
-        """The initial layer of a nearly index-2 problem: its limit, and the decaying part.
+        """The initial layer of a nearly index-2 problem: its limit and its decaying part.
 
         Parameters
         ----------

@@ -28,8 +28,8 @@ from daedal.errors import InvalidProblemError
 class BoundConstant:
     """A constant of a perturbation bound along the grid."""
 
-    symbol: str  # as in the source
-    meaning: str  # in words
+    symbol: str  # symbol used in the source
+    meaning: str  # description
     # On the grid, NaN where not applicable; the constant is their maximum
     values: np.ndarray = field(repr=False)
 
@@ -108,10 +108,13 @@ def _canonical(found: Findings, kernel: Kernel, grid: SemiExplicitForm, kappa2: 
     found.add("kappa2", "kappa2", "lasting forces: sup of the integral of |U(t) U(s)^-1|, (4.8)", kappa2)
     kappa3 = found.add("kappa3", "kappa3", "forces in the state: max |P G^-1|, (4.8)", norm(P @ G_inverse))
     kappa4 = found.add(
-        "kappa4", "kappa4", ("forces in the rest, instantaneously: max |Q G^-1|, (4.8)"), norm(Q @ G_inverse)
+        "kappa4",
+        "kappa4",
+        ("forces in y, instantaneously: max |Q G^-1|, (4.8)"),
+        norm(Q @ G_inverse),
     )
     kappa5 = found.add("kappa5", "kappa5", "rotation of the kernel: max |P'|, (4.8)", norm(P_rate))
-    gamma = found.add("gamma_s", "gamma_s", "rest for a given state: max |Ps|, (4.8)", norm(Ps))
+    gamma = found.add("gamma_s", "gamma_s", "y for a given state: max |Ps|, (4.8)", norm(Ps))
     so_far = [np.maximum.accumulate(one) for one in (kappa1, kappa2, kappa3, kappa4, kappa5, gamma)]
     overall = np.maximum(so_far[0], so_far[5] * so_far[1] * (so_far[2] + so_far[3] * so_far[4]))
     found.add("kappa", "kappa", "overall: max(kappa1, gamma_s kappa2 (kappa3 + kappa4 kappa5))", overall)
@@ -245,11 +248,11 @@ def _at(length: float, B: np.ndarray, C: np.ndarray, D: np.ndarray) -> tuple[flo
 class InitialLayer:
     """The decaying part of a solution in the initial layer, to leading order, Wijckmans section 4.4."""
 
-    x0: np.ndarray  # the start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0)
-    # Added to it in x and in y at the start
+    x0: np.ndarray  # start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0)
+    # added to it in x and in y at the start
     alpha: np.ndarray
     beta: np.ndarray
-    rate: np.ndarray  # the matrix D^-1 C B with which the layer decays
+    rate: np.ndarray  # the matrix D^-1 C B, at whose rates the layer decays
     _to_x: np.ndarray
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -287,11 +290,11 @@ def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q
 
 @dataclass(frozen=True)
 class PerturbedIndex2:
-    """An index-2 problem compared with one with perturbed coefficients; see :func:`perturbed_index2`."""
+    """An index-2 problem before and after a perturbation of its coefficients; see :func:`perturbed_index2`."""
 
-    eigenvalues: np.ndarray  # of (I - P) A on the kernel of C: the modes of the problem
-    first_order: np.ndarray  # the same after the perturbation, P changed by the first-order formulas
-    exact: np.ndarray  # the same after the perturbation, recomputed
+    eigenvalues: np.ndarray  # eigenvalues of (I - P) A on the kernel of C: the modes of the problem
+    first_order: np.ndarray  # eigenvalues after the perturbation, with P from the first-order formulas
+    exact: np.ndarray  # eigenvalues after the perturbation, recomputed
     P: np.ndarray
     P_first_order: np.ndarray
     P_exact: np.ndarray

@@ -1,8 +1,7 @@
 """The effective index: algebraic variables that behave as if small numbers in the equations were zero.
 
 The cascade of section 4.5 of Wijckmans: a constraint in which y has small coefficients is differentiated as if y were
-absent; variables well determined by the derivative have effective index 2; the others wait for the next
-differentiation.
+absent; variables well determined by the derivative have effective index 2; the procedure continues with the others.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
 THRESHOLD = 1e-3  # relative size below which y counts as absent from a constraint
 ROUND_OFF = 1e-10  # the same, for the index of the original equations
 _MARGIN = 10.0  # a number within this factor of the threshold makes the decision ambiguous
-_NOISE = 1e-13  # products that cancel below this are zero
+_NOISE = 1e-13  # products that cancel to less than this fraction are zero
 _SHARE = 0.1  # smallest component for which a variable counts as part of a level
 
 
@@ -88,11 +87,11 @@ class IndexLevel:
 
 @dataclass(frozen=True)
 class EffectiveIndex:
-    """The index of each algebraic variable with small numbers taken as zero; see :func:`effective_index`."""
+    """The index of each algebraic variable with small numbers set to zero; see :func:`effective_index`."""
 
     # The highest one; None if differentiation leaves some variables undetermined
     index: int | None
-    levels: tuple[IndexLevel, ...]  # one for each round, even if no variable has that index
+    levels: tuple[IndexLevel, ...]  # one for each round, even if no variable has this index
     # Shape (n_y, k): directions that no derivative determines: the equations are nearly singular
     undetermined: np.ndarray = field(repr=False)
     threshold: float
@@ -103,7 +102,7 @@ class EffectiveIndex:
         return all(level.decision.clear for level in self.levels)
 
     def of_variables(self, basis: np.ndarray | None = None) -> list[int | None]:
-        """The index of each variable: the highest one in which its component is at least a tenth.
+        """The index of each variable: the highest index in which its component is at least a tenth.
 
         Parameters
         ----------
@@ -200,7 +199,7 @@ def highest(found: Sequence[EffectiveIndex]) -> EffectiveIndex:
 
 
 def _decided(values: np.ndarray, scale: float, threshold: float, what: str) -> RankDecision:
-    """The number of values that, divided by a scale, exceed the threshold."""
+    """The number of values that exceed the threshold after division by a scale."""
     relative = np.abs(values) / scale if scale > 0.0 else np.zeros_like(values)
     counts = [int(np.sum(relative > threshold * factor)) for factor in (1.0, _MARGIN, 1.0 / _MARGIN)]
     return RankDecision(what, counts[0], relative, threshold, counts[1], counts[2])

@@ -14,7 +14,7 @@ from daedal.index.linear import Pencil, TimeVarying
 from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.solution.solution import Solution
 
-_POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # grid points for up to _SMALL unknowns, and for more
+_POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # number of grid points for up to _SMALL unknowns, and for more
 _MOST_NAMED = 6
 _MOST_UNKNOWNS = 400  # all matrices are dense
 
@@ -83,7 +83,8 @@ def at_point(problem: Any, t: float, y: Any, yp: Any) -> tuple[np.ndarray, np.nd
 
 
 def partials_of(problem: Any) -> Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """E = dF/dx' and dF/dx as a function of (t, x, x'): exact if the problem can be traced, else by differences."""
+    """E = dF/dx' and dF/dx as a function of (t, x, x'): exact if the problem can be traced, otherwise by
+    differences."""
     from daedal.analysis.index import partials
     from daedal.symbolic.tracing.problem import traced_problem
 
@@ -139,7 +140,7 @@ def _interval(along: Any, count: int) -> np.ndarray:
 
 
 def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
-    """Reject the solution of another problem; unknowns of a pencil have their own names."""
+    """Reject the solution of another problem; pencils have unknowns with separate names."""
     own = list(solution.names)
     if len(own) != len(names):
         raise InvalidProblemError(
@@ -162,6 +163,6 @@ def _grid_of(solution: Solution, count: int) -> np.ndarray:
         raise InvalidProblemError("the solution consists of one point; its conditioning needs an interval")
     if times.size >= count:
         return times[np.unique(np.linspace(0, times.size - 1, count).round().astype(int))]
-    # additional points in each interval, in proportion
+    # additional points in each interval, in proportion to its length
     places = np.linspace(0.0, times.size - 1.0, count)
     return np.interp(np.union1d(places, np.arange(times.size)), np.arange(times.size), times)

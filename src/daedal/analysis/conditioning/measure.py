@@ -1,4 +1,5 @@
-"""Sensitivity of a DAE of index 1 or 2 to perturbations along an interval or a solution: all applicable constants."""
+"""Sensitivity of a DAE of index 1 or 2 to perturbations along an interval or a solution, with all applicable
+constants."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def _places(effective: list[EffectiveIndex], index: int) -> np.ndarray:
 
 
 def _is_next(effective: list[EffectiveIndex], index: int) -> bool:
-    """Whether the effective index is this one somewhere, and known everywhere."""
+    """Whether the effective index has this value somewhere, and is known everywhere."""
     found = [one.index for one in effective]
     return None not in found and max(one for one in found if one is not None) == index
 
@@ -120,14 +121,14 @@ def _grid(path: Path, rests: list[Rest], name: str) -> np.ndarray:
     return path.on_grid([getattr(rest, name) for rest in rests])
 
 
-# --- conditioning at one point: quantities that need no solution ------------------------------------------------------
+# --- conditioning at one point: quantities that require no solution --------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class LocalConditioning:
     """Norms of projectors and the effective index of a DAE at one point; see :func:`local_conditioning`."""
 
-    index: int | None  # of the original linearised equations, with matrices taken as constant
+    index: int | None  # index of the original linearised equations, with matrices taken as constant
     effective: EffectiveIndex = field(repr=False)
     # The effective index of each unknown: 0 for differential ones, None for undetermined ones
     variables: dict[str, int | None]

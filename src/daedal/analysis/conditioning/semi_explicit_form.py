@@ -1,4 +1,4 @@
-r"""Any E x' + F x = q with a kernel of constant size as x' = A x + B y + p, 0 = C x + D y + q, along a grid.
+r"""Any E x' + F x = q with a kernel of constant dimension as x' = A x + B y + p, 0 = C x + D y + q, along a grid.
 
 With orthonormal bases :math:`V_1, V_2` of the rows and the kernel of E, and :math:`U_1, U_2` of its range and the
 orthogonal complement, :math:`x = V_1 u + V_2 y` and
@@ -91,7 +91,7 @@ def aligned(basis: np.ndarray, reference: np.ndarray) -> np.ndarray:
 # --- fundamental matrices of w' = M(t) w on a grid, and integrals of the norms of Green's functions -------------------
 
 _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
-_PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, where the kernel may decay steeply
+_PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, over which the kernel may decay steeply
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
 _TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # remainder below 1e-16
@@ -148,7 +148,7 @@ def short_times(M: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pieces(left: np.ndarray, right: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Integrals over pieces with exponential interpolation between left and right: the logarithmic mean."""
+    """Integrals over intervals with exponential interpolation between left and right: the logarithmic mean."""
     low, high = np.minimum(left, right), np.maximum(left, right)
     near = high - low <= 1e-6 * high
     with np.errstate(all="ignore"):
@@ -210,7 +210,7 @@ class Kernel:
 
 # --- the semi-explicit form along a grid ------------------------------------------------------------------------------
 
-RANK_TOLERANCE = 1e-10  # of E, with rows of length 1
+RANK_TOLERANCE = 1e-10  # tolerance for the rank of E, with rows of length 1
 _RESOLVED = 0.02  # fraction of the matrices in the highest term of the interpolation polynomial of an interval
 _HARMLESS = 0.02  # unresolved part of a differential equation, times the length of the interval
 _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
@@ -298,7 +298,7 @@ def path_of(system: LinearForm) -> Path:
     unresolved: list[float] = []
     before: tuple[np.ndarray, ...] | None = None
     most = max(_MOST_INTERVALS, 10 * system.t.size)
-    follow = system.steps.size <= most  # every step of a solution
+    follow = system.steps.size <= most  # one interval per step of a solution
     if not follow:
         unresolved.append(t[0])
     for first, last in zip(system.t[:-1], system.t[1:], strict=True):
@@ -353,7 +353,7 @@ def _matters(E: np.ndarray, F: np.ndarray, h: float) -> bool:
 def semi_explicit_form(
     E: np.ndarray, F: np.ndarray, h: float, before: tuple[np.ndarray, ...] | None = None, t: float = 0.0
 ) -> tuple[SemiExplicitForm, tuple[np.ndarray, ...]]:
-    """The form at the nodes of the interval of length h from t, and the bases at its end for the next one."""
+    """The form at the nodes of the interval of length h from t, and the bases at its end for the next interval."""
     if len(E) == 1:  # one point: no derivatives
         E, F = np.repeat(E, len(NODES), axis=0), np.repeat(F, len(NODES), axis=0)
     n = E.shape[-1]
@@ -392,7 +392,7 @@ def _bases(E: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> t
 
 
 def _normalised(matrix: np.ndarray) -> np.ndarray:
-    """Rows of norm 1, which have the same kernel; this makes equations in different units comparable."""
+    """Rows of norm 1 with the same kernel, which makes equations in different units comparable."""
     sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(sizes > 0.0, sizes, 1.0)
 
@@ -449,7 +449,7 @@ def splitting(forms: list[SemiExplicitForm], rank: int, t: np.ndarray) -> list[R
 
 
 def _splitting_bases(D: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> tuple[np.ndarray, ...]:
-    """U1, U2, V1, V2 at all nodes, rotated as little as possible; unit vectors where nothing is split off."""
+    """U1, U2, V1, V2 at all nodes, rotated as little as possible; unit vectors if nothing is split off."""
     n = D.shape[-1]
     if rank in (0, n):
         unit = np.repeat(np.eye(n)[None], len(D), axis=0)

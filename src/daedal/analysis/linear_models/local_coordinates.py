@@ -50,8 +50,8 @@ from daedal.symbolic.tracing.parameters import NAME
 Jet = np.ndarray
 """x, x', ... in rows; NaN for unknown values."""
 _AT_REST = 1e-9  # derivatives below this fraction of the size of the unknowns count as zero
-_DIFFERENCE_TOLERANCE = 1e-7  # of the ranks of pencils from difference quotients
-_INCREMENT = 1e-6  # of inputs, for difference quotients
+_DIFFERENCE_TOLERANCE = 1e-7  # tolerance for the ranks of pencils from difference quotients
+_INCREMENT = 1e-6  # increment of inputs for difference quotients
 _SMALLEST = 1e-3  # size assumed for unknowns that are zero or smaller, in the search for a point
 _MOST_AMPLIFIED = 10.0  # limit for the change of dependent unknowns with the coordinates, in a sequence of points
 

@@ -63,8 +63,8 @@ class RungeKuttaAnalysis(MethodAnalysis):
     k_I : int
         The internal stage order: C(k_I) and B(k_I).
     k_a : tuple
-        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. The one of index
-        1 is also defined if the first stage is known and the others have an invertible matrix, as for Lobatto IIIA.
+        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. That of index 1
+        is also defined if the first stage is known and the others have an invertible matrix, as for Lobatto IIIA.
     r : number
         :math:`1 - b^T A^{-1} 1 = R(\infty)`, exact if the coefficients are; infinite for explicit methods.
     strictly_stable : bool

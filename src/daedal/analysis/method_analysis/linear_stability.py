@@ -48,7 +48,7 @@ def sign(x: Any) -> int:
 
 
 def real_zeros(p: Sequence[Any], low: Any = None, high: Any = None) -> int:
-    """The number of distinct real zeros in (low, high], by Sturm's theorem; None means infinity.
+    """The number of distinct real zeros in (low, high], by Sturm's theorem; None denotes infinity.
 
     >>> real_zeros([Fraction(-2), Fraction(0), Fraction(1)], Fraction(0))
     1
@@ -58,7 +58,7 @@ def real_zeros(p: Sequence[Any], low: Any = None, high: Any = None) -> int:
 
 
 def _cauchy_index(p: Sequence[Any], q: Sequence[Any], low: Any = None, high: Any = None) -> int:
-    """The Cauchy index of q/p: the number of jumps from -infinity to +infinity minus the opposite ones."""
+    """The Cauchy index of q/p: the number of jumps from -infinity to +infinity minus the number of opposite jumps."""
     chain = [trimmed(p), trimmed(q)]
     while chain[-1]:
         chain.append(scaled(division(chain[-2], chain[-1])[1], Fraction(-1)))
@@ -76,7 +76,8 @@ def _changes(chain: Sequence[Polynomial], x: Any, side: int) -> int:
 
 
 def nonnegative(p: Sequence[Any], low: Any, high: Any = None) -> bool:
-    """Whether p(x) >= 0 for all x between low and high (None: infinity), i.e. it has no zero of odd order inside.
+    """Whether p(x) >= 0 for all x between low and high (None: infinity), i.e. whether p has no zero of odd order
+    inside.
 
     >>> nonnegative([Fraction(1), Fraction(-2), Fraction(1)], Fraction(0)), nonnegative([Fraction(-1)], Fraction(0))
     (True, False)
@@ -88,7 +89,7 @@ def nonnegative(p: Sequence[Any], low: Any, high: Any = None) -> bool:
     for k, factor in enumerate(_square_free_factors(polynomial), 1):
         if k % 2:
             odd = product(odd, factor)
-    for end in (low, high):  # a zero at an end is harmless
+    for end in (low, high):  # zeros at the ends are harmless
         if end is not None and not value(odd, end):
             odd = division(odd, [-end, Fraction(1)])[0]
     if real_zeros(odd, low, high):
@@ -113,9 +114,9 @@ def _square_free_factors(p: Polynomial) -> list[Polynomial]:
 
 @dataclass(frozen=True)
 class Location:
-    """Number of zeros left of the imaginary axis (inside the unit circle), on it, and on the other side.
+    """Number of zeros left of the imaginary axis (inside the unit circle), on it, and right of it (outside).
 
-    `simple` is whether those on the boundary are simple.
+    `simple`: whether the zeros on the boundary are simple.
     """
 
     inside: int
@@ -132,7 +133,7 @@ def half_plane(p: Sequence[Any]) -> Location:
     """
     polynomial = trimmed(p)
     n = len(polynomial) - 1
-    # Multiplied by (-i)^n the leading term is real: f_0 has degree n, f_1 less
+    # multiplied by (-i)^n, the leading term is real: f_0 has degree n, f_1 a lower degree
     parts: tuple[Polynomial, Polynomial] = ([], [])
     for k, x in enumerate(polynomial):
         turns = (k - n) % 4
@@ -194,7 +195,7 @@ def _binomial(sign_: int, n: int) -> Polynomial:
 _SAMPLES = np.concatenate([[0.0], np.logspace(-4, 5, 2000)])
 _GROWTH = 1e-9  # allowance for round-off in |R| = 1
 _POLE = 1e-8
-_ROUNDOFF, _LIMIT = 1e-13, 1e-8  # for vanishing leading coefficients, and for R at infinity relative to 1
+_ROUNDOFF, _LIMIT = 1e-13, 1e-8  # tolerances for vanishing leading coefficients, and for R at infinity relative to 1
 _BISECTIONS = 40
 
 
@@ -284,7 +285,7 @@ def _sampled(p: Any, q: Any, degrees: float) -> bool:
 
 
 def _angle(p: np.ndarray, q: np.ndarray) -> float:
-    """The largest stable sector, by bisection; 0 if the negative axis is not stable."""
+    """The largest stable sector, by bisection; 0 if the method is unstable on the negative axis."""
     if not _sampled(p, q, 0.0):
         return 0.0
     low, high = 0.0, 90.0
@@ -299,7 +300,7 @@ def _angle(p: np.ndarray, q: np.ndarray) -> float:
 _POINTS = 20_001  # on the upper half of the unit circle
 _REFINEMENTS = 4
 _ROOT_ROUNDOFF = 1e-9
-_CLUSTER = 1e-5  # floats: zeros closer than this count as a multiple one
+_CLUSTER = 1e-5  # floats: zeros closer than this count as one multiple zero
 _RAY = np.logspace(-6, 6, 400)
 
 
@@ -307,15 +308,15 @@ _RAY = np.logspace(-6, 6, 400)
 class MultistepStability:
     r"""Stability of a multistep method from the location of zeros."""
 
-    zero_stable: bool  # the zeros of \rho lie in the unit disc, those on the circle are simple
-    stable_at_infinity: bool  # those of \sigma lie inside the unit disc, and it has full degree
+    zero_stable: bool  # the zeros of \rho lie in the unit disc, and those on the circle are simple
+    stable_at_infinity: bool  # whether the zeros of \sigma lie inside the unit disc, and it has full degree
     # For the test equation
     a_stable: bool
     l_stable: bool
     angle: float  # the angle of the largest stable sector in degrees, computed numerically from the root locus
     parasitic: float | None  # the largest modulus of the zeros of \rho other than 1; None if there are none
     sigma: float  # the largest modulus of the zeros of \sigma; infinite for explicit methods
-    proved: bool  # whether everything but the numbers was decided exactly
+    proved: bool  # whether everything except the numbers was decided exactly
 
 
 def multistep_stability(numbers: Numbers, rho: Row, sigma: Row) -> MultistepStability:

@@ -14,8 +14,8 @@ from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import RungeKuttaTableau
 
 TOLERANCE, SHARP = 1e-10, 1e-13
-"""A sum of floats counts as zero below the first, relative to its terms, since printed coefficients often have 12
-digits; below the second if the coefficients are accurate to all digits."""
+"""Threshold below which a sum of floats counts as zero, relative to its terms, since printed coefficients often have 12
+digits; and the threshold if the coefficients are accurate to all digits."""
 _SINGULAR = 1e-12
 
 Row = list[Any]
@@ -131,7 +131,8 @@ class ExactCoefficients:
 
     @classmethod
     def of(cls, tableau: RungeKuttaTableau) -> ExactCoefficients:
-        """In exact arithmetic or in floats, with a tolerance based on the accuracy of the sums of weights and rows."""
+        """The tableau in exact arithmetic or in floats, with a tolerance based on the accuracy of the sums of weights
+        and rows."""
         numbers = Numbers.of([x for row in (*tableau.a, tableau.b, tableau.c) for x in row])
         a, b, c = [numbers.row(row) for row in tableau.a], numbers.row(tableau.b), numbers.row(tableau.c)
         if not numbers.exact:
@@ -151,7 +152,7 @@ class ExactCoefficients:
 
 
 def _highest(holds: Callable[[int], bool], limit: int, first: int = 1) -> Order:
-    """The last of first, first + 1, ... up to which all hold; infinity if all up to the limit hold."""
+    """The last of first, first + 1, ... up to which all conditions hold; infinity if all up to the limit hold."""
     for k in range(first, limit + 1):
         if not holds(k):
             return k - 1
@@ -197,9 +198,9 @@ def algebraic_order(method: ExactCoefficients, index: int) -> Order | None:
     r"""The algebraic order :math:`k_{a,\nu}` of index :math:`\nu` (Proposition 4.2.1); None if A is singular.
 
     First :math:`b^T A^{-i} 1 = b^T A^{-\nu} c^{\nu-i} / (\nu-i)!` for :math:`1 \le i < \nu`, then :math:`b^T A^{-\nu}
-    c^i = i!/(i-\nu+1)!` for :math:`i = \nu, \dots, k_{a,\nu}`; 0 if one of the first fails. The difference of both
-    sides of the last satisfies a recursion in i with at most :math:`s + \nu` terms: if it vanishes that many times in a
-    row, it vanishes for all i.
+    c^i = i!/(i-\nu+1)!` for :math:`i = \nu, \dots, k_{a,\nu}`; 0 if one of the first conditions fails. The difference
+    of the two sides of the last condition satisfies a recursion in i with at most :math:`s + \nu` terms: if it vanishes
+    that many times in a row, it vanishes for all i.
     """
     if method.omega is None:
         return None
@@ -259,7 +260,7 @@ class OrderFound:
 
 
 def evaluation(method: ExactCoefficients) -> Evaluation:
-    """Evaluate trees with the coefficients; trees with fat vertices need `omega`."""
+    """Values of trees for the coefficients; trees with fat vertices need `omega`."""
     return Evaluation(method.a, method.a, method.b, method.omega or [], method.numbers.enter(1))
 
 
@@ -267,8 +268,8 @@ def differential_order(method: ExactCoefficients) -> OrderFound:
     r"""The order for y' = f(y).
 
     B(p), C(q) and D(r) give order p if :math:`p \le q + r + 1` and :math:`p \le 2q + 2` (Butcher 1964; Hairer, Norsett
-    and Wanner I, Theorem II.7.4), and the order never exceeds that of the quadrature. Where the two differ, the
-    conditions of trees decide.
+    and Wanner I, Theorem II.7.4), and the order never exceeds that of the quadrature. If the two differ, the conditions
+    of trees decide.
     """
     p, q, r = quadrature_order(method), stage_order(method), transposed_order(method)
     lower = int(min(p, q + r + 1, 2 * q + 2))
@@ -305,7 +306,7 @@ def index_2_orders(method: ExactCoefficients, limit: int) -> tuple[int, int]:
 def order_by_trees(
     conditions: Callable[[Evaluation, int], implicit_conditions.Sides], trees: Evaluation, numbers: Numbers, limit: int
 ) -> tuple[int, int]:
-    """The order up to which all conditions hold, and that of the last conditions checked."""
+    """The order up to which all conditions hold, and the order of the last conditions checked."""
     for k in range(1, limit + 1):
         if not all(numbers.equal(left, numbers.enter(right)) for left, right in conditions(trees, k)):
             return k - 1, k

@@ -45,7 +45,7 @@ class Prediction:
     order : float or None
         The order guaranteed by the theorem; infinite if there is no error at all, None if nothing is guaranteed.
     at_most : float or None
-        An upper bound for generic problems of the class; None if no bound is known.
+        An upper bound for generic problems of the class; None if unknown.
     theorem : str
         The theorem, with its source.
 
@@ -71,7 +71,7 @@ class Prediction:
 
     @property
     def text(self) -> str:
-        """The order in short: "3", "2 to 3", "exact", or "-" if nothing is guaranteed."""
+        """Short form of the order: "3", "2 to 3", "exact", or "-" if nothing is guaranteed."""
         if self.order is None:
             return "-"
         if self.order == math.inf:
@@ -219,7 +219,7 @@ def _hessenberg_2(
             low_y, theorem_y = trees_y, f"{HLR}, trees of index 2"
         if trees_z > low_z:
             low_z, theorem_z = trees_z, f"{HLR}, trees of index 2"
-        if trees_y < min(k_d, HIGHEST_CONSTRAINED):  # a condition has failed
+        if trees_y < min(k_d, HIGHEST_CONSTRAINED):  # a condition failed
             k_d = trees_y
         if trees_z < min(bound, HIGHEST_CONSTRAINED):
             bound = trees_z
@@ -321,7 +321,7 @@ class MethodAnalysis(ABC):
                 self.method.name,
                 str(properties),
                 "",
-                'Order of convergence with constant steps. "2 to 3": 2 is guaranteed, 3 is not exceeded in general; '
+                'Order of convergence with constant steps. "2 to 3": 2 is guaranteed, 3 is generally not exceeded; '
                 '"-": nothing is guaranteed.',
                 str(orders),
                 "",
@@ -346,7 +346,7 @@ def yes(holds: bool) -> str:
 
 
 def stability_rows(a_stable: bool, l_stable: bool, angle: float, proved: bool) -> list[tuple[str, str]]:
-    """A-stability, L-stability and the angle in words."""
+    """Description of A-stability, L-stability and the angle."""
     how = "proved" if proved else "numerically"
     sector = "90°" if a_stable else f"{angle:.2f}° (numerically)" if angle else "none: the negative axis is not stable"
     return [

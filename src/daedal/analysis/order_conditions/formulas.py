@@ -13,7 +13,7 @@ from daedal.errors import InvalidProblemError
 
 Style = Literal["text", "markdown", "latex"]
 
-# The order in which Tables 1, 3 and 4 list them; higher orders follow in the order of generation.
+# The order of the trees in Tables 1, 3 and 4; higher orders follow in the order of generation.
 PRINTED = {
     1: """t [t]y [t,t]y [[t]y]y [t,[t,t]z]y [[t,t]z,[t,t]z]y
           [t,t,t]y [t,[t]y]y [[t,t]y]y [[[t]y]y]y [t,t,[t,t]z]y [t,[t,t]z,[t,t]z]y [[t,t]z,[t,t]z,[t,t]z]y
@@ -60,7 +60,7 @@ class Condition:
 
     @property
     def right_side(self) -> Fraction:
-        """Its right side at the end of the step."""
+        """Its right-hand side at the end of the step."""
         return self.tree.right_side
 
     @property
@@ -69,7 +69,7 @@ class Condition:
         return self.tree.nonlinear
 
     def left_side(self, style: Style = "text") -> str:
-        """The left side in plain text or in LaTeX, to be summed over all indices but s."""
+        """The left-hand side in plain text or in LaTeX, to be summed over all indices but s."""
         write = _ConditionWriter(style, self.partitioned)
         letters = _letters()
         i = next(letters)
@@ -102,7 +102,7 @@ class _ConditionWriter:
         return f"{self.names.get(name, name)}_{joint}"
 
     def point(self, name: str, j: str, *indices: str) -> str:
-        """A coefficient of the point whose constraint determines Z_j: the next stage, or a separate one."""
+        """A coefficient of the point whose constraint determines Z_j: the next stage, or a separate point."""
         if not self.partitioned:
             return self.symbol(name, f"{j}+1", *indices)
         bar = rf"\bar {name}" if self.latex else f"{name}\N{COMBINING MACRON}"

@@ -33,7 +33,7 @@ from daedal.analysis.order_conditions.trees import (
 # Hairer, G. Wanner: Solving Ordinary Differential Equations II, sections VI.4 and VII.5.
 
 Sides = Iterator[tuple[Any, Any]]
-"""Left and right sides of conditions."""
+"""Left-hand and right-hand sides of conditions."""
 
 
 def differential(method: Evaluation, order: int) -> Sides:
@@ -47,7 +47,7 @@ def index_1(method: Evaluation, order: int) -> Sides:
     weights = end_weights(method)
     for forest in forests(order):
         if len(forest) > 1:
-            values = Tree(forest)  # its value at a stage is the product of A times the values of the branches
+            values = Tree(forest)  # value at a stage: the product of A and the values of the branches
             yield method.dot(weights, method.values(values)), prod(tree.right_side for tree in forest)
 
 

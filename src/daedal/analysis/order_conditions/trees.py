@@ -48,13 +48,13 @@ class Tree:
 
     @cached_property
     def order(self) -> int:
-        """The number of meagre vertices minus that of fat ones."""
+        """The number of meagre vertices minus the number of fat ones."""
         return (-1 if self.fat else 1) + sum(child.order for child in self.children)
 
     @cached_property
     def right_side(self) -> Fraction:
-        """The right side of the condition: the product over all vertices of 1/r (meagre) or r + 1 (fat), where r is the
-        order of the subtree of the vertex."""
+        """The right-hand side of the condition: the product over all vertices of 1/r (meagre) or r + 1 (fat), where r
+        is the order of the subtree of the vertex."""
         own = Fraction(self.order + 1) if self.fat else Fraction(1, self.order)
         for child in self.children:
             own *= child.right_side
@@ -62,7 +62,7 @@ class Tree:
 
     @cached_property
     def nonlinear(self) -> bool:
-        """Whether a meagre vertex carries two fat ones: a derivative of f that vanishes if f is linear in z."""
+        """Whether a meagre vertex carries two fat ones: this is a derivative of f that vanishes if f is linear in z."""
         own = not self.fat and sum(child.fat for child in self.children) > 1
         return own or any(child.nonlinear for child in self.children)
 
@@ -142,7 +142,8 @@ def y_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
     r"""Trees with a meagre root, excluding those whose root carries only a single fat vertex.
 
     A meagre vertex with only a fat one reduces: :math:`\sum_j a_{ij}\omega_{jk}` is the shifted identity matrix. In
-    partitioned methods only :math:`\sum_j \bar a_{ij}\omega_{jk}` is, and such vertices remain above meagre ones.
+    partitioned methods this holds only for :math:`\sum_j \bar a_{ij}\omega_{jk}`, and such vertices remain above meagre
+    ones.
     """
     if order == 1:
         return (LEAF,)
@@ -189,7 +190,7 @@ def _same(value: Any) -> Any:
 
 
 def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
-    """Fractions and numbers of one quadratic field are used directly; for others SymPy finds the field."""
+    """Fractions and numbers of one quadratic field are used directly; for others SymPy determines the field."""
     values = list(values)
     if not exact or any(isinstance(value, float) for value in values):
         return ScalarField(float, _same, exact=False)

@@ -12,12 +12,12 @@ from daedal.methods.half_explicit.half_explicit_tableaux import TABLEAUX
 from daedal.methods.tableau import HalfExplicitTableau, as_coefficient
 
 TOLERANCE = 1e-10
-"""A residual computed in floats counts as zero below this."""
+"""Residuals computed in floats count as zero below this value."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One condition and its result: left and right side, residual, and whether it holds."""
+    """One condition and its result: left-hand and right-hand side, residual, and whether it holds."""
 
     condition: Condition
     left: Any
@@ -98,7 +98,7 @@ HIGHEST_ORDER = 7
 
 
 def as_tableau(method: Any) -> HalfExplicitTableau:
-    """The tableau of a method, of a name, or of a pair (a, b)."""
+    """The tableau of a method, given by an object, a name, or a pair (a, b)."""
     if isinstance(method, str):
         if method.lower() not in TABLEAUX:
             raise InvalidProblemError(f"there is no tableau {method!r}; available: {', '.join(TABLEAUX)}")
@@ -282,7 +282,7 @@ def order(tableau: Any, linear_in_z: bool = False, exact: bool = True) -> int:
 
 
 def z_order(tableau: Any, stage: int | None = None, linear_in_z: bool = False, exact: bool = True) -> int:
-    """The power of h in the error of a stage of z; by default of the last one.
+    """The power of h in the error of a stage of z, by default of the last stage.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def _check(
     theta: Any,
     arithmetic: ScalarField,
 ) -> tuple[Check, ...]:
-    """Check order by order, up to a given order or the first failure."""
+    """Check order by order, up to a given order or until the first failure."""
     enter, leave = arithmetic.enter, arithmetic.leave
     found: list[Check] = []
     for p in range(1, (order or HIGHEST_ORDER) + 1):

@@ -19,11 +19,11 @@ from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOr
 from daedal.problems.checks import check_finite, check_vector
 from daedal.problems.problem_sources import problem_of
 
-_FORM = "at must be (t, initial), with initial values in the form that solve takes"
+_FORM = "at must be (t, initial), with initial values in the form that solve accepts"
 
 
 def point_of(problem: Any, equations: SystemEquations, at: Any) -> tuple[float, np.ndarray]:
-    """t, and x, x', ... row by row; NaN for unknown values."""
+    """t and, row by row, x, x', ...; NaN for unknown values."""
     if at is None:
         return 0.0, np.full((1, equations.n), np.nan)
     if not isinstance(at, (tuple, list)) or len(at) != 2 or np.ndim(at[0]) != 0:
@@ -68,8 +68,8 @@ def _fill(target: np.ndarray, values: Any, name: str) -> None:
 
 # --- the analysis -----------------------------------------------------------------------------------------------------
 
-_MOST_COLUMNS = 1000  # largest derivative array whose ranks are computed; takes some seconds
-_MOST_CONDITIONED = 60  # unknowns of a problem whose conditioning at the point is computed
+_MOST_COLUMNS = 1000  # largest derivative array whose ranks are computed, which takes some seconds
+_MOST_CONDITIONED = 60  # number of unknowns up to which the conditioning at the point is computed
 
 
 def analyse(problem: Any, at: Any = None) -> Analysis:
@@ -82,7 +82,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
         directly.
     at : tuple, optional
         (t, initial): the point at which the index is computed, with initial values in the form that
-        :func:`daedal.solve` takes, or a mapping from names to known values, ``(0.0, {"x": 0.6})``. It need not be
+        :func:`daedal.solve` accepts, or a mapping from names to known values, ``(0.0, {"x": 0.6})``. It need not be
         consistent: a consistent point near it is computed. By default t = 0.
 
     Returns
@@ -144,7 +144,7 @@ analyze = analyse
 
 
 def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
-    """Conditioning of a small DAE at the point; None if its matrices there do not give its index."""
+    """Conditioning of a small DAE at the point; None if its matrices there do not determine its index."""
     if local.index is None or local.index == 0 or equations.n > _MOST_CONDITIONED:
         return None
     matrices = linearisation(equations, t, local.jet)
@@ -157,7 +157,7 @@ def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -
 def _local(
     structural: StructuralAnalysis, t: float, rows: np.ndarray, *, given: bool
 ) -> tuple[LocalStructure | None, str]:
-    """The structure at a point, or why it is not available."""
+    """The structure at a point, or why it is unavailable."""
     equations = structural.given
     columns = equations.n * (int(structural.signature.c.max()) + equations.order + 2)
     if columns > _MOST_COLUMNS:

@@ -80,7 +80,7 @@ def html_page(parts: Sequence[Section], svg: str) -> str:
         if part.rows:
             page += Markup(Tabular("ll", part.rows).__html__())
         if part.picture:
-            page += Markup(svg)  # its text is escaped
+            page += Markup(svg)  # text in the SVG is already escaped
         page += Markup("").join(Markup("<p>{}</p>").format(line) for line in part.lines)
     return str(Markup("<div>{}</div>").format(page))
 
@@ -118,7 +118,7 @@ def _index(analysis: Analysis) -> Section:
     rows.append(("structural index", f"{found} (Pryce's signature method). {structural}"))
     if analysis.tractability is not None and (local is None or local.index is not None):
         found = "above 2" if analysis.tractability.index is None else str(analysis.tractability.index)
-        rows.append(("tractability index", f"{found} (chain of matrices of März)"))
+        rows.append(("tractability index", f"{found} (März's matrix chain)"))
     freedom = "unknown" if analysis.degrees_of_freedom is None else str(analysis.degrees_of_freedom)
     rows.append(("degrees of freedom", freedom))
     chosen = "; ".join(analysis.initial_choices)
@@ -135,7 +135,7 @@ def _index(analysis: Analysis) -> Section:
 
 
 def _disagreement(analysis: Analysis) -> list[str]:
-    """Differences between structure and derivative array, and their meaning."""
+    """Differences between structure and derivative array, with explanations."""
     local, structural = analysis.local, analysis.structural
     assert local is not None and structural is not None
     if local.index is None:
@@ -281,7 +281,7 @@ class Analysis:
 
     @property
     def initial_choices(self) -> tuple[str, ...]:
-        """Initial values that may be chosen, in words, one entry for each independent group."""
+        """Choices of initial values, one description for each independent group."""
         return () if self.local is None else tuple(str(choice) for choice in self.local.choices if choice.count)
 
     @cached_property
@@ -312,12 +312,12 @@ class Analysis:
 
     @cached_property
     def text(self) -> str:
-        """The page as ``print`` shows it."""
+        """The page shown by ``print``."""
         return text_page(sections(self), block_picture.letters(self.layout, self.equations.names, self.offsets))
 
     @cached_property
     def html(self) -> str:
-        """The page as a notebook shows it."""
+        """The page shown in notebooks."""
         return html_page(sections(self), self.svg)
 
     def save(self, path: str | Path) -> None:

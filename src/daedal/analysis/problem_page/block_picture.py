@@ -13,12 +13,12 @@ from daedal.index.structure.signature import Orders
 
 @dataclass(frozen=True)
 class DiagonalBlock:
-    """A diagonal block: its first row and column in the picture, and its content."""
+    """A diagonal block: its first row and column in the picture, and its contents."""
 
-    # Position of its first entry
+    # position of its first entry
     row: int
     column: int
-    part: SystemPart  # its equations and unknowns
+    part: SystemPart  # the equations and unknowns of the picture
     kind: str  # "square", "over" (more equations than unknowns) or "under"
 
 
@@ -30,13 +30,13 @@ class BlockLayout:
     rows: list[int]
     columns: list[int]
     blocks: list[DiagonalBlock]  # the diagonal blocks, in the order in which they can be solved
-    sigma: Orders  # for each equation (in original order) {unknown: highest derivative}
+    sigma: Orders  # {unknown: highest derivative} for each equation, in the original order
     leading: Orders  # the entries that form the system Jacobian
     matched: list[int]  # the unknown that each equation determines, -1 if none
 
     @classmethod
     def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> BlockLayout:
-        """Overdetermined parts first, then the square blocks in the order of their dependence."""
+        """Order the parts: overdetermined ones first, then the square blocks in the order of their dependence."""
         matched = [int(j) for j in parts.matching]
         rows, columns, blocks = list[int](), list[int](), list[DiagonalBlock]()
         named = [(parts.over, "over"), *((part, "square") for part in parts.blocks), (parts.under, "under")]
@@ -65,7 +65,7 @@ class BlockLayout:
 INK, FAINT = "#222222", "#666666"
 _ENTRIES = {"matched": "#004488", "leading": "#6699CC", "other": "#BBBBBB"}
 _BLOCKS = {"square": ("#FFF6E0", "#DDAA33"), "over": ("#F9E3E7", "#BB5566"), "under": ("#F9E3E7", "#BB5566")}
-_WIDTH = 420.0  # of the matrix if labels are not shown
+_WIDTH = 420.0  # width of the matrix if labels are not shown
 _LABELLED = 40  # largest number of unknowns with names in the picture
 _CELLS = 300  # limit beyond which neighbouring entries share a square
 _LONGEST_NAME = 14
@@ -99,7 +99,7 @@ def svg(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int],
 def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
     """The picture as text: digits are orders of derivatives, bracketed if an equation determines them.
 
-    A structure too large for that is listed by blocks.
+    Larger structures are listed by blocks.
     """
     n = len(layout.rows)
     header = [_short(names[j], 7) for j in layout.columns]
@@ -126,7 +126,7 @@ def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[i
 
 
 def _placed(text: str, width: int) -> str:
-    """Align a digit with the end of its heading, with brackets around it."""
+    """Align a digit with the end of its heading; brackets extend on both sides."""
     return text.rjust(width) if text[0] in "[(" and text[-1] in "])" else f"{text} ".rjust(width)
 
 
@@ -143,7 +143,7 @@ def _listed(blocks: Sequence[DiagonalBlock], names: Sequence[str]) -> str:
 
 
 def _shown(layout: BlockLayout, n: int) -> list[DiagonalBlock]:
-    """The visible blocks: of a large structure those that are not tiny."""
+    """The visible blocks; for large structures, those that are not tiny."""
     least = 0 if n <= _CELLS else n / _CELLS
     return [block for block in layout.blocks if max(len(block.part.rows), len(block.part.columns)) > least]
 
@@ -159,7 +159,8 @@ def _frame(block: DiagonalBlock, cell: float, left: float, top: float) -> str:
 
 
 def _entries(layout: BlockLayout, n: int, cell: float, scale: float, left: float, top: float) -> list[str]:
-    """Squares with the order of the derivative if there is space; a shared square has its most important colour."""
+    """Squares with the order of the derivative if there is space. A shared square has the colour of its most important
+    entry."""
     rank = list(_ENTRIES)
     squares: dict[tuple[int, int], tuple[str, int]] = {}
     for row, column, order, kind in layout.places():

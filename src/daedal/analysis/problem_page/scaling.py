@@ -1,4 +1,4 @@
-"""Scaling: whether the units of equations and unknowns differ so much that others would suit solvers better."""
+"""Scaling: whether the units of equations and unknowns differ so much that solvers would benefit from others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import scipy.sparse as sparse
 from daedal.index.structure.equilibration import equilibrate
 
 _LARGEST = 400
-_WORTHWHILE = 1e4  # reduction of the condition number by scaling that is worth reporting
-_APART = 1e3  # factor between the scales of two unknowns that is worth reporting
+_WORTHWHILE = 1e4  # reduction of the condition number by scaling that is reported
+_APART = 1e3  # factor between the scales of two unknowns that is reported
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Scaling:
         return cls(float(before), float(after), rows, columns) if np.isfinite(after) else None
 
     def advice(self, names: Sequence[str]) -> str:
-        """The recommendation, in one sentence."""
+        """The recommendation as one sentence."""
         numbers = f"condition number {self.condition:.1e}, {self.scaled:.1e} with balanced units"
         if self.condition < _WORTHWHILE * self.scaled:
             return f"no need ({numbers})"

@@ -49,7 +49,7 @@ def breaking_joint(
     Returns
     -------
     HybridProblem
-        Its transition may fire at once, if the load is too large at the start.
+        Its transition may fire immediately, if the load is too large at the start.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def released(system: MechanicalSystem, rows: Sequence[int]) -> MechanicalSystem:
 
 
 def _selected(function, rows: list[int]):
-    """The function with some entries, or rows, of its result."""
+    """The function, reduced to some entries or rows of its result."""
     if function is None or not rows:
         return None
     chosen = np.array(rows)

@@ -1,4 +1,4 @@
-r"""Small linear complementarity problems: :math:`0 \le z \perp M z + q \ge 0`, and those of contacts with friction."""
+r"""Linear complementarity problems of small size, :math:`0 \le z \perp M z + q \ge 0`, and contacts with friction."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 
-_PIVOT = 1e-11  # entries of a column below that, relative to its largest, count as zero
+_PIVOT = 1e-11  # entries of a column below this fraction of its largest entry count as zero
 _TIE = 1e-11  # relative difference of ratios that count as equal
 _EXACT = 1e-10  # relative violation of complementarity attributed to round-off
-_WRONG = 1e-6  # one that is not
+_WRONG = 1e-6  # relative violation of complementarity that is not round-off
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 _COVERS = 4  # number of artificial columns that are tried
 _TURNS = 20  # rotations of the polygons that approximate friction cones
@@ -20,10 +20,10 @@ _FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # increments of friction along a path of
 
 
 def lemke(M: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    r"""A solution of :math:`0 \le z \perp w = M z + q \ge 0` by Lemke's method, or None where it ends in a ray.
+    r"""A solution of :math:`0 \le z \perp w = M z + q \ge 0` by Lemke's method; None if it ends in a ray.
 
-    Ties of the ratio test are broken lexicographically, so that it cannot cycle. For a copositive matrix a ray means
-    that there is no solution; for others, further artificial columns are tried.
+    Ties of the ratio test are broken lexicographically, so that the method cannot cycle. For a copositive matrix a ray
+    means that there is no solution; for other matrices, further artificial columns are tried.
 
     References
     ----------
@@ -99,7 +99,7 @@ def _lexicographic(keys: np.ndarray, rows) -> int:
 
 
 def _smallest(keys: np.ndarray, is_artificial: np.ndarray) -> int:
-    """The row that is lexicographically smallest; the artificial variable leaves if it may."""
+    """The lexicographically smallest row; the artificial variable leaves the basis if possible."""
     first = keys[:, 0]
     tied = first <= first.min() + _TIE * max(1.0, abs(float(first.min())))
     if (tied & is_artificial).any():
@@ -108,7 +108,7 @@ def _smallest(keys: np.ndarray, is_artificial: np.ndarray) -> int:
 
 
 def _solution(M: np.ndarray, q: np.ndarray, tableau: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """z of the last basis, computed again from M if the basis is regular."""
+    """z of the last basis, recomputed from M if the basis is regular."""
     n, z = q.size, np.zeros(q.size)
     active = np.sort(basis[(basis >= n) & (basis < 2 * n)] - n)
     for i, variable in enumerate(basis):
@@ -156,7 +156,7 @@ def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
 class FrictionProblem:
     r"""Impulses, or forces, of contacts with friction.
 
-    With the rates :math:`w = A x + b`, of the gaps first and then along the tangents, and :math:`x = (P_N, P_T)`,
+    With the rates :math:`w = A x + b`, first of the gaps and then along the tangents, and :math:`x = (P_N, P_T)`,
 
     .. math::
 
@@ -165,8 +165,8 @@ class FrictionProblem:
 
     One tangent per contact gives an exact linear complementarity problem. For two, the friction cone is first
     approximated by a polygon; Newton's method then leads to the round cone (:class:`RoundCones`). If it does not
-    converge, the polygon is rotated such that a corner lies at the force; if this does not help either, friction is
-    added gradually to contacts without it.
+    converge, the polygon is rotated so that a corner coincides with the force; if this fails too, friction is increased
+    gradually from zero.
 
     Attributes
     ----------
@@ -217,10 +217,10 @@ class FrictionProblem:
         return best
 
     def _from_smooth_contacts(self) -> tuple[np.ndarray, float]:
-        """Follow the path of solutions from frictionless contacts to full friction by Newton's method.
+        """Follow the path of solutions from frictionless contacts to full friction, by Newton's method.
 
-        Polygons fail for about one in a hundred problems with many dependent contacts and large friction: the corner
-        nearest to the force has a different pattern of stick and slip than the round cone, for any rotation.
+        Polygons fail for about one in a hundred problems with many dependent contacts and large friction: for every
+        rotation, the corner nearest to the force has a different pattern of stick and slip than the round cone.
         """
         assert self.mu is not None
         start = FrictionProblem(self.A[: self.m, : self.m], self.b[: self.m], self.m, least=self.least).solve()
@@ -242,7 +242,7 @@ class FrictionProblem:
         return [self.m + k for k, owner in enumerate(self.owner) if owner == c]
 
     def _angle(self, x: np.ndarray, c: int, before: float) -> float:
-        """Direction of the friction force in the plane of a contact, or the one it would need."""
+        """Direction of the friction force in the plane of a contact, or the direction it would need."""
         rows = self._tangents(c)
         if len(rows) == 1:
             return before
@@ -252,7 +252,7 @@ class FrictionProblem:
         return before if not force.any() else float(np.arctan2(force[1], force[0]))
 
     def _directions(self, rough: list[int], angles: dict[int, float]) -> tuple[np.ndarray, list[int]]:
-        """Columns: unit forces along the tangents; and the contact of each."""
+        """Columns with unit forces along the tangents, and the contact of each."""
         columns, owners = [], []
         for c in rough:
             rows = [k - self.m for k in self._tangents(c)]
@@ -305,7 +305,7 @@ class FrictionProblem:
         return self._shared(x, start) if not rough and self.least is None else x
 
     def _shared(self, x: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """Without friction: the impulses of least norm among those with the same rates, if none is negative."""
+        """Frictionless solution: the impulses of least norm among those with the same rates, if none is negative."""
         w = self.A @ x + start
         size = float(np.max(np.abs(start), initial=0.0)) or 1.0
         active = np.flatnonzero(np.abs(w) <= _EXACT * size)

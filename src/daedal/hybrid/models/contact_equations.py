@@ -43,7 +43,8 @@ class Contact:
     mu_static : float, optional
         The coefficient of static friction, at least `mu`, which is the default.
     speed : float or callable, or a pair
-        w, the velocity of the surface the contact slides on (a belt): a number or ``speed(t)``, one for each tangent.
+        w, the velocity of the surface on which the contact slides (a belt): a number or ``speed(t)``, one for each
+        tangent.
     normal : float or callable, optional
         Instead of `gap`: the known force, a number or ``normal(t, q, v)``, that presses the surfaces of a brake, a
         clutch or a joint together. The contact is always closed; friction sticks up to ``mu_static * normal`` and slips
@@ -132,7 +133,7 @@ def _checked_tangents(tangent, what: str) -> list[Any]:
     several = isinstance(tangent, (list, tuple)) and any(callable(e) or np.ndim(e) for e in tangent)
     found = list(tangent) if several or np.ndim(tangent) == 2 else [tangent]
     if len(found) > 2:
-        raise InvalidProblemError(f"tangent of {what} must be one vector, or two, got {len(found)}")
+        raise InvalidProblemError(f"tangent of {what} must be one vector or two, got {len(found)}")
     for i, e in enumerate(found):
         if callable(e):
             continue
@@ -154,7 +155,7 @@ def checked_restitution(value) -> float:
 
 
 def checked_contacts(contacts, n_q: int, restitution=None) -> list[Contact]:
-    """Contacts from one or several, gap functions among them."""
+    """Contacts from one or several contacts or gap functions."""
     given = list(contacts) if isinstance(contacts, Sequence) else [contacts]
     if not given:
         raise InvalidProblemError("contacts is empty; give at least one Contact, or a gap function")
@@ -184,12 +185,12 @@ def checked_contacts(contacts, n_q: int, restitution=None) -> list[Contact]:
 # --- kinks and jumps of the gap of a contact: corners, edges and ends of the touched body -----------------------------
 
 
-AHEAD, BEYOND = 1e-11, 1e-10  # displacements relative to the size of the coordinates: before a corner, and beyond it
+AHEAD, BEYOND = 1e-11, 1e-10  # displacements, relative to the size of the coordinates, before and beyond a corner
 _TABLE = "locate"  # the points of a table represent a smooth curve
 
 
 def corners_of(contact: Contact, system: MechanicalSystem) -> Callable | None:
-    """``corners(t, q)``, functions that change sign where the gap switches; None if it never does.
+    """``corners(t, q)``, functions that change sign where the gap switches; None if it never switches.
 
     Examples
     --------
@@ -221,7 +222,7 @@ def corners_of(contact: Contact, system: MechanicalSystem) -> Callable | None:
 
 
 def along(t: float, q: np.ndarray, v: np.ndarray, way: float) -> tuple[float, np.ndarray]:
-    """Time and positions after the fastest coordinate has moved by this amount."""
+    """Time and positions after the fastest coordinate has moved by a given amount."""
     speed = float(np.max(np.abs(v[: q.size]), initial=0.0))
     step = way * (float(np.max(np.abs(q), initial=0.0)) or 1.0) / speed if speed > 0.0 else 0.0
     return t + step, q + step * v[: q.size]
@@ -342,7 +343,7 @@ def _distinct(names: list[str], taken) -> list[str]:
 
 @dataclass(frozen=True)
 class Slip:
-    """A sliding contact: its tangents, coefficient, index of its multiplier, and side for a single tangent."""
+    """A sliding contact: its tangents, coefficient, index of its multiplier and, for a single tangent, side."""
 
     tangents: tuple[Tangent, ...]
     mu: float
@@ -363,7 +364,7 @@ class Slip:
 
 
 def sliding(system: MechanicalSystem, slips: Sequence[Slip]) -> MechanicalSystem:
-    """The system with friction against the slip of some contacts, whose gaps are already constraints."""
+    """The system with friction against the slip of contacts whose gaps are already constraints."""
     if not slips:
         return system
     own = _uncompiled(system.force, system.params)
@@ -383,7 +384,7 @@ def sliding(system: MechanicalSystem, slips: Sequence[Slip]) -> MechanicalSystem
 
 
 def _with_rows(system: MechanicalSystem, base, rows: list[Any], width: tuple[int, ...]):
-    """A function that appends the result of `rows` to that of `base`, a vector or a matrix of the constraints."""
+    """A function that appends the result of `rows` to that of `base`: a vector, or a matrix of the constraints."""
     count = system.n_constraints
     takes_params = [system.params is not None and len(positional_names(row) or ()) > 2 for row in rows]
     if all(is_compiled(row) for row in rows) and (base is None or is_compiled(base)):

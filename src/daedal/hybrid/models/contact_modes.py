@@ -32,8 +32,8 @@ def slips(state: str) -> bool:
 class ContactModes(Mapping[str, Mode]):
     """The modes by name, of which there may be thousands: each is created on first use, and cached.
 
-    A mode is called "free", or after its closed contacts: "floor" without friction, "floor sticks", "floor slips+",
-    "floor slips-" (in space "floor slips"), joined by " + ".
+    A mode has the name "free", or a name composed of its closed contacts: "floor" without friction, "floor sticks",
+    "floor slips+", "floor slips-" (in space "floor slips"), joined by " + ".
     """
 
     def __init__(self, system: MechanicalSystem, contacts: Sequence[Contact], creep: float):
@@ -80,7 +80,7 @@ class ContactModes(Mapping[str, Mode]):
     def _equations(self, states: States) -> MechanicalSystem:
         system, contacts = self._system, self._contacts
         touching = [i for i, state in enumerate(states) if state != OPEN]
-        chosen = [i for i in touching if not contacts[i].is_pressed]  # their gaps are constraints
+        chosen = [i for i in touching if not contacts[i].is_pressed]  # contacts whose gaps are constraints
         rows = {i: system.n_constraints + k for k, i in enumerate(chosen)}
         tangents = {i: tangents_of(contacts[i], system.params) for i in touching}
         held = [tangent for i in touching if states[i] == STICK for tangent in tangents[i]]
@@ -100,7 +100,7 @@ class ContactModes(Mapping[str, Mode]):
 
     @property
     def first(self) -> str:
-        """The mode with all contacts open, except those that cannot open, which stick."""
+        """The mode in which all contacts are open, except those that cannot open, which stick."""
         return self.name(tuple(choices[0] for choices in self._choices))
 
     def __contains__(self, name: object) -> bool:
@@ -171,7 +171,7 @@ class ContactHistory:
 
 
 class ContactRecord:
-    """Data for reading contacts from a solution: their functions, and the indices of their multipliers."""
+    """Data from which contacts are evaluated for a solution: their functions and the indices of their multipliers."""
 
     def __init__(self, problem: Any):
         self._problem = problem
@@ -218,7 +218,7 @@ class Readings:
 
     @classmethod
     def empty(cls, widths: list[int], count: int) -> Readings:
-        """Zeros, for contacts with these numbers of tangents."""
+        """Arrays of zeros for contacts with the given numbers of tangents."""
         gap, normal = np.zeros((2, len(widths), count))
         return cls(gap, normal, [np.zeros((w, count)) for w in widths], [np.zeros((w, count)) for w in widths])
 
@@ -265,13 +265,13 @@ class StoredContacts:
             raise InvalidProblemError(_NEEDS_SEGMENTS)
         if t is not None:
             raise InvalidProblemError(
-                "contact: in a saved or pickled solution contacts are known at the output points only; omit t, or "
+                "contact: in a saved or pickled solution contacts are known only at the output points; omit t, or "
                 "solve with these times in t_eval"
             )
         return self.readings.history(solution, name, i, self.states)
 
     def stored(self, solution: Any) -> StoredContacts:
-        """Itself."""
+        """Return self."""
         return self
 
 

@@ -17,12 +17,12 @@ from daedal.hybrid.models.contact_modes import CLOSED, OPEN, SIDES, SLIP, SLIP_M
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem
 
-_NO_SIZE = 1e-6  # positions smaller than this relative to the velocities have no scale
+_NO_SIZE = 1e-6  # positions smaller than this, relative to the velocities, provide no scale
 _OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 
 Pressed = dict[int, tuple[float, int]]
-"""By contact: its known normal force, and the index of its first tangent."""
+"""The known normal force of each contact, and the index of its first tangent."""
 
 
 class Terms:
@@ -57,8 +57,9 @@ class Terms:
     def _press(self, pressed: Pressed):
         """Add a coordinate for each contact with a known normal force: a block pressed onto a floor.
 
-        Its gap is zero, the force of the floor is the known one, and no impulse of others reaches it: Coulomb's law
-        then applies to all contacts alike. Its mass is that of the slip, so that accelerations are comparable.
+        Its gap is zero, the force of the floor is the known force, and impulses of other contacts do not affect it;
+        Coulomb's law then applies to all contacts in the same form. Its mass is that of the slip, so that accelerations
+        are comparable.
         """
         n, k, count = self.mass.shape[0], len(pressed), len(pressed) + self.N.shape[0]
         masses = np.eye(n + k)
@@ -115,7 +116,8 @@ class Terms:
         return self.N @ v + self._own[0], self.T @ v + self._own[1]
 
     def held(self, v: np.ndarray, part: np.ndarray, tangents: np.ndarray | None = None) -> np.ndarray:
-        """The velocities with zero rates of these gaps and slips, by the smallest change in the norm of the mass."""
+        """The velocities with zero rates of the given gaps and slips, by the smallest change in the norm of the mass
+        matrix."""
         contacts = np.flatnonzero(part)
         chosen = np.flatnonzero(np.zeros(0, dtype=bool) if tangents is None else tangents)
         W, u = np.vstack([self.N[contacts], self.T[chosen]]), self.rates(v, contacts, chosen)
@@ -165,12 +167,12 @@ class ContactSystem:
         return Terms(values, self.extended(v[:n]), self.system.n_constraints, count, len(self.owner), pressed)
 
     def extended(self, v: np.ndarray) -> np.ndarray:
-        """Positions or velocities padded with zeros for contacts with a known normal force, as in :class:`Terms`."""
+        """Positions or velocities, padded with zeros for contacts with a known normal force, as in :class:`Terms`."""
         missing = self.system.n_q + len(self._pressed) - v.size
         return np.append(v, np.zeros(missing)) if missing else v
 
     def gaps(self, t: float, q: np.ndarray) -> np.ndarray:
-        """Gaps only."""
+        """Evaluate only the gaps."""
         from daedal.mechanics.constrained import POSITION
 
         n_g, found = self.system.n_constraints, np.zeros(len(self.contacts))
@@ -215,11 +217,11 @@ def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return q if size > max(_NO_SIZE * speed, _NO_SIZE**2) else np.ones_like(q)
 
 
-# --- contacts that stay closed, stick and slip: complementarity of accelerations --------------------------------------
+# --- contacts that remain closed, stick and slip: complementarity of accelerations -----------------------------------
 
 
 AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
-_HELD = 1e-9  # fraction of the largest force up to which dependent contacts just share the load
+_HELD = 1e-9  # fraction of the largest force up to which dependent contacts only share the load
 _CONE = 1e-6  # relative violation of the friction cone allowed for an impact without collision
 
 Slips = dict[int, np.ndarray]
@@ -233,9 +235,9 @@ class Forces:
     Attributes
     ----------
     normal, tangential : numpy.ndarray
-        Of all contacts, and along all tangents.
+        Forces of all contacts, and along all tangents.
     margin : float
-        Distance to Painleve's paradox: 1 without friction, 0 where forces grow without limit.
+        Distance to Painleve's paradox: 1 without friction, 0 if forces grow without limit.
     size : float
         Scale of the loads; much smaller forces are round-off.
     """
@@ -254,7 +256,7 @@ class ContactRules:
         self.mu = np.array([contact.mu for contact in contacts])
         self.mu_static = np.array([float(contact.mu_static or 0.0) for contact in contacts])
         self.owner = np.array(owners(contacts), dtype=np.int64)
-        self.pressed = np.array([contact.is_pressed for contact in contacts])  # and so never open
+        self.pressed = np.array([contact.is_pressed for contact in contacts])  # pressed contacts never open
 
     def tangents(self, i: int) -> np.ndarray:
         """Indices of the tangents of a contact."""
@@ -308,7 +310,7 @@ class ContactRules:
         return bool(normal.min() < 0.0 or np.min(reserve[self.owner[held]], initial=0.0) < 0.0)
 
     def _kept(self, forces: Forces, closed: np.ndarray, held: np.ndarray) -> Forces:
-        """Forces of contacts that can just bear the load: none of them is at its limit."""
+        """Forces of contacts that can just support the load, none of which is at its limit."""
         size = _HELD * float(np.max(np.abs(forces.normal), initial=0.0))
         normal = np.where(closed, np.maximum(forces.normal, size), 0.0)
         tangential = forces.tangential.copy()
@@ -322,10 +324,10 @@ class ContactRules:
     # --- consequences -------------------------------------------------------------------------------------------------
 
     def follow(self, terms: Terms, closed: np.ndarray, sliding: Slips) -> States | None:
-        """Next states of closed contacts that are not separating; None if no motion agrees with Coulomb's law.
+        """Next states of closed contacts that are not separating; None if no motion satisfies Coulomb's law.
 
-        Contacts of `sliding` slip in a known direction, the others are at rest. Some of these may begin to slip; the
-        coefficient of sliding friction then applies to them.
+        Contacts in `sliding` slip in a known direction; the others are at rest. Some of the latter may begin to slip,
+        which requires the coefficient of sliding friction.
         """
         sliding = dict(sliding)
         while True:
@@ -350,7 +352,7 @@ class ContactRules:
             sliding |= weaker
 
     def states(self, stays: np.ndarray, sliding: Slips) -> States:
-        """States by name: closed contacts, and which of them slide."""
+        """States by name: closed contacts, and which of these slide."""
         found = []
         for i, contact in enumerate(self.contacts):
             if not stays[i]:
@@ -398,7 +400,7 @@ class ContactRules:
         if not stuck or wrong.max() > _CONE * float(np.max(np.abs(x), initial=0.0)):
             names = ", ".join(f"'{self.contacts[i].name}'" for i in sliding) or "the contacts"
             raise DaedalError(
-                f"at t = {t:.10g} no motion agrees with Coulomb's law, nor does an impact without collision that "
+                f"at t = {t:.10g} no motion satisfies Coulomb's law, nor does an impact without collision that "
                 f"stops the slip of {names} (Painleve's paradox). Remedy: some compliance in the contact, or a "
                 "smaller mu"
             )
@@ -424,7 +426,7 @@ class _Closed:
         bias = np.concatenate([terms.bias[self.contacts], terms.slip_bias[self.rows]])
         self.b = R @ terms.free() + bias
         typical = np.abs(terms.force) @ np.abs(X) if R.size else np.zeros(0)
-        # Open contacts are included: bodies at rest have no scale of their own.
+        # open contacts are included, since bodies at rest provide no scale
         everywhere = np.abs(terms.N) @ np.abs(terms.free()) + np.abs(terms.bias)
         sizes = np.concatenate([typical, np.abs(bias), everywhere])
         self.size = float(np.max(sizes, initial=0.0))
@@ -439,7 +441,7 @@ class _Closed:
         self._symmetric = unit[:, None] * symmetric * unit
         self._scaled = unit[:, None] * self.B * unit
         x, _, rank, _ = np.linalg.lstsq(self._scaled, -unit * self.b, rcond=_DEPENDENT)
-        if rank < x.size:  # the same rows of the symmetric matrix show whether the contacts are dependent
+        if rank < x.size:  # rows of the symmetric matrix show whether the contacts are dependent
             rank = min(rank, int(np.linalg.matrix_rank(self._symmetric, rtol=_DEPENDENT)))
         return unit * x, int(rank)
 
@@ -450,20 +452,20 @@ class _Closed:
         return self.size / least if least > 0.0 else 0.0
 
     def margin(self) -> float:
-        """det B / det of the same without friction: 1, or zero if the slip jams."""
+        """det B divided by its value without friction: 1, or zero if the slip jams."""
         if not self.sliding or not self.b.size:
             return 1.0
         return float(np.linalg.det(self._scaled) / np.linalg.det(self._symmetric))
 
     def complementary(self, mu: np.ndarray) -> np.ndarray | None:
-        """Forces by the laws of contact and friction, or None."""
+        """Forces by the laws of contact and friction; None if there are none."""
         if not self.b.size:
             return np.zeros(0)
         owner = tuple(np.searchsorted(self.contacts, self.rules.owner[self.rows]).tolist())
         return FrictionProblem(self.B, self.b, self.contacts.size, owner, mu[self.contacts]).solve()
 
     def shared(self, mu: np.ndarray) -> np.ndarray | None:
-        """Forces with which dependent contacts bear the load at rest, or None if they cannot."""
+        """Forces with which dependent contacts support the load at rest; None if they cannot."""
         x = self.complementary(mu)
         if x is None or np.max(np.abs(self.B @ x + self.b), initial=0.0) > AT_REST * self.size:
             return None

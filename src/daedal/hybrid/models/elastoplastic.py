@@ -15,8 +15,8 @@ from daedal.hybrid.models.impact import located
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_positive
 
-_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # of the fourth-order central difference quotient,
-_WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # and its weights
+_OFFSETS = (1.0, -1.0, 2.0, -2.0)  # nodes of the fourth-order central difference quotient
+_WEIGHTS = (8.0 / 12.0, -8.0 / 12.0, -1.0 / 12.0, 1.0 / 12.0)  # weights of the same quotient
 _INCREMENT = float(np.finfo(float).eps) ** 0.2
 
 
@@ -31,8 +31,8 @@ class ElastoPlastic:
 
     where :math:`p_{max}` is the deepest indentation so far, and :math:`p_f` the permanent one, at which the unloading
     line through :math:`(p_{max}, F(p_{max}))` reaches zero. Reloading follows the unloading line up to :math:`p_{max}`,
-    then the plastic law. Contact after a separation begins at :math:`p_f`. As long as :math:`p_{max} \le p_1` nothing
-    is permanent.
+    then the plastic law. Contact after a separation begins at :math:`p_f`. As long as :math:`p_{max} \le p_1`, there is
+    no permanent indentation.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def elastoplastic_contact(
     r"""A mechanism that hits a deformable body, as a hybrid problem.
 
     The indentation is :math:`p = -g_N(t, q)`. The force of the law acts along the gradient of the gap, :math:`F \nabla
-    g_N`. The deepest indentation is an additional coordinate after those of the system, called ``p_max``, with velocity
-    zero: initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
+    g_N`. The deepest indentation is an additional coordinate ``p_max`` after those of the system, with zero velocity:
+    initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
 
     Modes: "free"; "elastic", below p1 as long as there was no plastic flow; "plastic"; "unloading" and "reload", the
     two directions of the steep line. See :class:`ElastoPlastic` for the reloading rule.
@@ -186,7 +186,7 @@ def _pushed(law: ElastoPlastic, mode: str, gap: Callable, slope: Callable) -> Ca
 
 
 def _with_memory(system: MechanicalSystem, push: Callable | None) -> MechanicalSystem:
-    """The system with an additional constant coordinate, and with an additional force."""
+    """The system with an additional constant coordinate and an additional force."""
     n = system.n_q
 
     def shortened(function):

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 _TINY = 1e-100  # imaginary increment of complex steps
 _STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # relative increment of central differences
-_AGREEMENT = 1e-4  # between complex steps and differences; functions that drop imaginary parts exceed it
+# limit for the difference between complex steps and finite differences; functions that drop imaginary parts exceed it
+_AGREEMENT = 1e-4
 
 
 class Surface:
-    """s(t, x) = 0. Derivatives by complex steps if the function takes them, otherwise by differences."""
+    """The surface s(t, x) = 0. Derivatives use complex steps if the function accepts them, otherwise differences."""
 
     def __init__(self, function, gradient, params, n: int):
         if gradient is not None:
@@ -68,9 +69,9 @@ class Surface:
             return self._difference(t, x, slope, speed)
         try:
             found = self._complex_step(t, x, slope, speed)
-        except Exception:  # from a branch that does not accept complex numbers
+        except Exception:  # branches that do not accept complex numbers
             return self._difference(t, x, slope, speed)
-        # zero may also come from a branch that drops imaginary parts
+        # a zero may come from a branch that drops imaginary parts
         return found if found != 0.0 else self._difference(t, x, slope, speed)
 
     @cached_property
@@ -127,7 +128,8 @@ class Filippov(HybridProblem):
 
         x' = \begin{cases} f_1(t, x, y) & s(t, x) > 0 \\ f_2(t, x, y) & s(t, x) < 0 \end{cases}, \qquad 0 = g(t, x, y)
 
-    At the surface the rates :math:`a_i = s_x f_i + s_t` decide. If both have the same sign, the solution crosses; if
+    At the surface the rates :math:`a_i = s_x f_i + s_t` determine the motion. If both have the same sign, the solution
+    crosses; if
     :math:`a_1 < 0 < a_2`, it slides along the surface,
 
     .. math:: x' = \nu f_1 + (1 - \nu) f_2, \qquad 0 = g, \qquad 0 = s(t, x),
@@ -163,8 +165,8 @@ class Filippov(HybridProblem):
     -----
     The modes are ``"above"`` (s > 0), ``"below"`` and ``"sliding"``. :math:`\nu`, called ``"nu"`` in the solution, is 1
     above and 0 below. The mode ``"sliding"`` has its integral as an additional variable: while the motion is at rest,
-    nothing else exposes changes of :math:`\nu` to the step size control. Only one surface is supported: where several
-    intersect, the rates do not determine how a solution slides, so a vector of switching functions is an error.
+    only this variable makes step size control notice changes of :math:`\nu`. Only one surface is supported: where
+    several intersect, the rates do not determine how a solution slides, so a vector of switching functions is an error.
 
     References
     ----------
@@ -209,7 +211,7 @@ class Filippov(HybridProblem):
             check_callable(function, name)
         n, n_y = check_size(n, "n"), check_size(n_y, "n_y", 0)
         if (constraint is None) != (n_y == 0):
-            raise InvalidProblemError("constraint and n_y must be given together: one of them is missing")
+            raise InvalidProblemError("constraint and n_y must be given together, but one of them is missing")
         if sliding not in _FORMS:
             raise InvalidProblemError(f"sliding must be one of {', '.join(_FORMS)}, got {sliding!r}")
         self._set(n=n, n_y=n_y, params=params, surface=Surface(surface, gradient, params, n))
@@ -253,7 +255,7 @@ class Filippov(HybridProblem):
         return self
 
     def with_params(self, params: Any) -> Filippov:
-        """The same model with other parameters; a mapping replaces the ones it names."""
+        """The same model with other parameters; a mapping replaces the entries that it names."""
         if self.params is None:
             raise InvalidProblemError("params: the problem has no parameters")
         return Filippov(**dict(self.given, params=renewed(self.params, params)))
@@ -323,7 +325,7 @@ class Filippov(HybridProblem):
         return lambda t, x, z: (x[: self.n], np.append(z[:-1], nu))
 
     def _sliding_state(self, t, x, z):
-        """The control of (7.6), and its integral from now on."""
+        """The control of (7.6), and its integral from this time on."""
         a1, a2 = self._rates(t, x, z)
         return np.append(x, 0.0), np.append(z[:-1], a2 / (a2 - a1))
 
@@ -386,7 +388,7 @@ def _of_state(f, n_y: int) -> Callable[..., Any]:
 
 
 def _blend(f1, f2, n: int) -> Callable[..., Any]:
-    """nu f_1 + (1 - nu) f_2, and nu: its integral exposes changes of the control to the step size control."""
+    """nu f_1 + (1 - nu) f_2, and nu, whose integral makes step size control notice changes of the control."""
 
     def sliding(t, x, z, *p):
         result = np.empty(n + 1)

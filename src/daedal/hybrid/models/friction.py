@@ -43,7 +43,7 @@ class ContactState:
     capacity : float
         :math:`\mu_s |N|` while it sticks.
     branches : dict
-        For each direction of slip (1 and -1) the normal forces consistent with their own sign, the smallest first.
+        For each direction of slip (1 and -1), the normal forces that are consistent with their sign, smallest first.
     opens : bool
         Whether a unilateral contact opens: without friction it would have to pull.
 
@@ -72,7 +72,7 @@ class ContactState:
 
 
 def response(law: FrictionLaw, point, e) -> tuple[float, float]:
-    """How the acceleration of the contact, and the multiplier that is the normal force, respond to a force along e."""
+    """Response of the contact's acceleration, and of the multiplier that is the normal force, to a force along e."""
     k, n = point.jacobian.shape
     matrix = np.block([[point.mass, point.jacobian.T], [point.jacobian, np.zeros((k, k))]])
     answer = np.linalg.lstsq(matrix, np.concatenate([e, np.zeros(k)]), rcond=1e-13)[0]
@@ -81,7 +81,7 @@ def response(law: FrictionLaw, point, e) -> tuple[float, float]:
 
 
 def contact_state(system: MechanicalSystem, stick: MechanicalSystem, law: FrictionLaw, t, q, v) -> ContactState:
-    """Possible states of friction at a point: lambda_s of the equations of stick, and normal force branches."""
+    """Possible states of friction at a point: lambda_s of the equations of stick, and branches of the normal force."""
     if law.holding is not None:
         t, q, v = check_point(system, t, q, v)
         normal = law.normal_force(t, q, v, ())
@@ -94,7 +94,7 @@ def contact_state(system: MechanicalSystem, stick: MechanicalSystem, law: Fricti
     if mobility > _DEPENDENT * float(e @ e) ** 2 / float(e @ point.mass @ e):
         lam = stick.at(t, q, v).multipliers
         held, holding = law.normal_force(t, q, v, lam), float(lam[-1])
-    else:  # a dead centre: no force along e can change the relative velocity
+    else:  # at a dead point, no force along e can change the relative velocity
         held, holding = 0.0, math.copysign(math.inf, _free_rate(law, point))
     branches = {sigma: _branches(law, point, sigma, d) for sigma in (1, -1)}
     opens = law.unilateral and float(point.multipliers[law.multiplier]) > 0.0
@@ -123,11 +123,11 @@ def _free_rate(law: FrictionLaw, point) -> float:
 
 
 def ambiguous(state: ContactState, sigma: int) -> str:
-    """Message for several possible normal forces."""
+    """Message on several possible normal forces."""
     values = ", ".join(f"{value:.6g}" for value in state.branches[sigma])
     return (
         f"At t = {state.t:.10g} the normal force for slip to the {'positive' if sigma > 0 else 'negative'} side is "
-        f"not unique (Painleve's paradox): multipliers {values} all agree with the law of friction. The smallest "
+        f"not unique (Painleve's paradox): multipliers {values} all satisfy the law of friction. The smallest "
         "was taken."
     )
 
@@ -135,7 +135,7 @@ def ambiguous(state: ContactState, sigma: int) -> str:
 def impossible(state: ContactState, law: FrictionLaw) -> str:
     """Message if no motion is possible."""
     return (
-        f"no motion agrees with the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
+        f"no motion satisfies the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
         f"{state.speed:.6g}; sticking needs the force {state.holding:.6g}, the limit is {state.capacity:.6g}; normal "
         f"forces of a slip to the positive side: {_listed(state.branches[1])}, to the negative side: "
         f"{_listed(state.branches[-1])}. A rigid model has no solution here. Remedy: an impact without collision, some "
@@ -179,7 +179,7 @@ class Friction(HybridProblem):
         ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Receives the parameters of the system
         as a third argument if there are any.
     mu : float or callable
-        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a custom curve, or
+        The coefficient of sliding friction; ``mu(speed)`` for a custom curve over the speed :math:`|s| \ge 0`, or
         ``mu(speed, p)`` with the parameters of the system, so that it can be varied and fitted.
     normal : float or callable, optional
         The normal force N, a number or ``normal(t, q, v)``.
@@ -193,7 +193,7 @@ class Friction(HybridProblem):
         A speed :math:`v_s`: the coefficient decreases from `mu_static` to `mu` with the slip velocity, :math:`\mu(s) =
         \mu + (\mu_s - \mu) \exp(-(s/v_s)^2)`.
     speed : float or callable
-        w, the velocity of the surface the contact slides on (a belt, a bow): a number or ``speed(t)``.
+        w, the velocity of the surface on which the contact slides (a belt, a bow): a number or ``speed(t)``.
     unilateral : bool
         The constraint can only push: it is :math:`g \ge 0`, its multiplier not positive. The run ends when the contact
         opens.
@@ -215,7 +215,7 @@ class Friction(HybridProblem):
 
     ``sol["friction_force"]`` is the force along e in all modes: :math:`-\mu |N| \mathrm{sgn}(s)` or :math:`-\lambda_s`.
 
-    The equations are valid forward in time only: the past of a sticking contact is not unique.
+    The equations are valid only forward in time, since the past of a sticking contact is not unique.
 
     References
     ----------
@@ -275,7 +275,7 @@ class Friction(HybridProblem):
     given: dict[str, Any]
     law: FrictionLaw
     _stick: MechanicalSystem
-    _formulas: FrictionFormulas | None  # if all decisions are formulas
+    _formulas: FrictionFormulas | None  # formulas, if all decisions have one
 
     @property
     def parameter_holder(self) -> MechanicalSystem:
@@ -285,7 +285,7 @@ class Friction(HybridProblem):
     def with_params(self, params: Any) -> Friction:
         """The same model with other parameters of its system; a mapping replaces the ones it names.
 
-        Functions receive the parameters as an argument, so they are kept.
+        Functions receive the parameters as an argument and are therefore unchanged.
         """
         system = with_numbers(self.system, params)
         other = object.__new__(Friction)
@@ -307,7 +307,7 @@ class Friction(HybridProblem):
         return Friction(given.pop("system"), given.pop("direction"), given.pop("mu"), **given)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
-        """Not negative if coefficients are valid and, for a slip, the relative velocity has its sign."""
+        """Nonnegative if coefficients are valid and, for slip, the relative velocity has the sign of the mode."""
         return None if self._formulas is None else self._formulas.start(0 if mode == "stick" else _sigma(mode))
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
@@ -384,7 +384,7 @@ class Friction(HybridProblem):
         return GuardOfRun(make)
 
     def tolerance(self, mode: str, value: Any) -> Any:
-        """A tolerance vector for (q, v) applies to all modes: the additional variable of "stick" is a velocity."""
+        """Extend a tolerance vector for (q, v) to all modes; the additional variable of "stick" is a velocity."""
         n, given = self.system.n_q, np.asarray(value)
         return np.append(given, given[n:].min()) if mode == "stick" and given.shape == (2 * n,) else value
 
@@ -400,7 +400,7 @@ class Friction(HybridProblem):
     # --- at a point ---------------------------------------------------------------------------------------------------
 
     def at(self, t: float, q: ArrayLike, v: ArrayLike) -> ContactState:
-        """Possible states at a point: stick, or slip with which normal forces."""
+        """Possible states at a point: stick, or slip with the given normal forces."""
         return contact_state(self.system, self._stick, self.law, t, q, v)
 
     def _begin_slip(self, state: ContactState, sigma: int) -> str | None:
@@ -435,13 +435,13 @@ class Friction(HybridProblem):
         return self._begin_slip(state, sigma)
 
     def _turned(self, sigma: int, rho: int) -> Callable[..., str | None] | None:
-        """The mode after the normal force vanishes: its sign changes, the contact opens, or there is no solution."""
+        """The mode after the normal force vanishes: its sign changes, the contact opens, or no solution exists."""
         if self.law.unilateral:
             return None
 
         def target(t, q, v):
             if sigma * self.law.relative(t, q, v) <= _ROUND_OFF * float(np.abs(self.law.e(t, q)) @ np.abs(v)):
-                return self._arrive(t, q, v)  # both at once, as at a dead centre
+                return self._arrive(t, q, v)  # both at once, as at a dead point
             if self._margin(sigma, -rho)(t, q, v) > 0.0:
                 return self._slip(sigma, -rho)
             raise DaedalError(impossible(self.at(t, q, v), self.law))
@@ -495,7 +495,8 @@ class Friction(HybridProblem):
     def _first_mode(self, state: ContactState, size: float) -> str:
         if state.opens:
             raise InconsistentInitialError(
-                "initial: the contact opens at once, since its constraint would have to pull. Remedy: start without it"
+                "initial: the contact opens immediately, since its constraint would have to pull. Remedy: start "
+                "without the contact"
             )
         rests = abs(state.speed) <= _RESTING * size
         if rests and state.sticks:
@@ -511,7 +512,7 @@ class Friction(HybridProblem):
         return mode
 
     def notes(self, solution: Any) -> list[str]:
-        """Notes on a solution: arcs that began where another motion was possible, too."""
+        """Notes on a solution: arcs at whose start another motion was also possible."""
         found = []
         for segment in solution.segments:
             if not segment.mode.startswith("slip"):

@@ -20,7 +20,7 @@ from daedal.problems.named_inputs import driven_function
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    """Direction, coefficient and normal force of one contact, all of them as functions.
+    """Direction, coefficient and normal force of one contact, each as a function.
 
     Attributes
     ----------
@@ -56,15 +56,15 @@ class FrictionLaw:
             raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
         if system.n_r or system.n_w or system.n_s or system.force_uses_multipliers:
             raise InvalidProblemError(
-                "system: friction takes mechanical systems in q and v alone, without r, w, s and with a force that "
-                "does not use the multipliers"
+                "system: friction supports only mechanical systems in q and v, without r, w, s and with forces that "
+                "do not depend on the multipliers"
             )
         if (normal is None) == (constraint is None):
             raise InvalidProblemError("give either normal, a force, or constraint, whose multiplier is the force")
         multiplier = None if constraint is None else _constraint_number(system, constraint)
         unilateral = check_flag(unilateral, "unilateral")
         if unilateral and multiplier is None:
-            raise InvalidProblemError("unilateral=True requires the constraint that can only push")
+            raise InvalidProblemError("unilateral=True requires constraint, the one that can only push")
         if system.inputs is not None:
             stated = system.inputs, system.params.given is not None
             direction = driven_function("direction", direction, ("t", "q"), *stated)
@@ -96,7 +96,7 @@ class FrictionLaw:
         return other
 
     def check_coefficients(self):
-        """Raise for coefficients that these parameters make invalid."""
+        """Raise if these parameters make the coefficients invalid."""
         rest, static = check_finite(self.mu_at_rest, "mu(0)"), check_finite(self.mu_static, "mu_static")
         if rest < 0.0:
             raise InvalidProblemError(f"mu must not be negative, got {rest:g}")
@@ -123,7 +123,7 @@ class FrictionLaw:
         return float(self.mu(speed, *last_argument(self.mu, self.params)))
 
     def held(self, t: float, q, v) -> float:
-        """lambda_s, if it is a formula."""
+        """lambda_s, if there is a formula for it."""
         assert self.holding is not None
         force = self.holding.force
         return float(force(t, q, v, *last_argument(force, self.params)))
@@ -166,7 +166,7 @@ class Holding:
 
     @classmethod
     def of(cls, system: MechanicalSystem, e: np.ndarray) -> Holding | None:
-        """For a system without constraints; None if the equations of stick have to be solved for it."""
+        """The formula for a system without constraints; None if the equations of stick must be solved."""
         if system.n_lambda or not isinstance(system.mass, np.ndarray):
             return None
         try:
@@ -230,7 +230,7 @@ class FrictionFormulas:
         return lambda t, q, v: sigma * function(t, q, v)
 
     def start(self, sigma: int) -> Callable[..., Any]:
-        """Not negative if a run may start: slipping to the side sigma, or sticking if that is zero."""
+        """Nonnegative if a run may start: slipping to the side sigma or, for sigma = 0, sticking."""
         relative, allowed = self._relative, self._allowed
         return self.of_state(lambda t, q, v, *p: np.minimum(allowed(t, q, v, *p), sigma * relative(t, q, v)))
 
@@ -315,7 +315,7 @@ def stick_system(system: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem
 def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
     """The equations of stick, and r' = lambda_s (e^T e)^2 / (e^T M e): the velocity removed by adhesion.
 
-    While a driven mechanism is at rest, nothing else would expose the changing force to the step size control, which
+    While a driven mechanism is at rest, only this state makes step size control notice the changing force; otherwise it
     would step over the release of the contact.
     """
     force, direction, mass = stick.force, law.direction, stick.mass
@@ -343,7 +343,7 @@ def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
 
 
 def _with_explicit_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
-    """The same if lambda_s is a formula, so that forces and rates do not depend on the multipliers."""
+    """The equations of stick if lambda_s has a formula, so that forces and rates do not depend on the multipliers."""
     assert law.holding is not None
     force, holding = stick.force, law.holding.force
     e = law.e(0.0, np.zeros(stick.n_q))
@@ -384,9 +384,10 @@ def _constraint_number(system: MechanicalSystem, constraint) -> int:
 
 
 def _coefficient(mu, mu_static, stribeck, through, params) -> tuple[Callable[..., float], Callable[..., float]]:
-    """The coefficient as a function of speed and parameters, and that of static friction as a function of these."""
+    """The coefficient as a function of speed and parameters, and that of static friction as a function of the
+    parameters."""
     if callable(mu) and stribeck is not None:
-        raise InvalidProblemError("stribeck: mu is a curve already; omit one of them")
+        raise InvalidProblemError("stribeck: mu is already a curve; omit one of them")
     curve = _of_parameters(mu, params) if callable(mu) else _constant_curve(mu, through)
     if callable(mu_static):
         static = mu_static

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 LAWS = ("newton", "poisson")
 ORDERS = ("together", "in turn")
 _LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
-_CREATED = 1e-11  # energy relative to that of the impact attributed to round-off
-_HALVINGS = 40  # of the interval of the largest restitution that creates no energy
-_ROUNDS = 200  # number of sequential impacts, after which all approaching contacts are stopped together
-_APPROACHES = 1e-12  # rate relative to the first one below which a gap counts as not closing
+_CREATED = 1e-11  # energy, relative to that of the impact, that is attributed to round-off
+_HALVINGS = 40  # halvings of the interval of the largest restitution that creates no energy
+_ROUNDS = 200  # number of sequential impacts after which all approaching contacts are stopped together
+_APPROACHES = 1e-12  # rate, relative to the first one, below which a gap counts as not closing
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,11 @@ class ImpactResult:
 
     Attributes
     ----------
-    velocities : numpy.ndarray
-        After it.
+    velocities : numpy.ndarray Velocities after the impact.
     normal, tangential : numpy.ndarray
         Impulses of the contacts, and along their tangents.
     law : str
-        The law used: the requested one, or another one if that would have created energy.
+        The law used: the requested one, or another one if the former would have created energy.
     energy_lost : float
         The work of the impulses against the contacts, not negative.
 
@@ -73,9 +72,10 @@ class Impact:
         \qquad s = T v - w,
 
     with the rows :math:`N` of the gradients of the gaps and their rates :math:`u`, the tangents :math:`T` and the slips
-    :math:`s`. Newton's law is :math:`0 \le P \perp u^+ + e\, u^- \ge 0`. Poisson's law divides the impact: in the
-    compression :math:`0 \le P_C \perp u_C \ge 0`, in the expansion the impulse is :math:`e P_C`, and larger where the
-    contact would otherwise be penetrated. For one contact without friction both say :math:`u^+ = -e\, u^-`. Friction
+    :math:`s`. Newton's law is :math:`0 \le P \perp u^+ + e\, u^- \ge 0`. Poisson's law divides the impact into two
+    phases: in the compression :math:`0 \le P_C \perp u_C \ge 0`, in the expansion the impulse is :math:`e P_C`, and
+    larger if the contact would otherwise be penetrated. For one contact without friction, both give :math:`u^+ = -e\,
+    u^-`. Friction
     follows Coulomb's law for impulses, in each phase: :math:`|Q| \le \mu P`, and :math:`Q = -\mu P\, s / |s|` if the
     contact slips at its end. The contacts are solved together, as one complementarity problem.
 
@@ -87,7 +87,7 @@ class Impact:
         The contacts; functions are gaps. The gap may depend on time (a moving table). Contacts take part if their gap
         is zero, up to `Impact.touch`.
     restitution : float, optional
-        For all contacts, instead of their own.
+        Restitution of all contacts, instead of their own coefficients.
     law : {"newton", "poisson"}
     order : {"together", "in turn"}
         Whether contacts that touch at rest take part at once, or sequentially: the contacts whose gaps close are solved
@@ -98,9 +98,9 @@ class Impact:
     An impact is a function ``(t, q, v) -> (q, v+)`` for ``Transition(reset=...)``; ``.impulses(t, q, v)`` are the P,
     and ``.result(t, q, v)`` is an :class:`ImpactResult`.
 
-    With friction both laws may create energy (Kane's double pendulum). If Newton's law would, Poisson's is used, and if
-    that would, the largest common factor of the coefficients of restitution with which it does not, with an
-    :class:`daedal.errors.EnergyWarning`. Without restitution an impact never creates energy.
+    With friction both laws may create energy (Kane's double pendulum). In that case Newton's law is replaced by
+    Poisson's; if this creates energy too, the coefficients of restitution are reduced by the largest common factor for
+    which it does not, with an :class:`daedal.errors.EnergyWarning`. Without restitution an impact never creates energy.
 
     References
     ----------
@@ -122,7 +122,7 @@ class Impact:
     """
 
     touch = 1e-9
-    """The gap below which a contact takes part in the impact of another one."""
+    """The gap below which a contact takes part in the impact of another contact."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Impact:
         return whole_system(self.system, self.contacts)
 
     def with_params(self, params: Any) -> Impact:
-        """The same impact for the system with other parameters, as far as it has them."""
+        """The same impact for the system with other parameters, if it has them."""
         system = with_its_params(self.system, params)
         return Impact(system, self.contacts, law=self.rules.law, order=self.rules.order)
 
@@ -176,7 +176,7 @@ class Impact:
 
 @dataclass(frozen=True)
 class ImpactRules:
-    """The laws of impact of some contacts."""
+    """The laws of impact for some contacts."""
 
     contacts: Sequence[Contact]
     law: str
@@ -193,7 +193,7 @@ class ImpactRules:
         object.__setattr__(self, "owner", np.array(owner, dtype=np.int64))
 
     def velocities(self, terms: Terms, v: np.ndarray, part: np.ndarray, restitution=None) -> ImpactResult:
-        """The impact with the contacts of `part`."""
+        """The impact of the contacts of `part`."""
         e = self.restitution if restitution is None else restitution
         v = v + terms.solve(np.zeros(v.size), -terms.defect)  # correct the constraint violation of v
         if self.order == "together":
@@ -201,7 +201,7 @@ class ImpactRules:
         return self._in_turn(terms, v, part, e)
 
     def _in_turn(self, terms: Terms, v: np.ndarray, part: np.ndarray, e: np.ndarray) -> ImpactResult:
-        """Sequential impacts of all gaps that close: neither an impact nor their sequence creates energy."""
+        """Sequential impacts of all gaps that close; neither an impact nor their sequence creates energy."""
         normal, tangential, lost, law = np.zeros(part.size), np.zeros(self.owner.size), 0.0, self.law
         size = float(np.max(np.abs(terms.at_velocity(v)[0][part]), initial=0.0))
         for round_ in range(_ROUNDS + 1):
@@ -238,7 +238,7 @@ class _Phases:
     mu: np.ndarray
 
     def consistent(self, law: str, e: np.ndarray) -> tuple[np.ndarray, str]:
-        """Impulses by a law, or by the next one that creates no energy, and its name."""
+        """Impulses by a law, or by the next law that creates no energy, and the name of the law."""
         x = self.impulses(law, e)
         if not self.creates(x):
             return x, law
@@ -249,8 +249,8 @@ class _Phases:
             share, x = self._largest_share(e)
             taken = f"poisson with {share:.3g} of the restitution"
         warn(
-            f"an impact by the law of '{law}' would have created energy, by friction against the restitution; used "
-            f"instead: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
+            f"an impact by the law of '{law}' would have created energy, due to friction opposing the restitution; "
+            f"used instead: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
             EnergyWarning,
         )
         return x, taken
@@ -291,7 +291,7 @@ class _Phases:
         return x
 
     def work(self, x: np.ndarray) -> float:
-        """Work of the impulses on the contacts: x^T (u^- + u^+) / 2, their change of the kinetic energy."""
+        """Work of the impulses on the contacts, x^T (u^- + u^+) / 2: the change of the kinetic energy."""
         return float(0.5 * x @ (2.0 * self.u + self.A @ x))
 
     def creates(self, x: np.ndarray) -> bool:

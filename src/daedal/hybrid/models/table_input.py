@@ -81,7 +81,7 @@ class Table:
         return vector
 
     def polynomial_pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The times, and for each piece between, before and after them its beginning and coefficients."""
+        """The times, and the beginning and coefficients of each piece between, before and after them."""
         return self.times, self._begins, self._coefficients
 
     def compiled(self) -> Any:
@@ -106,7 +106,7 @@ class Table:
 
 
 def _coefficients(t: np.ndarray, x: np.ndarray, kind: str) -> np.ndarray:
-    """c[i, k] of the pieces: the one before the first point, those between points, the one after the last."""
+    """c[i, k] of the pieces: one before the first point, those between points, one after the last."""
     degree = KINDS.index(kind) if kind != "cubic" else 3
     c = np.zeros((t.size + 1, degree + 1, *x.shape[1:]))
     c[0, 0], c[1:, 0] = x[0], x

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     pass
 
 
-_UNSEEN = 1e-12  # heights of bounces relative to the size of the coordinates that cannot be resolved
-_BELOW = 1e-13  # gaps relative to the size of the coordinates, slightly above round-off
+_UNSEEN = 1e-12  # heights of bounces that cannot be resolved, relative to the size of the coordinates
+_BELOW = 1e-13  # gaps slightly above round-off, relative to the size of the coordinates
 _SLOWEST = 10.0  # time constants of accumulating contacts, relative to the slowest
-_PENETRATES = 1e-6  # relative to the size of the coordinates: largest initial penetration
-_TOUCHES = 1e-10  # relative to the size of the coordinates: a gap that counts as closed at the start
-_STARTS = 1e-8  # rate of a gap relative to its terms that counts as zero at the start
-_STOPS = 1e-8  # slips relative to the fastest of the mode that count as zero when another one stops
-_JOINED = 1e-6  # or relative to their value before that one was stopped
-_NO_FORCE = 1e-11  # fraction of the loads: a smaller deficit of force opens no contact, and lets none slip
+_PENETRATES = 1e-6  # largest initial penetration, relative to the size of the coordinates
+_TOUCHES = 1e-10  # gap that counts as closed at the start, relative to the size of the coordinates
+_STARTS = 1e-8  # rate of a gap that counts as zero at the start, relative to its terms
+_STOPS = 1e-8  # slips that count as zero when another contact stops, relative to the fastest slip of the mode
+_JOINED = 1e-6  # slips that count as zero, relative to their value before another contact stopped
+_NO_FORCE = 1e-11  # smaller deficits of force, as a fraction of the loads, open no contact and release none
 _TINY = 1e-300
 
 Change = tuple[States, np.ndarray]
@@ -85,7 +85,7 @@ class ContactWatch:
     def _leading(
         self, mode: str, guard: Callable, name: str, follow: Callable[..., Change], immediate=True, direction: int = -1
     ):
-        """A transition with target and reset from one function of (t, q, v)."""
+        """A transition whose target and reset come from one function of (t, q, v)."""
         last: list[Any] = [(None, None)]
 
         def once(t, q, v) -> Change:
@@ -105,11 +105,11 @@ class ContactWatch:
                 return along(t, q, v, BEYOND)[1], after
             return located(t, q, v) if closes and name.endswith("closes") else q, after
 
-        kept = GuardOfRun(lambda: guard)  # guards share what they have computed, and note the fastest slips
+        kept = GuardOfRun(lambda: guard)  # guards share results, and record the fastest slips
         return Transition(mode, target, kept, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
-        """The gap, and a second guard just below zero, since a step that ends exactly at its zero may hide it."""
+        """The gap, and a second guard just below zero, since a step that ends exactly at the zero may hide it."""
 
         def guard(t, q, v):
             gap = (self._terms(t, q, v).gap if forces else self._gaps(t, q))[i]
@@ -125,7 +125,7 @@ class ContactWatch:
         return guard
 
     def _slip(self, i: int, state: str) -> Callable:
-        """The slip velocity, with the sign of its side; in space its norm."""
+        """The slip velocity, with the sign of its side; in space, its norm."""
         own = self.rules.tangents(i)
 
         def guard(t, q, v):
@@ -193,7 +193,7 @@ class ContactWatch:
         return (terms.rate > 0.0) & (terms.rate**2 <= -2.0 * height * terms.free_accelerations())
 
     def _settle(self, t, q, v, resting: np.ndarray, speed: float) -> Change:
-        """States of contacts with closed, constant gaps; slips much slower than `speed` count as none."""
+        """States of contacts with closed, constant gaps; slips much slower than `speed` count as zero."""
         if not resting.any():
             return (OPEN,) * resting.size, v
         terms = self.system.terms(t, q, v)
@@ -205,7 +205,8 @@ class ContactWatch:
         return np.array([closed[i] and i not in sliding for i in self.rules.owner], dtype=bool)
 
     def _go_on(self, t, q, v, closed: np.ndarray, sliding: Slips) -> Change:
-        """Next states of closed contacts, some of which slide; an impact without collision if there are none."""
+        """Next states of closed contacts, some of which slide; if there are none, those after an impact without
+        collision."""
         terms = self.system.terms(t, q, v)
         states = self.rules.follow(terms, closed, sliding)
         if states is None:
@@ -222,7 +223,7 @@ class ContactWatch:
         return (self.rules.states(closed, left) if states is None else states), after
 
     def _open(self, states: States, i: int) -> Callable[..., Change]:
-        """After contact `i` opens, others may open or slip as well."""
+        """After contact `i` opens, others may open or slip too."""
         closed = _closed(states)
         closed[i] = False
 
@@ -234,7 +235,7 @@ class ContactWatch:
         return follow
 
     def _round(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` at a corner of its gap: next states from the gap beyond it."""
+        """Contact `i` at a corner of its gap: next states, from the gap beyond the corner."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -256,7 +257,7 @@ class ContactWatch:
                 if not _goes_on(self.problem.corners(i), t, q, v, found[1]):
                     raise InvalidProblemError(
                         f"at t = {t:g} the motion ends in a corner of the gap of contact "
-                        f"'{self.contacts[i].name}', whose two sides hold it together. Remedy: define the sides as "
+                        f"'{self.contacts[i].name}', whose two sides together hold it. Remedy: define the sides as "
                         "separate contacts"
                     )
                 return found
@@ -266,7 +267,7 @@ class ContactWatch:
         return follow
 
     def _release(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` begins to slip, since its force can no longer hold."""
+        """Contact `i` begins to slip, since its force can no longer prevent it."""
 
         def follow(t, q, v) -> Change:
             terms = self.system.terms(t, q, v)
@@ -286,7 +287,8 @@ class ContactWatch:
             sliding = self.rules.slipping(terms, v, states)
             held = terms.held(v, closed, self._still(closed, {j: s for j, s in sliding.items() if j != i}))
             slip = terms.at_velocity(held)[1]
-            for j in list(sliding):  # others may stop with it: rigidly connected ones, or by coincidence
+            # other contacts may stop at the same time: rigidly connected ones, or by coincidence
+            for j in list(sliding):
                 own = self.rules.tangents(j)
                 size = max(_STOPS * self._fastest.get(j, 0.0), _JOINED * float(np.linalg.norm(terms.slip[own])))
                 if j == i or np.linalg.norm(slip[own]) <= size:
@@ -296,7 +298,7 @@ class ContactWatch:
         return follow
 
     def _jam(self, states: States) -> Callable[..., Change]:
-        """The force of a sliding contact grows without limit: it opens, or stops at once (Painleve)."""
+        """The force of a sliding contact grows without limit: it opens, or stops immediately (Painleve)."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -342,7 +344,7 @@ class ContactWatch:
     # --- start --------------------------------------------------------------------------------------------------------
 
     def at_start(self, t: float, q: np.ndarray, v: np.ndarray) -> States:
-        """States of the contacts at the start of a run; those with zero and closing gaps have an impact at once."""
+        """States of the contacts at the start of a run; contacts with zero, closing gaps have an impact immediately."""
         terms, q, v = self.system.terms(t, q, v), self.system.extended(q), self.system.extended(v)
         length = float(np.max(np.abs(q), initial=0.0)) or 1.0
         scale = np.maximum(np.abs(terms.N) @ np.abs(q), length * np.linalg.norm(terms.N, axis=1))
@@ -382,7 +384,8 @@ def _closed(states: States) -> np.ndarray:
 
 
 def _without_noise(values: np.ndarray, size: float) -> np.ndarray:
-    """Values that are zero up to round-off replaced by one positive number, so that guards do not respond to noise."""
+    """Replace values that are zero up to round-off by one positive number, so that guards do not respond to
+    round-off."""
     return np.where(np.abs(values) <= size, max(size, _TINY), values)
 
 
@@ -408,13 +411,13 @@ class UnilateralProblem(HybridProblem):
         M \ddot q = f - G^T \lambda + N^T P + T^T Q, \qquad 0 = g(t, q), \qquad 0 \le g_N(t, q) \perp P \ge 0, \qquad
         |Q| \le \mu P, \quad Q = -\mu P\, s / |s| \text{ if } s \ne 0 .
 
-    Modes are named by what contacts do: ``"free"``, or the closed ones joined by " + ", each with its name (without
-    friction), or "sticks", "slips+" or "slips-" after it. A contact closes where its gap becomes zero, by an impact
-    (see :class:`Impact`) in which all closed contacts and those that are reached at the same time take part. What is
-    not moving apart afterwards stays closed if it is pressed together, :math:`0 \le P \perp \ddot g_N \ge 0`, and
-    sticks if friction can hold it: a complementarity problem for the accelerations. It opens where its force :math:`P`
-    changes its sign, it begins to slip where :math:`|Q|` exceeds :math:`\mu_s P`. Where impacts accumulate (Zeno
-    behaviour), the contact is closed from then on.
+    Modes are named after the states of the contacts: ``"free"``, or the closed contacts joined by " + ", each given by
+    its name, followed by "sticks", "slips+" or "slips-" if it has friction. A contact closes when its gap becomes zero,
+    by an impact (see :class:`Impact`) in which all closed contacts and those that close at the same time take part.
+    Contacts that do not separate afterwards remain closed if they are pressed together, :math:`0 \le P \perp \ddot g_N
+    \ge 0`, and sticks if friction can hold it: a complementarity problem for the accelerations. A contact opens when
+    its force :math:`P` changes sign, and begins to slip when :math:`|Q|` exceeds :math:`\mu_s P`. After impacts have
+    accumulated (Zeno behaviour), the contact is closed.
 
     Parameters
     ----------
@@ -438,10 +441,10 @@ class UnilateralProblem(HybridProblem):
     -----
     A hybrid problem whose modes are created when a run reaches them. Initial values are ``(q, v)``, or ``(mode, (q,
     v))``. The transitions are called "<contact> closes", "opens", "slips", "stops" and "jams", and "settles" at points
-    of accumulation. ``sol.contact(name)`` has gap, forces and state of a contact.
+    of accumulation. ``sol.contact(name)`` returns gap, forces and state of a contact.
 
     Dependent closed contacts (a table on four legs, a block that sticks at two corners) share the load with forces of
-    least norm. They open or slip if no admissible forces bear the load.
+    least norm. They open or slip if no admissible forces support the load.
 
     Painleve's paradox: a contact that slides with large friction may have no consistent force, or several. If there is
     none, the slip ends by an impact without collision, "<contact> jams" in the table of events; if there are several,
@@ -533,7 +536,7 @@ class UnilateralProblem(HybridProblem):
     def with_params(self, params: Any) -> UnilateralProblem:
         """The same contacts for the system with other parameters."""
         other = self._on(self.system.with_params(params), self.contacts)
-        if "whole" in self.__dict__ and not self._holds_parameters:  # its machine code serves all parameters
+        if "whole" in self.__dict__ and not self._holds_parameters:  # machine code supports all parameters
             other.__dict__["whole"] = self.whole.with_params(other.system.params)
         return other
 
@@ -544,7 +547,7 @@ class UnilateralProblem(HybridProblem):
 
     @property
     def _holds_parameters(self) -> bool:
-        """Whether composite functions hold the parameters, as compiled ones do."""
+        """Whether composite functions contain the parameters, as compiled functions do."""
         own = [function for one in self.contacts for function in (one.gap, one.gradient, *one.tangent)]
         return any(map(is_compiled, [*vars(self.system).values(), *own]))
 
@@ -573,17 +576,17 @@ class UnilateralProblem(HybridProblem):
 
     @property
     def records_idle(self) -> bool:
-        """An impact that changes neither contacts nor velocities is round-off."""
+        """Always False: an impact that changes neither contacts nor velocities is round-off."""
         return False
 
     @property
     def functions(self):
-        """How the functions of the mode without contact are evaluated by default; the others likewise."""
+        """How the functions of the mode without contact are evaluated by default; other modes are similar."""
         return {self.modes.first: self.modes[self.modes.first].problem.functions}
 
     @property
     def mode_names(self) -> tuple[str, ...]:
-        """The mode without contact; the others are created when a run reaches them."""
+        """The mode without contact. Other modes are created when a run reaches them."""
         return (self.modes.first,)
 
     def watch(self) -> ContactWatch:

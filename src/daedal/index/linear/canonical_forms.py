@@ -44,7 +44,7 @@ class Step:
     left, right : numpy.ndarray
         The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the removed rows and columns first.
     sizes : numpy.ndarray
-        For each removed column, its size in B if nothing cancelled.
+        For each removed column, its size in B without cancellation.
     A, B : numpy.ndarray
         The pencil after that transformation.
     """
@@ -226,7 +226,7 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 
 
 def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
-    """The form obtained from the staircase; its two parts are decoupled by a generalised Sylvester equation."""
+    """The form obtained from the staircase, whose two parts are decoupled by a generalised Sylvester equation."""
     stairs, scaled = pencil.stairs, pencil.scaled
     k = stairs.rows  # the size of the infinite part, which comes first in the staircase
     A, B = stairs.A, stairs.B
@@ -359,7 +359,7 @@ def matrix_chain(pencil: Pencil) -> MatrixChain:
 
 
 def triangular_order(N: Any) -> np.ndarray | None:
-    """The order of rows and columns in which a structurally nilpotent matrix is strictly upper triangular.
+    """An order of rows and columns in which a structurally nilpotent matrix is strictly upper triangular.
 
     A matrix is structurally nilpotent if it remains nilpotent for any values of its nonzero entries, i.e. if and only
     if a permutation makes it strictly triangular (Brenan, Campbell and Petzold, theorem 2.3.6), or equivalently if its

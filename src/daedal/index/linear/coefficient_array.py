@@ -109,7 +109,7 @@ class DerivativeArray(Shown):
 
     @property
     def full_row_rank(self) -> bool:
-        """Whether no combination of the equations is without unknowns."""
+        """Whether every combination of the equations contains an unknown."""
         return self.all_columns.rank == len(self.B)
 
     @cached_property
@@ -164,7 +164,7 @@ def array_matrices(A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int) -> tuple
 def balanced_array(
     A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The same with equations and unknowns of each order in balanced units; also returns the unit of x_1.
+    """The array with equations and unknowns of each order in balanced units; also returns the unit of x_1.
 
     Otherwise the factors l in the blocks, and rapidly changing coefficients, would cause small singular values of large
     arrays.
@@ -194,7 +194,7 @@ class Solvability(Shown):
     one_full : tuple of bool
         Whether that array determines x'.
     full_row_rank : tuple of bool
-        Whether the arrays of 1 to n + 1 equations contain no equation without unknowns.
+        Whether every equation of the arrays of 1 to n + 1 equations contains unknowns.
     index : int or None
         The index over all times.
     decisions : tuple of RankDecision
@@ -222,12 +222,12 @@ class Solvability(Shown):
 
     @property
     def regular(self) -> bool:
-        """Whether the pencil is regular at all times, which implicit methods require."""
+        """Whether the pencil is regular at all times, as implicit methods require."""
         return all(index is not None for index in self.local_indices)
 
     @property
     def solvable(self) -> bool:
-        """Whether all conditions hold: the array is 1-full with a constant rank, with x it has full row rank."""
+        """Whether all conditions hold: the array is 1-full with constant rank and, including x, has full row rank."""
         return all(self.one_full) and all(self.full_row_rank) and len(set(self.ranks)) == 1
 
     @property
@@ -280,12 +280,12 @@ def solvability(system: TimeVarying, times: np.ndarray) -> Solvability:
 
 # --- consistent initial values of time-varying systems, from the derivative array -------------------------------------
 
-_MET = 1e-8  # relative residual of equations that can be met
+_MET = 1e-8  # relative residual of equations that can be satisfied
 
 
 @dataclass(frozen=True, repr=False)
 class InitialValues(Shown):
-    """x and x' at one time, as far as determined by the equations and the given entries.
+    """x and x' at one time, as determined by the equations and the given entries.
 
     Attributes
     ----------
@@ -381,7 +381,7 @@ def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: di
 
 # --- completions: ordinary differential equations that contain all solutions of a time-varying system -----------------
 
-_STEP = 1e-3  # for the derivative of constraints, in units of the local time
+_STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
 _NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 
 
@@ -453,7 +453,7 @@ def completion(system: TimeVarying, t: float, stabilisation: float) -> Completio
     change = np.zeros_like(reference)
     for k, weight in _NODES if len(reference) else ():
         near = _constraint_rows(system, t + k * step, j)
-        # A basis of the constraints that is independent of their computation: its component along the reference is I.
+        # A basis of the constraints that does not depend on their computation: its component along the reference is I.
         change += weight / step * np.linalg.solve(near @ reference.T, near)
     additional = (change + reference @ G) @ reference.T
     return Completion(t, G, g, j, additional)
@@ -467,7 +467,7 @@ def _constraint_rows(system: TimeVarying, t: float, j: int) -> np.ndarray:
 
 def _least_squares(system: TimeVarying, t: float, j: int, rank: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
     A, B, f = array_matrices(system.A.taylor(t, j), system.B.taylor(t, j), system.f.taylor(t, j), j)
-    # Row i: (d/dt + shift)^i of the equations, in place of their Taylor coefficients.
+    # Row i: (d/dt + shift)^i of the equations instead of their Taylor coefficients.
     weights = [[comb(i, k) * shift ** (i - k) * factorial(k) if k <= i else 0.0 for k in range(j)] for i in range(j)]
     mix = np.kron(np.array(weights), np.eye(system.shape[0]))
     A, B, f = mix @ A, mix @ B, mix @ f

@@ -17,10 +17,10 @@ from daedal.index.linear.rank import Shown, combination, numbers
 if TYPE_CHECKING:
     from daedal.index.linear.pencil import Pencil
 
-_TOLERANCE, _WORST = 1e-11, 1e-8  # requested relative error, and estimate above which a warning is issued
-_INTERVALS = 400  # at most
+_TOLERANCE, _WORST = 1e-11, 1e-8  # requested relative error, and estimated error above which a warning is issued
+_INTERVALS = 400  # maximum number of intervals
 _EQUAL = 64  # number of equal intervals at the start, so that short pulses are detected
-_LARGEST_CONDITION = 1e3  # of eigenvectors used to compute exponentials
+_LARGEST_CONDITION = 1e3  # largest condition number of eigenvectors used to compute exponentials
 
 
 def variation_of_constants(
@@ -28,9 +28,9 @@ def variation_of_constants(
 ) -> np.ndarray:
     """y(t) of y' + C y = f: exp(-C (t - t0)) y(t0) plus the integral of exp(-C (t - s)) f(s).
 
-    The exponential decays within 1/|lambda| of one end of the interval, lambda the largest eigenvalue: adaptive
-    quadrature starting from equal intervals may miss this region. The initial grid is therefore geometric towards both
-    ends. A ``scipy.integrate.IntegrationWarning`` is issued if the tolerance is not met.
+    The exponential decays within 1/|lambda| of one end of the interval, where lambda is the largest eigenvalue;
+    adaptive quadrature that starts with equal intervals may miss this region. The initial grid is therefore geometric
+    towards both ends. A ``scipy.integrate.IntegrationWarning`` is issued if the tolerance is not met.
     """
     from scipy.integrate import IntegrationWarning, quad_vec
 
@@ -75,7 +75,7 @@ def _exponential(C: np.ndarray, eigenvalues: np.ndarray, vectors: np.ndarray) ->
 
 
 def _grid(t0: float, t: float, length: float) -> np.ndarray:
-    """A grid from t0 to t: equal intervals, and near both ends intervals that double in length from a smallest one."""
+    """A grid from t0 to t: equal intervals and, near both ends, intervals that double in length from a smallest one."""
     span = t - t0
     halvings = int(np.ceil(np.log2(abs(span) / length))) if length < abs(span) else 0
     graded = 0.5 ** np.arange(1.0, halvings + 1.0)
@@ -87,7 +87,7 @@ def _grid(t0: float, t: float, length: float) -> np.ndarray:
 # --- linear constraints on values at one time, in readable form -------------------------------------------------------
 
 _OVERALL = 1e-3  # fraction of the norm of all unknowns used to judge the violation of a constraint
-_NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below it are rounding errors
+_NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below this value are rounding errors
 
 
 def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -135,7 +135,7 @@ class Consistency(Shown):
     violation : numpy.ndarray
         ``constraints @ given - values``.
     consistent : bool
-        Whether it vanishes up to the tolerance.
+        Whether the violation vanishes up to the tolerance.
     x : numpy.ndarray
         Consistent values: the given ones, projected.
     names : tuple of str
@@ -178,7 +178,7 @@ class Consistency(Shown):
         return [Tabular("lrrl", rows, ("constraint", "must be", "given", ""))]
 
     def words(self) -> str:
-        """The violated constraints in one sentence."""
+        """Description of the violated constraints."""
         return "; ".join(
             f"{combination(self.constraints[i], self.names)} = {self.values[i]:.6g} must hold, "
             f"but is {self.values[i] + self.violation[i]:.6g}"
@@ -211,7 +211,7 @@ def consistency(
     """Test given values against W x = g."""
     rows, values, chosen = solved(W, g, scales)
     violation = rows @ given - values
-    # Zero is measured by the sizes of the other unknowns.
+    # zero values are measured by the sizes of the other unknowns
     overall = max(np.max(np.abs(given) / scales), np.max(np.abs(values) / scales[chosen], initial=0.0))
     size = np.abs(rows) @ np.abs(given) + np.abs(values) + _OVERALL * overall * scales[chosen]
     relative = np.abs(violation) / np.maximum(size, np.finfo(float).tiny)
@@ -225,11 +225,11 @@ _APPEARS = 1e-9  # fraction of the largest coefficient from which a derivative c
 
 
 class LinearSolution(Shown):
-    """The solution of ``A x' + B x = f``; a function of t. Made by :meth:`daedal.linear.Pencil.solution`.
+    """The solution of ``A x' + B x = f`` as a function of t. Created by :meth:`daedal.linear.Pencil.solution`.
 
     With the Weierstrass form, x = Q y: the finite part is y1(t) = exp(-C (t - t0)) y1(t0) plus an integral, in closed
-    form where f is a :class:`QuasiPolynomial` and by adaptive quadrature otherwise; the infinite part is y2 = f2 - N
-    f2' + N^2 f2'' - ... (Brenan, Campbell and Petzold, (2.3.6)), with no freedom.
+    form if f is a :class:`QuasiPolynomial`, otherwise by adaptive quadrature; the infinite part is y2 = f2 - N f2' +
+    N^2 f2'' - ... (Brenan, Campbell and Petzold, (2.3.6)), with no freedom.
 
     Attributes
     ----------
@@ -274,12 +274,14 @@ class LinearSolution(Shown):
 
     @property
     def variable_indices(self) -> tuple[int, ...]:
-        """The index of each unknown: k if its solution contains f up to derivative k - 1, 0 if only integrals of f."""
+        """The index of each unknown: k if its solution contains derivatives of f up to order k - 1, 0 if only integrals
+        of f."""
         return _last_nonzero(self._powers(), 1, len(self.form.P))
 
     @property
     def derivatives_needed(self) -> tuple[int, ...]:
-        """For each equation, the number of derivatives of its right-hand side in the solution; -1 if only integrals."""
+        """For each equation, the number of derivatives of its right-hand side in the solution; -1 if it only enters
+        integrals."""
         return tuple(k - 1 for k in _last_nonzero(self._powers(), 0, len(self.form.P)))
 
     def _powers(self) -> list[np.ndarray]:

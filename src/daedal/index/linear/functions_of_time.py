@@ -12,7 +12,7 @@ from numpy.polynomial import chebyshev
 
 from daedal.errors import InvalidProblemError
 
-# NumPy's functions call methods of objects: ``np.sin(t)`` becomes ``t.sin()``. Recurrences as in A. Griewank, A.
+# NumPy's functions call methods of objects: ``np.sin(t)`` becomes ``t.sin()``. For the recurrences see A. Griewank, A.
 # Walther, Evaluating Derivatives, SIAM 2008, chapter 13.
 
 
@@ -163,7 +163,7 @@ class Taylor:
         return self._integral(np.arctan(self.c[0]), 1.0 / (1.0 + self * self))
 
     def _integral(self, value: float, slope: Taylor) -> Taylor:
-        """The function with this value and this derivative with respect to self."""
+        """The function with the given value whose derivative with respect to self is given."""
         rate = np.convolve(slope.c, (self.c * np.arange(self.c.size))[1:])[: self.c.size - 1]
         return Taylor(np.concatenate([[value], rate / np.arange(1, self.c.size)]))
 
@@ -181,9 +181,9 @@ def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 # --- functions of time and their derivatives: the coefficients of linear systems and their right-hand sides -----------
 
-_DEGREE = 24  # of the polynomial through a function without derivatives
+_DEGREE = 24  # degree of the polynomial through a function without derivatives
 _RADII = 0.5 ** np.arange(14)  # radii of the intervals tried, in units of the given radius
-_TRIED = 8  # number of Taylor coefficients used to test whether a function accepts a series
+_TRIED = 8  # number of Taylor coefficients with which functions are tested for accepting a series
 _SMALL = 1e-13  # bound for the last coefficients of a polynomial that resolves the function
 
 
@@ -238,7 +238,8 @@ class Coefficient:
         return self.constant.copy() if self.constant is not None else self._checked(self.value(t), f" at t = {t:g}")
 
     def exact(self, t: float) -> bool:
-        """Whether derivatives at t have no truncation error: given, or the function accepts a Taylor series."""
+        """Whether derivatives at t have no truncation error: they are given, or the function accepts a Taylor
+        series."""
         if self.constant is not None or self.derivatives is not None:
             return True
         return self._by_series(t, _TRIED, self(t)) is not None
@@ -275,7 +276,7 @@ class Coefficient:
         """Call the function with a Taylor series; None if it does not accept one or returns a different value."""
         try:
             values = np.array(self.value(Taylor.variable(t, count)), dtype=object)
-        except Exception:  # the function works for numbers, but need not work for other arguments
+        except Exception:  # the function accepts numbers, but need not accept other arguments
             return None
         if values.shape != self.shape:
             return None
@@ -326,7 +327,7 @@ class Coefficient:
 class QuasiPolynomial:
     """The real part of a sum of terms ``vector * t**power * exp(rate * t)`` with complex vectors and rates.
 
-    Made by :func:`polynomial`, :func:`exponential`, :func:`sine` and by adding such functions. Systems with such
+    Created by :func:`polynomial`, :func:`exponential`, :func:`sine` and by adding such functions. Systems with such
     right-hand sides are solved without quadrature.
 
     Attributes

@@ -39,7 +39,7 @@ _TAKES_PART = 1e-6  # smallest coefficient for which an equation or unknown is n
 
 
 class Pencil(Shown):
-    r"""The pencil :math:`\lambda A + B` of the system :math:`A x' + B x = f`, analysed.
+    r"""Analysis of the pencil :math:`\lambda A + B` of the system :math:`A x' + B x = f`.
 
     The structure is computed by a staircase algorithm with orthogonal transformations, after scaling equations,
     unknowns and time. It depends on rank decisions, which are stored in :attr:`decisions`.
@@ -127,12 +127,13 @@ class Pencil(Shown):
 
     @property
     def left_minimal_indices(self) -> tuple[int, ...]:
-        """Kronecker's row minimal indices: each belongs to a redundant or contradictory combination of equations."""
+        """Kronecker's row minimal indices: each corresponds to a redundant or contradictory combination of
+        equations."""
         return self.left_stairs.minimal_indices
 
     @property
     def finite(self) -> tuple[np.ndarray, np.ndarray]:
-        """The finite part of the scaled pencil: A regular."""
+        """The finite part of the scaled pencil, whose A is regular."""
         A, B = self.left_stairs.rest
         return A.T, B.T
 
@@ -156,7 +157,7 @@ class Pencil(Shown):
 
     @cached_property
     def redundant(self) -> tuple[int, ...]:
-        """The equations in combinations that are redundant or contradictory; largest component first."""
+        """The equations in redundant or contradictory combinations; largest component first."""
         return self._participants(self.scaled.A.T, self.scaled.B.T, len(self.left_minimal_indices))
 
     @staticmethod
@@ -170,7 +171,7 @@ class Pencil(Shown):
 
     @cached_property
     def alternatives(self) -> tuple[str, ...]:
-        """The structure with the doubtful singular values taken as zero, and as nonzero; empty if unambiguous."""
+        """The structure with the doubtful singular values taken as zero, and as nonzero; empty if there are none."""
         if self.clear:
             return ()
         others = [Pencil(self.A, self.B, tolerance=min(self.tolerance * by, 0.5)) for by in (1.0 / MARGIN, MARGIN)]
@@ -187,7 +188,7 @@ class Pencil(Shown):
         Raises
         ------
         UnclearRankError
-            If the structure cannot be decided numerically.
+            If the structure cannot be determined numerically.
         InvalidProblemError
             If the pencil is singular.
 
@@ -213,7 +214,7 @@ class Pencil(Shown):
         Parameters
         ----------
         f : QuasiPolynomial, array_like or callable, optional
-            The right-hand side: made by :func:`daedal.linear.polynomial`, :func:`~daedal.linear.exponential`,
+            The right-hand side: created by :func:`daedal.linear.polynomial`, :func:`~daedal.linear.exponential`,
             :func:`~daedal.linear.sine` and sums of them (solved in closed form), a constant vector, or a function of t
             (solved by quadrature); 0 by default. Functions that use NumPy functions are differentiated exactly.
         x0 : array_like, optional
@@ -245,7 +246,8 @@ class Pencil(Shown):
     ) -> Consistency:
         """Test initial values of A x' + B x = f, and project them onto consistent ones.
 
-        The projection keeps the component of x0 in the finite subspace and replaces the other one. Parameters as in
+        The projection preserves the component of x0 in the finite subspace and replaces the other component. Parameters
+        as in
         :meth:`solution`.
 
         Examples
@@ -261,7 +263,7 @@ class Pencil(Shown):
         return start_of(self, x0, as_forcing(f, len(self.A), derivatives), float(t0), tolerance)
 
     def require_regular(self, what: str) -> None:
-        """Reject pencils that are not regular with an unambiguous structure."""
+        """Reject pencils that are singular or have an ambiguous structure."""
         require_clear(self.decisions, what)
         if not self.regular:
             raise InvalidProblemError(f"{what} needs a regular pencil, but this one is singular: {self._why()}")
@@ -270,7 +272,7 @@ class Pencil(Shown):
         """The system after one pass of the shuffle algorithm, which lowers the index by one.
 
         The equations without derivatives are replaced by their derivatives (Brenan, Campbell and Petzold, theorem
-        2.3.3). All solutions remain solutions; others are added.
+        2.3.3). Existing solutions remain; further ones are added.
         """
         A, B, _ = shuffle(self.A, self.B, self.tolerance)
         return Pencil(A, B, names=self.names, tolerance=self.tolerance)

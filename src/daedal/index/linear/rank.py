@@ -1,8 +1,8 @@
 """Numerical ranks from singular values, with the gap on which each decision is based.
 
-A numerical rank is a decision: singular values above a threshold count, those below are taken as zero. It is reliable
-if no singular value lies near the threshold. All structures in this package depend on such decisions and store them, so
-that users can inspect the gaps.
+A numerical rank is a decision: singular values below a threshold are taken as zero. It is reliable if no singular value
+lies near the threshold. All structures in this package depend on such decisions and store them, so that users can
+inspect the gaps.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RankDecision:
 
     @property
     def kept(self) -> float:
-        """The smallest singular value that counts; infinity if there is none."""
+        """The smallest nonzero singular value; infinity if there is none."""
         return float(self.singular_values[self.rank - 1]) if self.rank else np.inf
 
     @property
@@ -94,7 +94,7 @@ class RankDecision:
 
     @property
     def gap(self) -> float:
-        """The ratio of these two."""
+        """The ratio of these two singular values."""
         return self.kept / self.dropped if self.dropped > 0.0 else np.inf
 
     @property
@@ -166,7 +166,7 @@ def rank_decision(
 
 
 def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
-    """Table of decisions: of many, those nearest to the threshold; none about zero matrices."""
+    """Table of decisions; if there are many, those nearest to the threshold; none about zero matrices."""
     header = ("rank of", "rank", "smallest kept", "largest dropped", "threshold", "decision")
     some = [decision for decision in decisions if np.any(decision.singular_values > 0.0)]
     nearest = sorted(some, key=lambda decision: decision.distance)[:_SHOWN]
@@ -191,7 +191,7 @@ def require_clear(decisions: Iterable[RankDecision], what: str) -> None:
 
 # --- units of equations, unknowns and time in which the entries of a pencil are near 1 --------------------------------
 
-_WEIGHT_B = 0.1  # weight of B: the ranks of A are decisive, and stiff equations have entries of B that do not match A
+_WEIGHT_B = 0.1  # weight of B: ranks of A are decisive, and entries of B in stiff equations do not match those of A
 # entries below this fraction of the others in their row and column are rounding errors and do not affect the scale
 _NOISE = 1e-13
 
@@ -247,7 +247,7 @@ def _present(matrix: np.ndarray) -> np.ndarray:
     return (size > _NOISE * beside).astype(float)
 
 
-# --- structures of linear systems in words ----------------------------------------------------------------------------
+# --- descriptions of linear systems ----------------------------------------------------------------------------------
 
 _LINE = 118
 
@@ -266,7 +266,7 @@ def combination(coefficients: np.ndarray, names: Sequence[str], *, digits: int =
 
 
 def numbers(values: Iterable[complex], limit: int = 12) -> str:
-    """Numbers as text, complex ones in pairs; long lists are shortened."""
+    """Numbers as text, complex ones in pairs; long lists are truncated."""
     shown = []
     for value in sorted(np.atleast_1d(np.asarray(list(values))), key=lambda z: (round(z.real, 9), abs(z.imag))):
         if value.imag < 0.0:

@@ -29,7 +29,7 @@ from daedal.index.linear.time_dependent import TimeVarying
 
 # V. Mehrmann, C. Shi, Transformation of high order linear differential-algebraic systems to first order, Numerical
 # Algorithms 42, 2006; L. Wunderlich, diploma thesis, TU Berlin 2005, (3.5) to (3.8). Equations with x'', with highest
-# derivative x', and in x alone can agree with derivatives of others: such directions are called strange.
+# derivative x', and in x alone can coincide with derivatives of others; such directions are called strange.
 
 
 class SecondOrderValues(NamedTuple):
@@ -57,7 +57,7 @@ class SecondOrderValues(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """Rows of M, C and K, each an array (1, rows, columns): a power series with a constant term only."""
+    """Rows of M, C and K, each an array (1, rows, columns): a power series with only a constant term."""
 
     M: np.ndarray
     C: np.ndarray
@@ -162,7 +162,7 @@ def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, 
 
 
 def _rows(M: np.ndarray | None = None, C: np.ndarray | None = None, K: np.ndarray | None = None) -> _Triple:
-    """Rows in which the matrices not given are zero."""
+    """Rows in which the other matrices are zero."""
     given = next(X for X in (M, C, K) if X is not None)
     return _Triple(*(np.zeros_like(given) if X is None else X for X in (M, C, K)))
 
@@ -184,7 +184,7 @@ class SecondOrderStrangeness(Shown):
     Attributes
     ----------
     index : int
-        The number of passes until nothing is strange.
+        The number of passes until no strange directions remain.
     values : tuple of SecondOrderValues
     decisions : tuple of RankDecision
 
@@ -232,7 +232,7 @@ class FirstOrderForms(Shown):
     ----------
     second_order : SecondOrderStrangeness
     trimmed, companion : Pencil
-        With velocities for the unknowns with a second derivative, and for all.
+        With velocities for the unknowns with a second derivative, and for all unknowns.
     trimmed_strangeness, companion_strangeness : int
 
     Examples
@@ -342,7 +342,7 @@ class SecondOrder:
         """
         basis, labels = self._moving()
         n, k = self.M.shape[1], basis.shape[1]
-        first_order = self.C - self.C @ basis @ basis.T  # x' in directions without x''
+        first_order = self.C - self.C @ basis @ basis.T  # x' in the directions without x''
         first_order[np.abs(first_order) < _CANCELLED * np.abs(self.C).max(initial=0.0)] = 0.0
         A = np.block([[self.M @ basis, first_order], [np.zeros((k, k)), basis.T]])
         B = np.block([[self.C @ basis, self.K], [-np.eye(k), np.zeros((k, n))]])
@@ -375,7 +375,7 @@ class SecondOrder:
         forcing = as_forcing(f, m)
 
         def stacked(t: Any) -> list[Any]:
-            return [*f(t), *[0.0] * k]  # and v - ... = 0
+            return [*f(t), *[0.0] * k]  # the equations v - ... = 0
 
         wide = forcing.times(np.eye(m + k, m)) if isinstance(forcing, QuasiPolynomial) else stacked
         if x0 is None:

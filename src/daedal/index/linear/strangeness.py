@@ -1,8 +1,8 @@
 """The strangeness index of A(t) x' + B(t) x = f(t) and its characteristic values.
 
-P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, EMS 2006, section 3.1. Equations without derivatives whose
-derivatives occur in others are strange: differentiating and subtracting them removes the derivatives from the others as
-well. The number of such passes until nothing strange remains is the strangeness index.
+P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, EMS 2006, section 3.1. Equations without derivatives are
+strange if their derivatives occur in other equations; differentiating and subtracting them removes the derivatives from
+the others. The number of such passes until no strange equations remain is the strangeness index.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 # as power series from the coefficients at one point; the rank is constant near it if the Schur complement that vanishes
 # at the point also vanishes as a series.
 
-_NEAR = 0.25  # search radius for a change of rank, in units of time of the system
+_NEAR = 0.25  # search radius for rank changes, in the system's unit of time
 
 
 class RankChangeError(DaedalError, ValueError):
-    """The rank of a matrix is not constant near the given time, as the theory requires.
+    """The rank of a matrix is not constant near the given time, as required by the theory.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class RankChangeError(DaedalError, ValueError):
 
 
 def product(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """X Y, truncated to the coefficients that both have."""
+    """X Y, truncated to the common number of coefficients."""
     count = min(len(X), len(Y))
     return np.stack([sum(X[i] @ Y[k - i] for i in range(k + 1)) for k in range(count)])
 
@@ -60,7 +60,7 @@ def inverse(X: np.ndarray) -> np.ndarray:
 
 
 def rate(X: np.ndarray) -> np.ndarray:
-    """The derivative with respect to time; one coefficient less."""
+    """The derivative with respect to time, with one coefficient fewer."""
     factors = np.arange(1.0, len(X))
     return X[1:] * factors.reshape(-1, *[1] * (X.ndim - 1))
 
@@ -159,7 +159,7 @@ class Strangeness(Shown):
     index : int
         The strangeness index.
     values : tuple of CharacteristicValues
-        Of the given system and after each pass; after the last one nothing is strange.
+        Those of the given system and after each pass; after the last pass none are strange.
     decisions : tuple of RankDecision
 
     Examples
@@ -461,19 +461,19 @@ def _embedded(X: np.ndarray, n: int) -> np.ndarray:
 
 
 def _changed(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients after x = Q y: A Q and B Q + A Q'; one Taylor coefficient less."""
+    """The coefficients after x = Q y, A Q and B Q + A Q', with one Taylor coefficient fewer."""
     count = len(A) - 1
     return product(A, Q)[:count], product(B, Q)[:count] + product(A, rate(Q))
 
 
 def _decoupled(t, A, B, P, Q, k, index, decisions) -> StandardCanonicalForm:
-    """Transform [A11 G; 0 N], [B11 0; 0 I] to the form, with y1 + K y2 for y1 where K = G + (K' + C K) N."""
+    """Transform [A11 G; 0 N], [B11 0; 0 I] to the form, with y1 + K y2 for y1, where K = G + (K' + C K) N."""
     n = A.shape[1]
     left = _embedded(inverse(A[:, :k, :k]), n)
     A, B, P = product(left, A), product(left, B), product(left, P)
     C, G, N = B[:, :k, :k], A[:, :k, k:], A[:, k:, k:]
     K = L = np.zeros_like(G)
-    for _ in range(index + 1):  # N is nilpotent, also together with d/dt, so the iteration terminates
+    for _ in range(index + 1):  # N is nilpotent, even together with d/dt, so the iteration terminates
         count = len(K) - 1
         L = rate(K) + product(C, K)[:count]
         K = G[:count] + product(L, N[:count])

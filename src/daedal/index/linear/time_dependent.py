@@ -34,7 +34,7 @@ from daedal.index.linear.strangeness import (
     strangeness_passes,
 )
 
-_LARGEST_ARRAY = 800  # unknowns of a derivative array beyond which ranks are expensive
+_LARGEST_ARRAY = 800  # number of unknowns of a derivative array above which ranks are expensive
 _FIRST_COUNT = 8  # initial number of Taylor coefficients in the search for the strangeness index
 _INEXACT = 1e-7  # tolerance for ranks if derivatives of coefficients are interpolated
 
@@ -47,13 +47,13 @@ class LocalSeries(NamedTuple):
     f: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
-    unit: float  # of time
+    unit: float  # unit of time
 
 
 class TimeVarying:
     r"""The system :math:`A(t) x' + B(t) x = f(t)`.
 
-    Nothing is computed at construction; each query is evaluated at one or several times. Derivatives of the
+    Nothing is computed at construction; methods evaluate the system at one or several times. Derivatives of the
     coefficients are computed by calling the functions with Taylor series, which works for functions composed of NumPy
     functions and operators; otherwise they are interpolated. They can also be given.
 
@@ -110,7 +110,7 @@ class TimeVarying:
         return self.shape[1]
 
     def tolerance(self, t: float) -> float:
-        """The tolerance for ranks at t; larger if derivatives of coefficients are interpolated."""
+        """The tolerance for ranks at t, which is larger if derivatives of coefficients are interpolated."""
         exact = self.A.exact(t) and self.B.exact(t)
         return self.given_tolerance if exact else max(self.given_tolerance, _INEXACT)
 
@@ -257,8 +257,8 @@ class TimeVarying:
     def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
         """The ordinary differential equation x' = G x + g that follows from the derivative array at t.
 
-        All solutions of the system solve it; it has additional ones. Away from solutions of the system it depends on
-        how the array is solved: here by least squares, with the operator d/dt + `stabilisation` for d/dt.
+        All solutions of the system satisfy it, and further functions do. Away from solutions of the system it depends
+        on how the array is solved: here by least squares, with the operator d/dt + `stabilisation` instead of d/dt.
         """
         return completion(self, t, stabilisation)
 
@@ -312,7 +312,7 @@ def _shape(A: Any, B: Any, n: Any) -> tuple[int, int]:
 
 
 def _variation(X: np.ndarray) -> float:
-    """The time in which a coefficient changes by its size, from its Taylor coefficients."""
+    """The time in which a coefficient changes by its own size, from its Taylor coefficients."""
     sizes = [float(np.max(np.abs(x))) for x in X]
     times = [(sizes[0] / size) ** (1.0 / k) for k, size in enumerate(sizes) if k and size > 0.0 and sizes[0] > 0.0]
     return min(times, default=np.inf)

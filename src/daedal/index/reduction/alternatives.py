@@ -21,11 +21,12 @@ from daedal.index.structure.system_equations import SystemEquations
 class CoordinatePartitioning(ReducedProblem):
     r"""All equations with :math:`S\,(u' - \dot u) = 0`, the rows of S an orthonormal basis of the tangent space.
 
-    Dummy derivatives are the special case of unit vectors as rows of S: there some of the unknowns are integrated, here
-    combinations of them, along which the equations allow motion at the point where S was computed. There, to first
-    order, dependent directions do not change with integrated ones in any coordinates; whether S is then exchanged less
-    often depends on the problem. The cost is less sparse matrices (R. A. Wehage and E. J. Haug, J. Mech. Design 104,
-    1982, 247-255, for mechanisms, with the tangent space by singular values as in N. K. Mani, E. J. Haug and K. E.
+    Dummy derivatives are the special case of unit vectors as rows of S: they integrate some of the unknowns, while this
+    method integrates combinations of them, along which the equations allow motion at the point at which S was computed.
+    At this point dependent directions do not change with integrated ones, to first order; whether S must be updated
+    less often depends on the problem. The price is matrices that are less sparse (R. A. Wehage and E. J. Haug, J. Mech.
+    Design 104, 1982, 247-255, for mechanisms, with the tangent space by singular values as in N. K. Mani, E. J. Haug
+    and K. E.
     Atkinson, J. Mech. Transm. 107, 1985; F. A. Potra and W. C. Rheinboldt, Mech. Struct. Mach. 19, 1991). The dependent
     unknowns are determined implicitly by all equations, within the nonlinear systems of the method.
     """
@@ -47,8 +48,9 @@ class MinimalExtensionProblem(ReducedProblem):
 
         \dot u = S^T S\,u' + D^T w:
 
-    derivatives of integrated unknowns directly, the others as new unknowns w, one for each equation that relates them
-    (P. Kunkel and V. Mehrmann, Math. Control Signals Systems 16, 2004; for mechanisms (7.13) in L. Wunderlich's thesis
+    derivatives of integrated unknowns are used directly, the others are new unknowns w, one for each equation that
+    relates them (P. Kunkel and V. Mehrmann, Math. Control Signals Systems 16, 2004; for mechanisms (7.13) in L.
+    Wunderlich's thesis
     on second-order DAEs). Dummy derivatives have unknowns for all of them, and equations :math:`S (u' - \dot u) = 0`.
     The meaning of w depends on the selection; the method restarts when the selection changes.
     """
@@ -58,7 +60,7 @@ class MinimalExtensionProblem(ReducedProblem):
 
     @cached_property
     def _extended(self) -> list[Block]:
-        """The blocks with partly replaced derivatives."""
+        """The blocks in which some derivatives are replaced."""
         return [block for block in self.blocks if block.rows and block.free and all(map(self._is_new, block.targets))]
 
     def _without(self) -> Collection[int]:
@@ -152,7 +154,7 @@ class Stabilised(ReducedProblem):
         return [(f"mu[{k}]", column) for k, column in enumerate(likes)]
 
     def _is_lower(self, block: Block) -> bool:
-        """Whether the highest derivatives of the constraints of a block are constraints as well."""
+        """Whether the highest derivatives of the constraints of a block are also constraints."""
         return bool(block.rows) and block.equations[0][1] < self.prolongation.c[block.equations[0][0]] - 1
 
     def _untested(self) -> np.ndarray:
@@ -185,7 +187,7 @@ class Projection(ReducedProblem):
     The equations of highest order, :math:`f_i^{(c_i)} = 0`, are integrated with :math:`u' = \dot u` for all unknowns
     with derivatives: index 1, but solutions of these equations alone drift off the constraints. After every accepted
     step u is projected onto all equations, including lower derivatives, along directions transverse to the tangent
-    space, whose basis S is kept and exchanged as in coordinate partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993,
+    space, whose basis S is stored and updated as in coordinate partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993,
     1467-1482, on multistep methods with projection; L. F. Shampine, Comput. Math. Appl. 12B, 1986, on one-step
     methods).
     """
@@ -197,7 +199,7 @@ class Projection(ReducedProblem):
     def checked(
         cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
     ) -> ReducedProblem:
-        """The reduced problem; an error if it is too large for dense matrices."""
+        """The reduced problem; raises an error if it is too large for dense matrices."""
         made = super().checked(original, equations, signature, *leading)
         if made.prolongation.n > LARGEST_DENSE:
             raise InvalidProblemError(
@@ -223,7 +225,7 @@ class Projection(ReducedProblem):
 
     @property
     def fixed(self) -> np.ndarray:
-        """The rows S of all blocks, whose values the projection preserves."""
+        """The rows S of all blocks; the projection preserves their values."""
         return self._fixed[0]
 
     def watch(self) -> Any:

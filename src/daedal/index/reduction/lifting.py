@@ -8,14 +8,14 @@ from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.initial.jet import consistent_jet
 
-# in the search for derivatives at given values, and relative residual of satisfied equations
+# relative residual of satisfied equations, in the search for derivatives at given values
 _MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13
 
 
 def lift(reduced: ReducedProblem, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
     """u on all equations near values of the original problem, including its derivatives if known.
 
-    Values y that satisfy all equations are unchanged; NaN stands for unknown values.
+    Values y that satisfy all equations are unchanged; NaN denotes unknown values.
     """
     known = np.isfinite(y)
     around = reduced.around(np.where(known, y, 0.0), np.zeros(reduced.n) if yp is None else yp)
@@ -47,9 +47,9 @@ def _completed(reduced: ReducedProblem, t: float, u: np.ndarray) -> np.ndarray |
 
 
 def _with_others(reduced: ReducedProblem, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
-    """u with modified highest derivatives and unknown values, by Newton's method; None if more must change."""
+    """u with modified highest derivatives and unknown values, by Newton's method; None if other values must change."""
     start = u[: reduced.n].copy()
-    for _ in range(2):  # the size of zero values is not known in advance
+    for _ in range(2):  # the size of zero values is unknown
         sizes = np.where(u == 0.0, np.inf, np.abs(u))
         try:
             selected = reduced.selected(t, u, np.where(u == 0.0, 1.0, sizes))

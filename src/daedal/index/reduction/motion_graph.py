@@ -1,4 +1,4 @@
-r"""Equations in terms of positions, velocities, states and multipliers, in the form of mechanics."""
+r"""Equations in the form of mechanics: in terms of positions, velocities, states and multipliers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from daedal.symbolic.tracing.parameters import NAME
 
 _POINTS = 4  # points in general position
 _VARIATION = 0.3  # largest relative change of parameters
-_MOST_ATTEMPTS = 40  # to find points where the functions are defined
+_MOST_ATTEMPTS = 40  # maximum number of attempts to find points at which the functions are defined
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
 
 class MechanismGraph:
-    """The equations with positions, velocities etc. as unknowns, on a separate graph."""
+    """The equations with positions, velocities and so on as unknowns, on a separate graph."""
 
     def __init__(self, equations: SystemEquations, roles: Roles):
         self.equations, self.roles, self.graph = equations, roles, Graph(equations.graph.most_nodes)
@@ -70,7 +70,7 @@ class MechanismGraph:
     # --- structure --------------------------------------------------------------------------------------------------
 
     def is_mechanical(self) -> bool:
-        """Whether all equations have the form of mechanics, as far as the graph shows."""
+        """Whether all equations have the form of mechanics, according to the graph."""
         n, n_r = self.sizes["q"], self.sizes["r"]
         if not self.is_complete or len(self.dynamics) != n or len(self.state_rows) != n_r:
             return False
@@ -99,7 +99,7 @@ class MechanismGraph:
         return any(self.graph.operations[i] in _KINKS for i in needed)
 
     def is_affine(self, nodes: Sequence[int], names: tuple[str, ...], allowed: set[str]) -> bool:
-        """Whether nodes are affine in some arguments, with coefficients that depend on others only if allowed."""
+        """Whether nodes are affine in some arguments, with coefficients that depend only on permitted others."""
         coefficients = [entry for row in self.by(nodes, names) for entry in row.values()]
         if self._reads(coefficients, [name for name in self.sizes if name not in allowed]):
             return False
@@ -243,7 +243,7 @@ class MechanismGraph:
 _SAME = 1e-9  # relative difference of equal values due to round-off
 _EXACT = 1e-13  # tolerance for factors equal to 1 up to round-off
 _FULL = 1e-10  # ratio of singular values below which a matrix is rank deficient
-_MISSING = 1e6  # cost of a zero entry, compared with logarithms of the others
+_MISSING = 1e6  # cost of a zero entry, compared with logarithms of the other entries
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class Balance:
     shares: np.ndarray | None
 
     def agrees_with(self, other: Balance) -> bool:
-        """Whether the rows are scaled in the same way."""
+        """Whether the rows are scaled identically."""
         if not np.array_equal(self.order, other.order) or (self.shares is None) != (other.shares is None):
             return False
         pairs = [(self.factors, other.factors)]
@@ -324,7 +324,7 @@ def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
 
     with np.errstate(divide="ignore"):
         price = -np.mean(np.log(np.abs(a)), axis=0)
-    # keep the original order in case of doubt
+    # if in doubt, preserve the original order
     price = np.where(np.isfinite(price), price, _MISSING) - _SAME * np.eye(a.shape[1])
     rows, columns = linear_sum_assignment(price)
     if np.any(price[rows, columns] > 0.5 * _MISSING):
@@ -341,7 +341,8 @@ def _parts(pattern: np.ndarray) -> np.ndarray:
 
 
 def _symmetric(a: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
-    """Factors d with d_i a_ij = d_j a_ji and d_i a_ii > 0, up to a factor for each part; None if there are none."""
+    """Factors d with d_i a_ij = d_j a_ji and d_i a_ii > 0, unique up to a factor for each part; None if there are
+    none."""
     n = a.shape[1]
     factors = np.zeros(n)
     for part in range(parts.max(initial=-1) + 1):
@@ -366,7 +367,7 @@ def _symmetric(a: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
 
 
 def _without_work(b: np.ndarray, free: list[np.ndarray], factors: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
-    """The same with an additional positive factor for each part, such that d B does no work on free motions."""
+    """Factors with an additional positive factor for each part, such that d B does no work on free motions."""
     forces = factors[:, None] * b
     forces = forces / np.max(np.abs(forces), axis=(0, 1))  # the size of multipliers is irrelevant
     touched = np.array([np.any(b[:, parts == part] != 0.0, axis=(0, 1)) for part in range(parts.max() + 1)])
@@ -400,7 +401,7 @@ def _null_vector(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Round values close to 1 and -1 to exactly these."""
+    """Round values close to 1 or -1 to these numbers."""
     unit = np.sign(values)
     return np.where(np.abs(values - unit) <= _EXACT, unit, values)
 

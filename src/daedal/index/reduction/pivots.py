@@ -2,8 +2,8 @@
 
 For each block of derivatives the matrix B of its equations and the rows S of integrated unknowns give the tangents X
 with B X = 0, S X = 1: the dependence of the other derivatives on the integrated ones. In units of the sizes of the
-variables, X is of order 1 for a good choice and grows without bound as the choice becomes singular; then the run stops
-and continues with another one.
+variables, X is of order 1 for a good selection and grows without bound as the selection becomes singular; the run then
+stops and continues with another selection.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ WATCH = Struct(
     "WATCH",
     [
         ("n", INTEGER),
-        ("code", ADDRESS),  # of the matrices B
+        ("code", ADDRESS),  # code for the matrices B
         ("block", f64["n"]),
         ("blocks", INTEGER),
         ("addresses", i64["blocks"]),

@@ -17,7 +17,7 @@ EQUATIONS = Struct(
         ("code", ADDRESS),
         ("block", f64["n"]),  # u, followed by the values below, at these addresses
         ("f", f64["m"]),
-        ("entries", f64["count"]),  # of df/du
+        ("entries", f64["count"]),  # entries of df/du
         ("rate", f64["m"]),  # partial derivative of f with respect to time
         ("count", INTEGER),
         ("entry_rows", i64["count"]),
@@ -25,7 +25,7 @@ EQUATIONS = Struct(
         ("matrix", LU),
         ("work", f64["n"]),
         ("held", f64["n - m"]),
-        ("before", f64["n"]),  # the point as given
+        ("before", f64["n"]),  # the given point
     ],
 )
 

@@ -13,7 +13,7 @@ PROJECTING = Struct(
         ("fixed", f64["equations.n - equations.m", "equations.n"]),  # combinations of unknowns that are fixed
         ("scale", f64["equations.n"]),
         ("before", f64["equations.n"]),
-        ("watch", ADDRESS),  # for the selection, 0 for none
+        ("watch", ADDRESS),  # watch for the selection; 0 if there is none
         ("watch_record", ADDRESS),
     ],
 )

@@ -1,4 +1,4 @@
-"""The equations with as many of their derivatives as the structure requires, with derivatives as separate unknowns.
+"""The equations with all derivatives that the structure requires, where derivatives are separate unknowns.
 
 Pryce's offsets c, d mean that equation f_i is differentiated c_i times, and that this determines x_j^(d_j). All these
 equations f_i^(r), r <= c_i, are relations between the unknowns u = (x_j^(k), k <= d_j), treated as independent. At
@@ -7,8 +7,8 @@ distance s below the highest level the linearised equations are again those of t
     d f_i^(c_i - s) / d x_j^(d_j - s) = J_ij    for c_i >= s, d_j >= s
 
 (A. Griewank's lemma; Mattsson and Soederlind, SIAM J. Sci. Comput. 14, 1993, section 3), so that mu_s equations with
-full row rank leave nu_s - mu_s of the nu_s derivatives there to choose from. Derivatives with a second name in the
-equations, as in x' = v, are one unknown.
+full row rank leave nu_s - mu_s of the nu_s derivatives on this level to be selected. Derivatives with a second name in
+the equations, as in x' = v, are one unknown.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Block:
 
     @property
     def free(self) -> int:
-        """The number of derivatives left to choose."""
+        """The number of derivatives that remain to be selected."""
         return len(self.columns) - len(self.rows)
 
 
@@ -129,13 +129,13 @@ class Prolongation:
             found[column] = derivative_name(self.equations.names[j], k)
         seen: set[str] = set()
         for column in range(self.n):
-            while found[column] in seen:  # a velocity may have the name x' of a derivative
+            while found[column] in seen:  # a velocity may be named x', like a derivative
                 found[column] = f"({found[column]})"
             seen.add(found[column])
         return found
 
     def is_highest(self) -> np.ndarray:
-        """Which of u are derivatives x_j^(d_j), whose derivatives do not occur in the equations."""
+        """Which entries of u are derivatives x_j^(d_j), whose own derivatives do not occur in the equations."""
         highest = np.ones(self.n, dtype=bool)
         for (j, k), column in self.column.items():
             highest[column] &= k == self.d[j]
@@ -195,11 +195,11 @@ class Prolongation:
     # --- choices ------------------------------------------------------------------------------------------------------
 
     def _blocks(self, s: int, aliases: set[int]) -> list[Block]:
-        """The derivatives at distance s below the highest, in parts coupled by the equations there."""
+        """The derivatives at distance s below the highest, in groups coupled by the equations on this level."""
         targets = {
             self.column[j, d - s]: self.column[j, d - s + 1]
             for j, d in enumerate(self.d)
-            if d >= s  # of two names for one unknown either will do
+            if d >= s  # either of two names for one unknown will do
         }
         rows: list[dict[int, int]] = []
         which = [(i, c - s) for i, c in enumerate(self.c) if c >= s and i not in aliases]

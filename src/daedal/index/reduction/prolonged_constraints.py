@@ -73,13 +73,13 @@ class Constraints:
         return found["f"], matrix, found["rate"]
 
     def containing(self, unknowns: np.ndarray) -> np.ndarray:
-        """The equations that contain one of these unknowns, given as a mask."""
+        """The equations that contain any of the unknowns given by a mask."""
         found = np.zeros(self.m, dtype=bool)
         found[self._rows[unknowns[self._columns]]] = True
         return found
 
     def record(self) -> Any:
-        """The data for compiled code, with its own memory."""
+        """The data for compiled code, in separate memory."""
         from daedal.index.reduction.points import EQUATIONS
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record

@@ -65,13 +65,13 @@ class RecognisedSolution(Solution):
         n = self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
-            if lam.shape[1] < self._found.system.n_lambda:  # if constraints are linearly dependent
+            if lam.shape[1] < self._found.system.n_lambda:  # some constraints are linearly dependent
                 lam = augmented(assembly, t, state)[1].T
         q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
         return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
 
     def _multipliers(self, t: np.ndarray, q, v, r, a, lam) -> np.ndarray:
-        """Those of the problem, from those of the mechanism."""
+        """The multipliers of the problem from those of the mechanism."""
         found = self._found
         if found.shares is not None:
             return found.shares @ lam
@@ -99,9 +99,10 @@ class RecognisedSolution(Solution):
         return self._found.unknowns(v, a, rate, np.zeros_like(lam))
 
     def sampled(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """At most `count` times spread over the run, with the unknowns and the derivatives that occur in the equations.
+        """At most `count` times distributed over the run, with the unknowns and the derivatives that occur in the
+        equations.
 
-        With dense output half of them are evenly spaced, the others follow the steps.
+        With dense output, half of them are evenly spaced; the others are step ends.
         """
         if self.dense is None:
             places = np.unique(np.linspace(0, self.t.size - 1, min(count, self.t.size)).astype(int))
@@ -116,13 +117,13 @@ class RecognisedSolution(Solution):
         return times, self._found.unknowns(q, v, r, lam), self._found.unknowns(v, a, rate, np.zeros_like(lam))
 
     def is_balanced(self, times: np.ndarray, y: np.ndarray) -> bool:
-        """Whether the matrices of the mechanism have the form of mechanics at these points too."""
+        """Whether the matrices of the mechanism also have the form of mechanics at these points."""
         return self._found.is_balanced(times, y)
 
     def passes_a_pole(self, times: np.ndarray, y: np.ndarray) -> bool:
-        """Whether multipliers pass through infinity between two of these points, because their forces vanish.
+        """Whether multipliers become infinite between two of these points, because their forces vanish.
 
-        Forces are K^T S lam, and det S changes sign there.
+        Forces are K^T S lam, and det S changes sign at such a point.
         """
         if self._found.shares is not None:
             return False
@@ -186,7 +187,8 @@ class RecognisedSolution(Solution):
         return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything computed, and the evaluation of the mechanism, which unlike the user's functions can be stored."""
+        """All computed results, and the evaluation of the mechanism, which unlike the user's functions can be
+        stored."""
         for name in _LAZY:
             getattr(self, name)
         evaluator = self.mechanical.evaluator

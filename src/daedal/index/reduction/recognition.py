@@ -22,7 +22,8 @@ _SAME = 1e-9  # relative size of values that vanish up to round-off
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """The same motion without the velocity constraints that are derivatives; None if it has a different form."""
+    """The same motion without the velocity constraints that are derivatives of others; None if it has a different
+    form."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -46,7 +47,7 @@ def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
 
 
 def _with_constant(motion: MechanismGraph, nodes: list[int]) -> list[Row]:
-    """The coefficients of velocities, and the remaining terms."""
+    """The coefficients of the velocities, and the remaining terms."""
     rest = motion.without(nodes, ("v",))
     rows = motion.by(nodes, ("v",))
     return [{**row, motion.sizes["q"]: node} for row, node in zip(rows, rest, strict=True)]
@@ -91,10 +92,10 @@ def _span_the_same(first: np.ndarray, second: np.ndarray) -> bool:
 #
 # with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then differ from those of a
 # :class:`MechanicalSystem`, but the motion is the same. Structure is decided on the graph of the equations, symmetry
-# and B at points in general position; switched functions could differ elsewhere, so that matrices with switches are not
-# recognised. All other equations are not treated as mechanisms.
+# and B at points in general position; matrices with switches could differ elsewhere and are not recognised. All other
+# equations are not treated as mechanisms.
 
-_MOST_COORDINATES = 500  # of a mechanism whose functions are compiled
+_MOST_COORDINATES = 500  # maximum number of coordinates of a mechanism whose functions are compiled
 
 
 def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | None:
@@ -146,7 +147,7 @@ class RecognisedMechanism:
     accelerations, rates : GraphFunction
         Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right-hand side.
     is_plain : bool
-        Whether it holds for all parameters; false, for example, if row factors depend on them.
+        Whether the mechanism is valid for all parameters; false, for example, if row factors depend on them.
     """
 
     system: MechanicalSystem
@@ -175,7 +176,7 @@ class RecognisedMechanism:
         return f"a mechanism with {', '.join(found[:-1])} and {found[-1]}"
 
     def with_params(self, numbers: np.ndarray | None) -> RecognisedMechanism:
-        """The same with other parameter values, if it is plain."""
+        """The same mechanism with other parameter values, if it is plain."""
         return replace(self, system=self.system.with_params(numbers))
 
     def initial(self, values: Any) -> tuple[np.ndarray, ...]:
@@ -197,7 +198,7 @@ class RecognisedMechanism:
         matrix, right = self._system(t, q, v, r)
         try:
             solution = np.linalg.solve(matrix, right)
-        except np.linalg.LinAlgError:  # a singular configuration: reported by the run
+        except np.linalg.LinAlgError:  # a singular configuration, which the run reports
             solution = np.full(right.size, np.nan)
         a, lam = np.split(solution, [q.size])
         last = () if self.system.params is None else (self.system.params,)
@@ -255,10 +256,10 @@ def _counted(count: int, what: str) -> str:
 
 
 def is_silent(equations: SystemEquations) -> bool:
-    """Whether the functions raise no exceptions: machine code of their parts would not raise them.
+    """Whether the functions raise no exceptions, since machine code of their parts would not raise them.
 
-    Exceptions of Python floats and the math module do not count where NumPy's infinity or NaN would make the result
-    infinite or NaN too, since steps end there anyway: 1 / x is silent, exp(-1 / x) is not.
+    Exceptions of Python floats and the math module are ignored if NumPy's infinity or NaN would make the result
+    infinite or NaN too, since steps end there anyway: 1 / x is ignored, exp(-1 / x) is not.
     """
     return all(_is_seen(equations.graph, trace.nodes, trace.raises) for trace in equations.traces)
 
@@ -281,11 +282,11 @@ def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
 
 
 _SPREADS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "cbrt", "sin", "cos", "tan"}
-"""Operations without a finite result if an operand (for a quotient, the numerator) is infinite or NaN."""
+"""Operations without finite result if an operand (for a quotient, the numerator) is infinite or NaN."""
 
 
 def _hazards(graph: Graph, condition: int) -> set[int] | None:
-    """The values of which one is infinite or NaN if the condition holds; None if it is of another kind."""
+    """Values, one of which is infinite or NaN if the condition holds; None if the condition is of another kind."""
     if condition == graph.false:
         return set()
     operation, operands = graph.operations[condition], graph.operands[condition]
@@ -340,7 +341,7 @@ def _recognised(motion: MechanismGraph, balance: Balance) -> RecognisedMechanism
 
 
 def _holds_for_all_parameters(motion: MechanismGraph, balance: Balance) -> bool:
-    """Whether the rows are scaled in the same way with other parameters."""
+    """Whether other parameters give the same scaling of the rows."""
     if motion.equations.params is None:
         return True
     matrices = motion.matrices(vary=True)

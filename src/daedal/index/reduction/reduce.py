@@ -38,16 +38,16 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     by : str
         The method:
 
-        * "dummy_derivatives", also "auto": all equations and their derivatives, some unknowns integrated, the others
-          determined by the equations.
+        * "dummy_derivatives", also "auto": all equations and their derivatives; some unknowns are integrated, the
+          equations determine the others.
         * "coordinate_partitioning": the same with combinations of the unknowns integrated, coordinates in the tangent
           space of the constraints.
-        "minimal_extension": the same in fewer unknowns; methods restart when the selection changes.
+        "minimal_extension": the same with fewer unknowns; methods restart when the selection changes.
         "stabilised": constraints enforced by additional multipliers as by Gear, Gupta and Leimkuhler; index 2.
         "projection": the highest derivatives of the equations are integrated, and every step is projected onto all
           constraints.
         "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
-          with misleading structure; it needs the most unknowns.
+          with misleading structure; it has the largest number of unknowns.
 
     Returns
     -------
@@ -71,14 +71,14 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
 
 
 def analysed(problem: Any) -> tuple[SystemEquations, StructuralSignature]:
-    """The equations of a problem on a graph and their signature; an error if they cannot be traced."""
+    """The equations of a problem on a graph, and their signature; raises an error if they cannot be traced."""
     refusal = "the index is determined and reduced by differentiating the equations, and a function"
     equations = required_equations(problem, refusal)
     return equations, StructuralSignature.of(equations)
 
 
 def named_reduction(by: Any) -> type[ReducedProblem]:
-    """The method with this name."""
+    """The method of this name."""
     if by == "auto":
         return ReducedProblem
     if not isinstance(by, str) or by not in REDUCTIONS:

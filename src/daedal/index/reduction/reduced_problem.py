@@ -1,4 +1,4 @@
-"""A problem of any index as an index-1 problem in more unknowns, with conversions in both directions."""
+"""A problem of any index as an index-1 problem with more unknowns, and conversions in both directions."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ class Sheet:
         return [self.graph.argument(NAME, k) for k in range(self._count - count, self._count)]
 
     def combination(self, terms: Sequence[int], factors: Sequence[int] | None = None) -> int:
-        """The sum of terms times factors, which are data by default."""
+        """The sum of terms times factors, which by default are data."""
         total = self.graph.zero
         for factor, term in zip(self.data(len(terms)) if factors is None else factors, terms, strict=True):
             total = self.graph.add(total, self.graph.multiply(factor, term))
         return total
 
     def written(self, nodes: Sequence[int], others: dict[int, int] | None = None) -> list[int]:
-        """Nodes of the original equations, in the unknowns of this problem; `others` replace some of u."""
+        """Nodes of the original equations, in the unknowns of this problem; `others` replace some entries of u."""
         known = arguments(self._prolongation, self.graph, self.nodes | (others or {}), nodes)
         return inlined(self._prolongation.equations.graph, list(nodes), self.graph, known)
 
     def problem(self, residual: list[int], names: list[str], numbers: np.ndarray) -> ImplicitDAE:
-        """The problem, with its data still unset."""
+        """The problem, whose data are still unset."""
         n, count = len(names), self._count
         function = GraphFunction("residual", self.graph, residual, {"y": n, "yp": n}, (NAME, count) if count else None)
         values = np.concatenate([numbers, np.zeros(count - numbers.size)])
@@ -108,7 +108,7 @@ class ReducedProblem:
     where :math:`\dot u` are the unknowns that represent the derivatives of others, and the rows of S select as many of
     them as there are degrees of freedom. For unit vectors these are dummy derivatives (S. E. Mattsson and G.
     Soederlind, Index reduction in differential-algebraic equations using dummy derivatives, SIAM J. Sci. Comput. 14,
-    1993, 677-692): all others are not integrated, but follow from the equations. S is data: another selection is the
+    1993, 677-692): all others are not integrated, but follow from the equations. S is data; another selection gives the
     same problem with different parameters.
 
     Created by :func:`daedal.reduce_index`.
@@ -137,9 +137,9 @@ class ReducedProblem:
     """
 
     by = "dummy derivatives"
-    unknowns_stay = True  # when the selection changes
-    result_index = 1  # of `problem`
-    choice = staticmethod(unit_vectors)  # of the rows S of a block
+    unknowns_stay = True  # whether unknowns stay the same when the selection changes
+    result_index = 1  # index of `problem`
+    choice = staticmethod(unit_vectors)  # chooses the rows S of a block
 
     def __init__(
         self,
@@ -169,7 +169,8 @@ class ReducedProblem:
     # --- definition of the reduction ----------------------------------------------------------------------------------
 
     def _slopes_taken(self) -> dict[int, int]:
-        """Unknowns u that represent y' of another, {high: low}: the highest derivatives of unconstrained unknowns."""
+        """Unknowns u that represent y' of other unknowns, {high: low}: the highest derivatives of unconstrained
+        unknowns."""
         return {
             block.targets[0]: block.columns[0]
             for block in self.blocks
@@ -181,11 +182,11 @@ class ReducedProblem:
         return column >= self.n and bool(self.is_highest[column])
 
     def _without(self) -> Collection[int]:
-        """Unknowns u that do not occur in `problem`."""
+        """Entries of u that do not occur in `problem`."""
         return self._slope_of
 
     def _further_unknowns(self) -> list[tuple[str, int]]:
-        """Names of the unknowns of `problem` that are not in u, with those of u that have the same size."""
+        """Names of the unknowns of `problem` that are not in u, each with the entries of u of the same size."""
         return []
 
     def _untested(self) -> np.ndarray:
@@ -198,7 +199,7 @@ class ReducedProblem:
         return self.prolongation.kept
 
     def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
-        """The equations between derivatives of a block, as nodes and in words."""
+        """The equations between derivatives of a block, as nodes and as text."""
         differences = [(sheet.difference(low, high), low, high) for low, high in zip(block.columns, block.targets)]
         if not block.rows:
             return [(node, self._told(low, high)) for node, low, high in differences if high not in self._slope_of]
@@ -220,7 +221,7 @@ class ReducedProblem:
         return sheet.problem([*residual, *(node for node, _ in relations)], names, self.constraints.numbers)
 
     def _write_unknowns(self, sheet: Sheet) -> None:
-        """Write expressions for unknowns u that are neither unknowns of `problem` nor their derivatives."""
+        """Write expressions for entries of u that are neither unknowns of `problem` nor their derivatives."""
 
     @classmethod
     def checked(
@@ -230,7 +231,8 @@ class ReducedProblem:
         signature: StructuralSignature,
         leading: list[Derivative] | None = None,
     ) -> ReducedProblem:
-        """The reduced problem; an error if the signature method fails because its Jacobian is singular everywhere."""
+        """The reduced problem; raises an error if the signature method fails because its Jacobian is singular
+        everywhere."""
         generic = SystemJacobian(equations, signature).generic
         if generic.verdict == "singular":
             raise InvalidProblemError(
@@ -298,7 +300,7 @@ class ReducedProblem:
         return self._block_matrices.values(t, u, self.constraints.numbers)
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
-        """The same problem with the best selection for a point; `scale` are the sizes of u.
+        """The same problem with the best selection at a point; `scale` are the sizes of u.
 
         Raises :class:`daedal.index.reduction.selection.SingularBlock` if there is none.
         """
@@ -309,13 +311,13 @@ class ReducedProblem:
         return values[..., self._like]
 
     def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Sizes of u that are at least those found for the unknowns of `problem`."""
+        """Sizes of u that are no smaller than those found for the unknowns of `problem`."""
         result = sizes.copy()
         result[self._inside] = np.maximum(sizes[self._inside], found[: self._inside.size])
         return result
 
     def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
-        """The same for the original problem with the given parameter values."""
+        """The same reduction of the original problem with the given parameter values."""
         other = copy(self)
         other.original, other.constraints = original, self.constraints.with_numbers(numbers)
         return other
@@ -377,12 +379,12 @@ class ReducedProblem:
 
     @cached_property
     def slope_columns(self) -> np.ndarray:
-        """Columns of u that are y' of the original problem; -1 if they do not occur."""
+        """Columns of u that are y' of the original problem; -1 if missing."""
         column = self.prolongation.column
         return np.array([column.get((j, k + 1), -1) for j, k in self.prolongation.leading], dtype=np.int64)
 
     def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """u as far as it follows from y and y' of the original problem, otherwise 0."""
+        """u as determined by y and y' of the original problem; 0 for other entries."""
         u, occurs = np.zeros(self.prolongation.n), self.slope_columns >= 0
         u[self.slope_columns[occurs]] = yp[occurs]
         u[: self.n] = y
@@ -406,14 +408,14 @@ class ReducedProblem:
     def regularity(self, t: float, u: np.ndarray) -> Regularity | None:
         """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns concerned.
 
-        None if this is irrelevant to the run.
+        None if irrelevant to the run.
         """
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
         """The largest residual of the differentiated equations, and of their derivatives below the highest.
 
-        Only derivatives without unknowns beyond the first derivative count, as :meth:`around` provides them.
+        Only derivatives without unknowns beyond the first derivative are included, as provided by :meth:`around`.
         """
         f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
         beyond = self.constraints.containing(self._beyond_first)
@@ -423,7 +425,7 @@ class ReducedProblem:
 
     @cached_property
     def _beyond_first(self) -> np.ndarray:
-        """Which of u are neither unknowns of the original problem nor their first derivatives."""
+        """Which entries of u are neither unknowns of the original problem nor their first derivatives."""
         beyond = np.ones(self.prolongation.n, dtype=bool)
         known = {(j, k + r) for j, k in self.prolongation.leading for r in (0, 1)}
         beyond[[column for place, column in self.prolongation.column.items() if place in known]] = False
@@ -439,7 +441,7 @@ class ReducedProblem:
         return u[self._like]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
-        """x, x', ... in rows, as far as contained in u; otherwise NaN."""
+        """x, x', ... in rows if contained in u; otherwise NaN."""
         found = np.full((max(self.prolongation.d) + 1, self.equations.n), np.nan)
         for (j, k), column in self.prolongation.column.items():
             found[k, j] = u[column]
@@ -453,7 +455,7 @@ class ReducedProblem:
         return u
 
     def tolerance(self, given: np.ndarray) -> np.ndarray:
-        """rtol or atol of u: derivatives have that of their unknown."""
+        """rtol or atol of u; derivatives have the tolerance of their unknown."""
         values, of = np.empty(self.prolongation.n), dict(zip(self.prolongation.leading, given, strict=True))
         for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
             values[column] = of[max(place for place in of if place[0] == j and place[1] <= k)]

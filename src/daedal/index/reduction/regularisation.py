@@ -26,8 +26,9 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
         \text{"pencil":}\quad & F(t,\ y + \varepsilon y',\ y') = 0 \\
         \text{"penalty":}\quad & y' = f(t, y, z), \qquad \pm\varepsilon z = g(t, y, z)
 
-    The first is Cobb's: it turns :math:`A y' + B y = f` into :math:`(A + \varepsilon B) y' + B y = f`, an ordinary
-    differential equation if the pencil is regular, whose solution for constant coefficients tends to that of the DAE of
+    The first form is due to Cobb: it turns :math:`A y' + B y = f` into :math:`(A + \varepsilon B) y' + B y = f`, an
+    ordinary differential equation if the pencil is regular, whose solution for constant coefficients tends to that of
+    the DAE of
     any index, after a layer of width :math:`\varepsilon`. The second turns index 2 into index 1; the constraint is
     violated by :math:`\varepsilon z`.
 

@@ -1,4 +1,4 @@
-"""Detect which unknowns of a problem resemble positions, velocities, states and multipliers, from structure alone."""
+"""Detect, from structure alone, which unknowns resemble positions, velocities, states and multipliers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import inlined
 
 Places = set[tuple[int, int]]
-"""The dependence of an equation: pairs of an unknown and the order of its derivative."""
+"""The structure of an equation: pairs of an unknown and the order of its derivative."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,8 @@ class Roles:
     multipliers : tuple of int
         Unknowns without any derivative.
     stabilisers : tuple of int
-        Those of them that occur in the equations q' = c u.
-    kinematic : tuple of int
-        The equations q' = c u, which may contain stabilisers as well.
+        Multipliers that occur in the equations q' = c u. kinematic : tuple of int The equations q' = c u, which may
+        also contain stabilisers.
     others : tuple of int
         All other equations.
     """
@@ -72,7 +71,7 @@ def find_roles(equations: SystemEquations) -> Roles | None:
 
 
 def _is_constraint(row: Places, roles: Roles) -> bool:
-    """Whether an equation is a constraint on positions or velocities, in whichever variables they are written."""
+    """Whether an equation is a constraint on positions or velocities, in any variables."""
     positions, velocities = set(roles.positions), set(roles.velocities)
     known = {(j, 0) for j in positions | velocities} | {(j, 1) for j in positions}
     return row <= known
@@ -104,7 +103,7 @@ def _assigned(equations: SystemEquations, rows: list[Places], moving: set[int], 
 def _kinematic(equations: SystemEquations, rows: list[Places], moving: set[int]) -> dict[int, tuple[int, int, float]]:
     """All equations a x_i' + b x_j = 0 with numbers a and b: {i: (equation, j, -b/a)}.
 
-    They may contain unknowns without derivatives if they take this form without them.
+    They may contain additional unknowns without derivatives.
     """
     found: dict[int, tuple[int, int, float]] = {}
     for row, places in sorted(enumerate(rows), key=lambda item: len(item[1])):
@@ -140,7 +139,7 @@ def _relation(equations: SystemEquations, equation: int, i: int, moving: set[int
 
 
 class _Bounded(Graph):
-    """A graph in which products with zero vanish even if the other factor is unbounded, for structural checks."""
+    """A graph in which products with zero vanish even if the other factor is unbounded; for structural checks."""
 
     def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
         made = super()._append(key, operation, operands, datum)
@@ -149,7 +148,7 @@ class _Bounded(Graph):
 
 
 def _pairs(following: Mapping[int, int], constrained: set[int]) -> list[tuple[int, int]]:
-    """Pairs (position, velocity) along the chains x_i' = x_j, x_j' = x_k, ...
+    """Pairs (position, velocity) in the chains x_i' = x_j, x_j' = x_k, ...
 
     A pair starts with the first unknown of a chain that occurs in the constraints, or with the first of all.
     """

@@ -23,13 +23,13 @@ class SingularBlock(Exception):
 
 
 Choice = Callable[[np.ndarray], np.ndarray | None]
-"""Rows S for the matrix of the equations of a block, in units of the sizes of its unknowns; None if there are none."""
+"""Rows S for the matrix of the equations of a block, in units of the sizes of its unknowns; None if impossible."""
 
 
 def choose(
     blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.ndarray, choice: Choice
 ) -> list[np.ndarray]:
-    """For each block the rows S that define S u' = S (next derivatives); `scale`: the sizes of u."""
+    """For each block, the rows S that define S u' = S (next derivatives); `scale`: the sizes of u."""
     return [_rows(block, matrix, scale[block.places], choice) for block, matrix in zip(blocks, matrices, strict=True)]
 
 
@@ -87,7 +87,7 @@ def amplification(
 ) -> float:
     """The largest change of a dependent derivative with an integrated one, both in units of their sizes.
 
-    It is of order 1 at most for the best choice, and infinite if the choice is singular.
+    It is at most of order 1 for the best selection, and infinite for a singular one.
     """
     largest = 0.0
     for block, matrix, rows in zip(blocks, matrices, chosen, strict=True):

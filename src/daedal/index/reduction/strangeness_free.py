@@ -24,7 +24,7 @@ from daedal.problems.compile import with_numbers
 from daedal.symbolic.machine import MachineFunction
 
 _POINTS = 3  # random starting points in the search for a consistent one, if the structure does not give the index
-_CORRECTIONS = 2  # Newton corrections of x', starting from the method's result
+_CORRECTIONS = 2  # Newton corrections of x', starting from the result of the method
 
 
 class Inflation(Prolongation):
@@ -102,7 +102,7 @@ class StrangenessFreeProblem(ReducedProblem):
     def checked(
         cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
     ) -> StrangenessFreeProblem:
-        """The reduced problem; an error for second-order problems."""
+        """The reduced problem; raises an error for second-order problems."""
         if equations.order != 1:
             raise InvalidProblemError(
                 "the strangeness-free form is for first-order problems. Remedy: introduce the velocities as "
@@ -126,7 +126,7 @@ class StrangenessFreeProblem(ReducedProblem):
         ]
 
     def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
-        """The selected differential equations, and the equations that keep undetermined derivatives constant."""
+        """The selected differential equations, and the equations that fix undetermined derivatives."""
         n, equations = self.n, self.prolongation.equations
         rates = {column: sheet.rate(j) for j, column in self._rates}
         given = sheet.written(equations.nodes, rates)
@@ -137,7 +137,7 @@ class StrangenessFreeProblem(ReducedProblem):
     # --- selection ----------------------------------------------------------------------------------------------------
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFreeProblem:
-        """The same problem with Z1 and N from a point; `scale` are the sizes of u."""
+        """The same problem with Z1 and N computed at a point; `scale` are the sizes of u."""
         n, (matrix,) = self.n, self.matrices(t, u)
         scaled, block = matrix * scale, self.blocks[0]
         if not np.isfinite(scaled).all():
@@ -189,7 +189,7 @@ class StrangenessFreeProblem(ReducedProblem):
         return rows
 
     def regularity(self, t: float, u: np.ndarray) -> None:
-        """The system Jacobian is irrelevant here."""
+        """None: the system Jacobian is irrelevant here."""
 
     # --- conversions --------------------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ def index_of(mu: int, a: int) -> int:
 
 
 def characteristic_values(equations: SystemEquations, signature: StructuralSignature) -> tuple[int, int]:
-    """The number of differentiations that reveal all constraints, and the number of constraints.
+    """The number of differentiations that reveal all constraints, and the number of these constraints.
 
     From the structure if possible, otherwise from ranks at some consistent point.
     """
@@ -263,7 +263,8 @@ def characteristic_values(equations: SystemEquations, signature: StructuralSigna
 
 
 def characteristic_values_near(equations: SystemEquations, t: float, x0: Any) -> tuple[int, int]:
-    """The same from ranks at the consistent point nearest to `x0`, values of x or of x, x', ... row by row."""
+    """Number of differentiations and of constraints, from ranks at the consistent point nearest to `x0` (x, or x, x',
+    ... in rows)."""
     found: list[ArrayRanks] = []
 
     def enough(array: NonlinearDerivativeArray, jet: np.ndarray) -> bool:
@@ -275,7 +276,7 @@ def characteristic_values_near(equations: SystemEquations, t: float, x0: Any) ->
     if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
         raise UndeterminedError(
             "the equations do not determine the solution, however often they are differentiated. Remedy: "
-            "daedal.analyse(problem) names the redundant ones and the undetermined unknowns."
+            "daedal.analyse(problem) names the redundant equations and the undetermined unknowns."
         )
     if not all(decision.clear for decision in settled.decisions):
         raise InvalidProblemError("the ranks of the derivative array are not clear")

@@ -4,7 +4,7 @@ Columns of the array are split into the unknowns x of the problem in first-order
 their derivatives, and higher derivatives. With Z the left kernel of the columns above x,
 
     a = rank Z^T F_x     equations between t and x that the array contains: the constraints, hidden ones included,
-    corank               combinations of all equations in which nothing is left: they follow from others, or contradict,
+    corank combinations of all equations without unknowns: they follow from others, or contradict them,
     T                    the kernel of Z^T F_x: directions in which x may move, d = rank F_x' T of which move by
                          themselves.
 
@@ -51,8 +51,8 @@ class ArrayRanks:
     a: int
     d: int
     v: int
-    missing: int  # number of equations that are neither of these yet: 0 if the array contains all constraints
-    corank: int  # of the whole array
+    missing: int  # number of equations in neither group; 0 if the array contains all constraints
+    corank: int  # corank of the whole array
     # Shape (a, rows): combinations of the rows of the array that contain x only
     constraints: np.ndarray = field(repr=False)
     redundant: np.ndarray = field(repr=False)  # shape (corank, rows): combinations of the rows that vanish identically
@@ -61,7 +61,7 @@ class ArrayRanks:
     tangent: np.ndarray = field(repr=False)
     sizes: np.ndarray = field(repr=False)  # sizes of x that balance the equations
     decisions: tuple[RankDecision, ...] = field(repr=False)  # the ranks, each with its gap
-    # For each of them the equations and unknowns of its smallest nonzero singular value
+    # for each rank, the equations and unknowns of its smallest nonzero singular value
     weakest: tuple[Weakest, ...] = field(repr=False)
 
     @property
@@ -88,7 +88,7 @@ class Characteristics:
 
     @classmethod
     def of(cls, ranks: Sequence[ArrayRanks]) -> Characteristics:
-        """From the ranks of the arrays of all orders at a point."""
+        """Characteristic values from the ranks of the arrays of all orders at a point."""
         index = next((entry.times for entry in ranks if entry.one_full), None)
         mu = next((entry.times for entry in ranks if entry.missing == 0), None)
         settled = ranks[-1 if mu is None else mu]
@@ -99,7 +99,7 @@ class Characteristics:
         return ranks[-1 if self.strangeness_index is None else self.strangeness_index]
 
     def used(self, ranks: Sequence[ArrayRanks]) -> Sequence[ArrayRanks]:
-        """The ranks that determine the integers: up to the first array that determines x', or all."""
+        """The ranks that determine the characteristic values: up to the first array that determines x', or all."""
         return ranks if self.index is None else ranks[: self.index + 1]
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ def _ranks(
     left, kernel, upper, last = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
     numbers = np.array([i for i, _ in array.rows])
     weakest = [Weakest(dominant(last[0], numbers), dominant(last[1], above % array.n))]
-    # combinations of equations in which only x remains, relative to their terms
+    # combinations of equations that contain only x, relative to their terms
     terms = further[:, None] * scaled[:, base]
     left = left / _nonzero(np.abs(left) @ np.linalg.norm(terms, axis=1))[:, None]
     combining, s, tt = np.linalg.svd(left @ terms)
@@ -161,7 +161,7 @@ def _ranks(
     else:
         weakest.append(Weakest((), ()))
     left, a, tangent, sizes = combining.T @ left, lower.rank, tt[lower.rank :].T, columns[base]
-    left[:a] -= left[:a] @ np.linalg.pinv(left[a:]) @ left[a:]  # remove components that follow from the rest
+    left[:a] -= left[:a] @ np.linalg.pinv(left[a:]) @ left[a:]  # remove components that follow from the others
     left = left * further * rows
     # the differential equations in the directions left by the constraints
     leading = _leading(matrix[: array.n], excess, base) * sizes
@@ -241,11 +241,11 @@ def _nonzero(sizes: np.ndarray) -> np.ndarray:
 #
 # the index is the first i for which G_i is nonsingular (R. März, Numerical methods for differential algebraic
 # equations, Acta Numerica 1, 1992). The derivative of a varying projector adds to B a matrix in the range of G_1, which
-# does not affect the nonsingularity of G_2. It is defined here if the kernel of A is constant: the unknowns whose
+# does not affect the nonsingularity of G_2. It is computed only if the kernel of A is constant: the unknowns whose
 # derivatives occur have independent columns in A.
 
 LARGEST = 400
-"""Number of unknowns beyond which dense matrices are not formed."""
+"""Number of unknowns above which dense matrices are not formed."""
 _TOLERANCE = 1e-10
 
 
@@ -254,7 +254,7 @@ class Tractability:
     """The tractability index at a point."""
 
     index: int | None  # 0, 1 or 2; None if it is higher
-    decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, as far as needed
+    decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, up to the last one needed
 
 
 def tractability(equations: SystemEquations, t: float, derivatives: np.ndarray) -> Tractability | None:

@@ -136,8 +136,8 @@ class NonlinearDerivativeArray:
         """Factors of rows and columns that measure time in a unit of the problem.
 
         With t = T s, x^(k) is measured in units of T^(-k) and equations differentiated r times in T^(-r). T balances
-        the terms with x and x' of each equation, in the mean of logarithms. Unknowns keep their units, in which changes
-        are compared.
+        the terms with x and x' of each equation, on average of the logarithms. Unknowns keep their units, in which
+        changes are compared.
         """
         entries = sp.coo_array(jacobian)
         (rows, columns), sizes = entries.coords, np.abs(entries.data)

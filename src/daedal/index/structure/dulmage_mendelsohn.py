@@ -70,7 +70,7 @@ class DulmageMendelsohn:
 
     @property
     def is_square(self) -> bool:
-        """Whether there is a full matching, so that the pattern is not structurally singular."""
+        """Whether a full matching exists, so that the pattern is not structurally singular."""
         return not (self.over.rows or self.under.columns)
 
 
@@ -141,7 +141,7 @@ def refuse_singular(
     over, under = parts.over, parts.under
     sentences = ["the equations are structurally singular"]
     if over.rows and not over.columns:
-        sentences.append(f"{equations_named(over.rows)} contain{_s(over.rows)} no unknown at all")
+        sentences.append(f"{equations_named(over.rows)} contain{_s(over.rows)} no unknown")
     elif over.rows:
         only = f"only {unknowns_named(over.columns, names)}"
         sentences.append(

@@ -1,4 +1,4 @@
-"""Scaling of rows and columns, so that ranks do not depend on units."""
+"""Scaling of rows and columns such that ranks do not depend on units."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def equilibrate(matrix: Any, units: tuple[np.ndarray, np.ndarray] | None = None)
 def natural_units(
     rows: np.ndarray, columns: np.ndarray, orders: np.ndarray, coefficients: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    r"""Logarithms of factors for n equations and unknowns and of a time T that make all coefficients similar in size.
+    r"""Logarithms of factors for n equations and unknowns, and of a time T, that make all coefficients similar in size.
 
     The coefficient :math:`a` of :math:`x_j^{(l)}` in equation i becomes :math:`R_i\, a\, D_j T^{-l}`, and the sum of
     squares of their logarithms is minimised (A. R. Curtis, J. K. Reid, J. Inst. Math. Appl. 10, 1972, with the time as

@@ -1,8 +1,8 @@
 """Constraints of a problem, including hidden ones, in the user's names.
 
-Their number is decided by ranks of the derivative array (:mod:`daedal.index.structure.characteristics`). Their formulas
-are found on the graph as far as possible: constraints are differentiated, and derivatives for which the equations can
-be solved are substituted. If combinations have coefficients that depend on the solution, these are given as numbers at
+Their number follows from ranks of the derivative array (:mod:`daedal.index.structure.characteristics`). Their formulas
+are found on the graph if possible: constraints are differentiated, and derivatives for which the equations can be
+solved are substituted. If combinations have coefficients that depend on the solution, these are given as numbers at
 the point, with the equations concerned.
 """
 
@@ -25,7 +25,7 @@ from daedal.symbolic.modes import replaced
 # with one remaining derivative whose coefficient depends on x is divided by it.
 
 _NO_RATE = 1e-12  # remainder of cancelling coefficients
-_ROUNDS = 8  # of substitution, for derivatives expressed by others
+_ROUNDS = 8  # maximum number of substitutions for derivatives expressed by others
 
 
 @dataclass
@@ -48,7 +48,7 @@ class ExplicitRates:
 
     @classmethod
     def of(cls, equations: SystemEquations, t: float, jet: np.ndarray) -> ExplicitRates:
-        """For the equations of a problem; coefficients that depend on x are evaluated at the point t, `jet`."""
+        """Substitutions for the equations of a problem; coefficients that depend on x are evaluated at t and `jet`."""
         found = cls(equations)
         graph, orders = equations.graph, np.maximum(equations.orders, 1)
         tops = [equations.unknown(j, int(orders[j])) for j in range(equations.n)]
@@ -88,7 +88,7 @@ class ExplicitRates:
             self.solved[tops[pivot]] = graph.divide(rest, graph.constant(-row[pivot]))
 
     def _divide(self, rows: dict[int, dict[int, int]], tops: list[int], t: float, jet: np.ndarray):
-        """Solve equations with one unknown derivative, one after the other."""
+        """Solve equations with one unknown derivative in turn."""
         progress = True
         while progress and rows:
             progress = False
@@ -142,7 +142,7 @@ def _less(target: dict[int, float], row: dict[int, float], factor: float) -> dic
 # --- finding constraints ----------------------------------------------------------------------------------------------
 
 LONGEST = 240
-"""Length of a formula beyond which it is described by the unknowns in it."""
+"""Length of a formula above which it is described by its unknowns."""
 _TAKES_PART = 1e-6  # fraction of the largest coefficient of a combination
 _INDEPENDENT = 1e-7  # fraction of a gradient that is independent of others
 _MOST_NAMED = 8
@@ -220,7 +220,7 @@ class _ConstraintSearch:
         self.sources: dict[int, _Rows] = {}
 
     def run(self) -> list[HiddenConstraint]:
-        """Differentiate constraints until their number matches the ranks, or the graph makes no more progress."""
+        """Differentiate constraints until their number matches the ranks, or the graph yields no more."""
         waiting: list[_Waiting] = []
         for entry in self.explicit.constraints:
             rows = tuple((i, 0, factor) for i, factor in sorted(entry.members.items()))
@@ -258,7 +258,7 @@ class _ConstraintSearch:
         return tuple((i, r, factor) for (i, r), factor in own.items())
 
     def _take(self, node: int, rows: _Rows) -> bool:
-        """Keep a constraint if it contains no derivatives and is independent of the others."""
+        """Add a constraint if it contains no derivatives and is independent of the others."""
         if not set(self._arguments([node])) <= set(self.base):
             return False
         (row,) = self.equations.jacobian([node], self.base)
@@ -285,7 +285,7 @@ class _ConstraintSearch:
         return True
 
     def _take_numbers(self):
-        """Combinations with coefficients at the point, each with as few equations as elimination allows."""
+        """Combinations with coefficients at the point, each with as few equations as elimination permits."""
         rows = self.ranks.constraints.shape[1]
         matrix = self.array.jacobian(self.t, self.jet).toarray()[:rows]
         scales = np.abs(matrix).max(axis=1)

@@ -1,7 +1,7 @@
 """Possible choices of initial values: sets of unknowns that parametrise the solutions of a problem.
 
-Near a point the values of x that satisfy all constraints form a surface; a set of unknowns may be given values if and
-only if the rows of these unknowns in a basis of its tangent space are linearly independent, and as many as its
+Near a point the values of x that satisfy all constraints form a surface. A set of unknowns can be chosen freely if and
+only if the rows of these unknowns in a basis of its tangent space are linearly independent, and their number is its
 dimension.
 """
 
@@ -92,7 +92,7 @@ def initial_choices(array: NonlinearDerivativeArray, ranks: ArrayRanks) -> list[
 
 
 def _groups(rows: np.ndarray, moving: np.ndarray, differential: np.ndarray) -> list[tuple[list[int], list[int]]]:
-    """Groups of rows with a basis of each: two rows are in one group if one is needed to express the other."""
+    """Groups of rows, each with a basis: two rows are in one group if one is needed to express the other."""
     basis: list[int] = []
     spanned = np.zeros((0, rows.shape[1]))
     for preferred in (True, False):
@@ -100,7 +100,7 @@ def _groups(rows: np.ndarray, moving: np.ndarray, differential: np.ndarray) -> l
         while candidates and len(basis) < rows.shape[1]:
             rest = rows[candidates] - rows[candidates] @ spanned.T @ spanned
             lengths = np.linalg.norm(rest, axis=1)
-            best = int(np.argmax(lengths > 0.5 * lengths.max()))  # the first of the acceptable ones
+            best = int(np.argmax(lengths > 0.5 * lengths.max()))  # first acceptable row
             if lengths[best] <= _DEPENDENT:
                 break
             basis.append(candidates.pop(best))

@@ -23,7 +23,7 @@ CANCELLATION = 1e-11
 """Relative remainder of a sum whose terms cancel: round-off of a few dozen operations."""
 
 Probe = tuple[np.ndarray, np.ndarray]
-"""Values at the random points, and their sizes if nothing cancelled."""
+"""Values at the random points, and their sizes without cancellation."""
 
 
 def random_points(equations: SystemEquations, orders: int, count: int = _POINTS) -> dict[str, np.ndarray]:
@@ -44,8 +44,8 @@ def random_points(equations: SystemEquations, orders: int, count: int = _POINTS)
 def vanishing(equations: SystemEquations, nodes: Sequence[int]) -> set[int]:
     """The nodes that are zero at every random point at which they are defined.
 
-    A node counts as zero if its value is below 1e-11 of its terms. Nodes that contain a choice (``np.where``, a
-    maximum, a table) or are defined at no point are never included.
+    A node counts as zero if its value is below 1e-11 of its terms. Nodes that contain a switch (``np.where``, a
+    maximum, a table) or are undefined at all points are never included.
 
     Examples
     --------
@@ -166,11 +166,11 @@ class StructuralSignature:
     ([1, 1, 0, 0, 2], [2, 2, 1, 1, 0])
     """
 
-    sigma: Orders  # for each equation the unknowns in it, each with its highest derivative
+    sigma: Orders  # for each equation: its unknowns with their highest derivatives
     transversal: np.ndarray  # a transversal of the highest value: equation i determines unknown ``transversal[i]``
     c: np.ndarray  # number of differentiations of each equation
     d: np.ndarray  # the derivative of each unknown determined by the differentiated equations
-    # The structural index; the index itself if the system Jacobian is nonsingular, except for the few problems whose
+    # The structural index: the index itself if the system Jacobian is nonsingular, except for the few problems whose
     # structural index is too high
     index: int
     degrees_of_freedom: int  # number of free initial values: the value of the transversal
@@ -211,7 +211,7 @@ class StructuralSignature:
 
 
 def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int, int]]]:
-    """The highest derivative of each unknown on which each equation truly depends, and (i, j, order) of the others.
+    """The highest derivative of each unknown on which each equation depends, and (i, j, order) of the others.
 
     A derivative that occurs but cancels, such as x' in (x' + y') - x', would make the orders too high: the graph
     detects most of them, random points the rest.
@@ -230,7 +230,7 @@ def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int
 
 
 def highest_value_transversal(sigma: Orders) -> np.ndarray:
-    """For each equation an unknown, each unknown once, maximising the sum of the orders.
+    """For each equation a distinct unknown, such that the sum of the orders is maximal.
 
     It must exist: see :func:`daedal.index.structure.dulmage_mendelsohn.refuse_singular`.
     """
@@ -238,18 +238,18 @@ def highest_value_transversal(sigma: Orders) -> np.ndarray:
 
 
 def best_transversal(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """For each row a column, each column once, maximising the sum of the values (integers).
+    """For each row a distinct column, such that the sum of the values (integers) is maximal.
 
     Raises ValueError if there is none.
     """
-    weights = 1.0 + values.max(initial=0) - values  # positive: a zero is not an entry of a sparse matrix
+    weights = 1.0 + values.max(initial=0) - values  # positive, since a zero is not an entry of a sparse matrix
     matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
     matched, transversal = min_weight_full_bipartite_matching(matrix)
     return transversal[np.argsort(matched)]
 
 
 def canonical_offsets(sigma: Orders, transversal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest c, d >= 0 of a highest-value transversal, by Pryce's fixed-point iteration (algorithm 3.1)."""
+    """The smallest c, d >= 0 of a transversal of highest value, by Pryce's fixed-point iteration (algorithm 3.1)."""
     rows, columns, orders = triplets(sigma)
     return smallest_duals(rows, columns, orders, transversal)
 

@@ -1,4 +1,4 @@
-"""Graph form of the equations of each problem class: unknowns, order, nodes."""
+"""Equations of each problem class on a graph: unknowns, order, nodes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from daedal.symbolic.tracing.traced_first_order import constant_rows, quasilinea
 from daedal.symbolic.tracing.tracer import Tracer
 
 Written = tuple[list[Traced], list[int]]
-"""The traced functions, and the equations made of them."""
+"""The traced functions, and the equations built from them."""
 
 
 @dataclass(frozen=True)
 class Statement:
     """The equations of a problem before they are traced."""
 
-    problem: Any  # whose functions are traced
+    problem: Any  # the problem with traced functions
     names: list[str]  # names of the unknowns
-    order: int  # highest derivative provided for by the problem class
-    parts: list[tuple[int, str]]  # groups of equations, in order: (number, in words)
+    order: int  # highest derivative in the problem class
+    parts: list[tuple[int, str]]  # groups of equations, in order: (number, description)
     # ``write(tracer, symbols)`` traces the functions on the symbols of x, x',
     write: Callable[[Tracer, Sequence[np.ndarray]], Written]
 

@@ -1,4 +1,4 @@
-"""The structural index of a problem, with the required check, and a remedy if the check fails."""
+"""The structural index of a problem, with the required check and a remedy if the check fails."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Combination:
 
 
 def combinations(equations: SystemEquations, jacobian: SystemJacobian) -> list[Combination]:
-    """Combinations that lower the value of the signature matrix, each replacing another equation; there may be none.
+    """Combinations that lower the value of the signature matrix, each replacing another equation; possibly none.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list
     basis, dependent = list[int](), list[int]()
     for k, row in enumerate(matrix):
         known, rest = directions[: len(basis)], row
-        for _ in range(2):  # Gram-Schmidt, twice is enough
+        for _ in range(2):  # two passes of Gram-Schmidt suffice
             rest = rest - (known @ rest) @ known
         size = np.linalg.norm(rest)
         if size <= _DEPENDENT * np.linalg.norm(row) or len(basis) == len(directions):
@@ -222,7 +222,7 @@ def _determinant(equations: SystemEquations, rows: Sequence[dict[int, int]], col
 
 
 def _cancel(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int], factors: list[int]) -> bool:
-    """Whether u^T J = 0 at all random points, and no u_i is."""
+    """Whether u^T J = 0 at all random points, and u_i = 0 at none."""
     if not vanishing(equations, factors).isdisjoint(factors):
         return False
     columns = sorted({j for i in rows for j in jacobian.rows[i]})
@@ -249,16 +249,17 @@ class StructuralAnalysis:
     """The structural analysis of a problem, and whether it is reliable."""
 
     given: SystemEquations  # the equations of the problem
-    equations: SystemEquations  # the equations finally analysed: the given ones, some of them replaced by combinations
-    signature: StructuralSignature  # their signature
-    jacobian: SystemJacobian  # their system Jacobian
+    # the equations finally analysed: the given equations, some of them replaced by combinations
+    equations: SystemEquations
+    signature: StructuralSignature  # structural signature
+    jacobian: SystemJacobian  # system Jacobian
     combinations: list[Combination]  # the replacements, in order
     regularity: Regularity  # whether the system Jacobian is nonsingular: at the given point, otherwise at random points
     at_point: bool = False  # whether `regularity` is that of a given point
 
     @classmethod
     def of(cls, equations: SystemEquations) -> StructuralAnalysis:
-        """Analyse equations, with their system Jacobian at random points; see :meth:`at` for one of them.
+        """Analyse equations, with their system Jacobian at random points; see :meth:`at` for a given point.
 
         Raises
         ------
@@ -288,7 +289,8 @@ class StructuralAnalysis:
             signature = StructuralSignature.of_orders(sigma, vanished)
             jacobian = SystemJacobian(current, signature)
             if before is not None and signature.degrees_of_freedom >= before[2].degrees_of_freedom:
-                # The equations are dependent at the random points, but not everywhere: a proper step lowers the value.
+                # The equations are dependent at the random points, but not everywhere: a suitable step lowers the
+                # value.
                 current, jacobian, signature = before
                 break
             steps += last
@@ -302,7 +304,7 @@ class StructuralAnalysis:
     def at(self, t: float, derivatives: Any) -> StructuralAnalysis:
         """The same, using the system Jacobian at a point: t and x, x', ... (one row for each derivative).
 
-        Nothing changes if combinations contain higher derivatives than given.
+        The result is unchanged if combinations contain higher derivatives than given.
         """
         rows = np.atleast_2d(np.asarray(derivatives, dtype=float))
         if len(rows) <= self.equations.highest(self.jacobian.nodes):

@@ -55,8 +55,7 @@ class SystemEquations:
         Number of equations and of unknowns.
     order : int
         The highest derivative provided for by the problem class: 1, or 2 for a second-order DAE.
-    parts : list of tuple
-        Groups of equations, in order: (number, in words).
+    parts : list of tuple Groups of equations, in order: (number, description).
     names : list of str
         Names of the unknowns.
     graph : Graph
@@ -103,7 +102,8 @@ class SystemEquations:
         self.lock = RLock()
 
     def with_problem(self, problem: Any) -> SystemEquations | None:
-        """The same equations with the parameters of another problem; None if the trace is invalid for these."""
+        """The same equations with the parameters of another problem; None if the trace is invalid for these
+        parameters."""
         if self.layout is None:
             return self
         if any(self.graph.data[i][0] == NAME for i in self.graph.fixed) or not self.layout.fits(problem.params):
@@ -140,7 +140,7 @@ class SystemEquations:
         return levels[times]
 
     def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
-        """The same equations on the same graph with some replaced: {i: node} replaces equation i by node = 0."""
+        """The same equations on the same graph, some of them replaced: {i: node} replaces equation i by node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
             other.__dict__.pop(name, None)
@@ -149,7 +149,7 @@ class SystemEquations:
         return other
 
     def rates(self, nodes: Sequence[int]) -> list[int]:
-        """The total time derivatives of nodes, where the rate of each derivative is the next one."""
+        """The total time derivatives of nodes; the rate of each derivative is the next derivative."""
         with self.lock:
             missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
             direction = {self.t: self.graph.one}
@@ -168,7 +168,7 @@ class SystemEquations:
             rows = sparsity(self.graph, self.nodes, self.unknowns(orders))
         for places in rows:
             row: dict[int, int] = {}
-            for place in places:  # in the order of the derivatives
+            for place in places:  # places ordered like the derivatives
                 row[place % self.n] = place // self.n
             found.append(dict(sorted(row.items())))
         return found
@@ -240,7 +240,7 @@ _KEPT = "equations"
 
 
 def kept_equations(problem: Any) -> SystemEquations:
-    """The equations of a problem; those of machine code are traced once and cached for other parameters.
+    """The equations of a problem. If compiled, they are traced once and cached for other parameters.
 
     Raises Untraceable if a function cannot be traced.
     """
@@ -281,7 +281,7 @@ def orders_of(problem: Any) -> list[dict[int, int]] | None:
 # --- switches in reduced problems: they are not followed; the user is warned of those that may occur ------------------
 
 _MOST_NAMED = 3
-_ROUND_OFF = 1e-12  # fraction of the change of a switching function within an interval
+_ROUND_OFF = 1e-12  # change of a switching function within an interval, as a fraction
 
 
 class UnfollowedSwitches:
@@ -307,8 +307,8 @@ class UnfollowedSwitches:
     def warning(self, equations: SystemEquations, span: tuple[float, float]) -> str | None:
         """The warning about switches that a run may encounter, with the given parameters; None if there are none.
 
-        Conditions linear in time alone are ignored if their times lie outside the interval or at its ends, as between
-        break points.
+        Conditions linear in time alone are ignored if their times lie outside the interval or at its ends, as happens
+        between break points.
         """
         met = [
             switch.name
@@ -320,7 +320,7 @@ class UnfollowedSwitches:
         named = listing(met[:_MOST_NAMED], len(met))
         return (
             f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over "
-            "them, and kinks or jumps in differentiated terms are lost. Remedy: give their times as breakpoints, "
+            f"them, and kinks or jumps in differentiated terms are missed. Remedy: give their times as breakpoints, "
             "or use formulation='none'; switches='never' leaves them to the step size control"
         )
 

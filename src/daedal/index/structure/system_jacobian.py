@@ -21,11 +21,11 @@ from daedal.index.structure.system_equations import SystemEquations
 from daedal.symbolic.evaluate import evaluate
 
 SINGULAR, REGULAR = 1e-12, 1e-8
-"""A block whose smallest singular value, relative to the largest, is below the first is singular; above the second it
-is not; between them round-off cannot be distinguished from a small number with certainty."""
-# numbers of unknowns of a block: up to the first all singular values are computed, up to the second on demand
+"""Limits for the smallest singular value of a block, relative to the largest: below the first the block is singular,
+above the second it is nonsingular; in between, round-off cannot be distinguished from a small number with certainty."""
+# numbers of unknowns of a block up to which all singular values are computed always, and on demand
 _DENSE, _LARGEST_DENSE = 200, 1200
-_DOUBTFUL = 1e-4  # an estimate, too low by a factor of the size, below which they are computed
+_DOUBTFUL = 1e-4  # limit of an estimate that is too low by up to the size, below which singular values are computed
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class SystemJacobian:
         return self._with_values(self._machine_code(t, derivatives))
 
     def regularity(self, t: float, derivatives: Any) -> Regularity:
-        """Whether it is nonsingular at this point."""
+        """Whether the matrix is nonsingular at this point."""
         return regularity(self.matrix(t, derivatives), self.decomposition)
 
     @cached_property
@@ -109,12 +109,12 @@ class SystemJacobian:
 
     @property
     def samples(self) -> list[sparse.csr_array]:
-        """Its values there."""
+        """The values of the matrix at these points."""
         return [matrix for _, matrix in self._samples]
 
     @cached_property
     def generic(self) -> Regularity:
-        """Whether it is nonsingular at some random points, with the best of them.
+        """Whether the matrix is nonsingular at some random points, with the best of them.
 
         If it is singular at all of them, it is identically singular, and the signature method fails.
         """
@@ -135,7 +135,7 @@ class SystemJacobian:
 
 
 def regularity(matrix: sparse.csr_array, decomposition: DulmageMendelsohn) -> Regularity:
-    """Whether a matrix is nonsingular, diagonal block by diagonal block, after scaling of its rows and columns."""
+    """Whether a matrix is nonsingular, by diagonal blocks, after scaling of rows and columns."""
     scaled = _balanced(matrix)
     smallest, equations, unknowns = np.inf, list[int](), list[int]()
     deficiency, kept, dropped, singular = 0, np.inf, 0.0, list[SystemPart]()
@@ -154,7 +154,7 @@ def regularity(matrix: sparse.csr_array, decomposition: DulmageMendelsohn) -> Re
 
 
 def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Rows and columns scaled by powers of 2 so that no entry is much above 1 and those on a transversal are about 1.
+    """Scale rows and columns by powers of 2 so that no entry is much above 1 and those on a transversal are about 1.
 
     The transversal is that of the largest product (I. S. Duff and J. Koster, SIAM J. Matrix Anal. Appl. 22, 2001,
     973-996); a matrix without one is singular and remains unchanged.
@@ -204,6 +204,6 @@ def _decomposed(part: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _large(vector: np.ndarray, members: Sequence[int]) -> list[int]:
-    """The members with entries not much smaller than the largest."""
+    """The members whose entries are not much smaller than the largest."""
     sizes = np.abs(vector)
     return [member for member, size in zip(members, sizes, strict=True) if size > 1e-3 * sizes.max()]

@@ -1,8 +1,8 @@
 """Drawings of the library's mechanisms.
 
 The data of a problem name its drawing, a function of one of the modules here. A drawing depends only on the equations
-and their parameters, so that a system finds its drawing by the library functions that it uses as constraint, velocity
-constraint, force, residual or algebraic equations. Models with modes are identified by name.
+and their parameters: the library functions that a system uses as constraint, velocity constraint, force, residual or
+algebraic equations identify its drawing. Models with modes are identified by name.
 """
 
 from collections.abc import Callable

@@ -52,7 +52,7 @@ def crank_slider(system) -> Drawing:
 
 
 def flexible_crank(system) -> Drawing:
-    """The bending of the rod is magnified."""
+    """A rod whose bending is magnified."""
     l1, l2, magnified, parts = flexible_rod.L1, flexible_rod.L2, 20.0, 12
 
     def pin(q):
@@ -166,7 +166,7 @@ def wheelset(system) -> Drawing:
 
 
 def truck(system) -> Drawing:
-    """In the frame of the truck, with the hump of the road passing below. Heights are to scale."""
+    """The truck, in its own frame, with the hump of the road passing below. Heights are to scale."""
     hump, speed = system.params[1], system.params[2]
     wheel = 0.5
 
@@ -297,7 +297,7 @@ def turning_line(system) -> Drawing:
         curves=[("from", "to")],
         masses=("p",),
         traces=("p",),
-        text="the line of the constraint turns",
+        text="the line of the constraint rotates",
     )
 
 
@@ -401,7 +401,7 @@ def oscillator(model) -> Drawing:
 
 
 def block(model) -> Drawing:
-    """The inclination of the default data."""
+    """The inclination in the default data."""
     speed, angle, size = model.problem.params["speed"], 0.3, 0.25
     c, s = math.cos(angle), math.sin(angle)
 

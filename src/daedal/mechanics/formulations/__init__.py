@@ -1,4 +1,4 @@
-"""Formulations: ways to rewrite a constrained system before discretising time."""
+"""Formulations: ways to rewrite a constrained system before time discretisation."""
 
 import difflib
 

@@ -30,13 +30,13 @@ CHART = Struct(
         ("matrix", LU),
         ("work", f64["system.nx"]),
         ("z", f64["system.m * system.nx"]),  # the last point, where Newton's method starts
-        ("y", f64["n"]),  # its coordinates and time
+        ("y", f64["n"]),  # coordinates and time
         ("t", FLOAT),
         ("limit", FLOAT),
-        ("condition", FLOAT),  # of [R~; K] where the chart was chosen
-        ("low_sign", INTEGER),  # sign of det [R~; K] there, for the positions
+        ("condition", FLOAT),  # condition number of [R~; K] at the point at which the chart was chosen
+        ("low_sign", INTEGER),  # sign of det [R~; K] at that point, for the positions
         ("sign", INTEGER),
-        ("pivot", i64[2, "system.nx"]),  # of a minimal extension
+        ("pivot", i64[2, "system.nx"]),  # pivots of a minimal extension
     ],
 )
 
@@ -59,9 +59,9 @@ def _rows(chart, c, level):
 
 @part
 def _same_branch(chart, top, sign):
-    """Whether det [R~; K] has the same sign as where the chart was chosen; a change indicates a fold.
+    """Whether det [R~; K] has the same sign as when the chart was chosen; a change indicates a fold.
 
-    A chart given by the user is never left; its folds are the user's responsibility.
+    A chart given by the user is never replaced; its folds are the user's responsibility.
     """
     if chart.limit == np.inf:
         return True
@@ -117,7 +117,7 @@ def recover(chart, c, t, y):
 
 @part
 def keep_point(chart, c, t, y):
-    """Start Newton's method from the point in ``c.state`` from now on."""
+    """Use the point in ``c.state`` as the start of Newton's method."""
     _set_point(chart, t, c.state[: c.m * c.nx], y[: chart.n])
 
 
@@ -191,7 +191,7 @@ def _conditioning(chart, c):
 
 @entry(HOOK)
 def chart_hook(record, t, h, y):
-    """Stop when the chart is ill-conditioned relative to the point where it was chosen."""
+    """Stop when the chart is ill-conditioned relative to the point at which it was chosen."""
     chart = record_at(record, CHART)
     c = chart.system
     status = recover(chart, c, t, floats(y, chart.n))
@@ -201,14 +201,14 @@ def chart_hook(record, t, h, y):
     condition = _conditioning(chart, c)
     if chart.condition == 0.0:
         chart.condition = condition
-    # Inverse cosine of the angle by which the manifold has turned away from the chart.
+    # inverse cosine of the angle between the manifold and the chart
     turned = np.sqrt(max(condition**2 - chart.condition**2, 0.0) + 1.0)
     return HOOK_STOP if turned > chart.limit else HOOK_DONE
 
 
 @entry(HOOK)
 def pivot_hook(record, t, h, y):
-    """Stop when the dependent coordinates of a minimal extension are badly determined: K_2^{-1} K_1 is large."""
+    """Stop when the dependent coordinates of a minimal extension are ill-conditioned: K_2^{-1} K_1 is large."""
     chart = record_at(record, CHART)
     c = chart.system
     nx, n_c, n = c.nx, c.n_c, c.m * c.nx

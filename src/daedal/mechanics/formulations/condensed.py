@@ -5,8 +5,8 @@ With the blocks of the iteration matrix for m = 2 (rows: kinematics, dynamics, t
     cj dq - dv - D dmu                        = a          F_q dq + (cj M + F_v) dv + B dlam = b
     G dq                                      = d          E_q dq + E_v dv                   = c
 
-the first and last rows give dq = P dv + p with P = (I - D (G D)^{-1} G) / cj, one solve of the size of the lower
-constraints, and leave one augmented system of the size of dv and dlam,
+the first and last rows give dq = P dv + p with P = (I - D (G D)^{-1} G) / cj, which takes one solve of the size of the
+lower constraints. What remains is an augmented system for dv and dlam,
 
     [ cj M + F_v + F_q P   B ] [ dv   ]   [ b - F_q p ]
     [ E_v + E_q P          0 ] [ dlam ] = [ c - E_q p ].

@@ -1,4 +1,4 @@
-"""Formulations that keep all coordinates: constraint levels imposed, stabilised, regularised or projected onto."""
+"""Formulations in all coordinates: the constraint levels are imposed, stabilised, regularised or projected onto."""
 
 from dataclasses import dataclass
 from math import comb
@@ -30,7 +30,7 @@ class Index3(Formulation):
     r"""The original constraint: index m + 1, that is 3 for a mechanism.
 
     BDF converges for it at constant step size, but step size control suffers: velocities and multipliers carry errors
-    of size 1/h and 1/h^2 after every change of the step size. Kept for comparison; use GGL instead.
+    of size 1/h and 1/h^2 after every change of the step size. For comparison only; use GGL instead.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class ProjectedInvariants(Formulation):
     .. math:: z_j' = z_{j+1} + D \mu_j, \qquad z_m' = a(t, z) + D \mu_m, \qquad g^{(j-1)} = 0, \; j = 1 \dots k
 
     with the accelerations a of the augmented system. With :math:`D = G^T` stiff methods remain effective for rapidly
-    turning constraint forces, unlike all forms that re-impose the constraint through :math:`B = M^{-1} G^T`.
+    rotating constraint forces, unlike with all forms that impose the constraint through :math:`B = M^{-1} G^T`.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def _check_mechanical(system, name: str):
 
 @dataclass(frozen=True)
 class Loetstedt(Formulation):
-    r"""Loetstedt's penalty: stiff springs in place of constraints, :math:`M \ddot q = f - \varepsilon^{-1} G^T g`.
+    r"""Loetstedt's penalty: stiff springs instead of constraints, :math:`M \ddot q = f - \varepsilon^{-1} G^T g`.
 
     The constraint is satisfied to :math:`O(\varepsilon)`, with fast oscillations unless the initial values are chosen
     suitably; velocity constraints become dampers.
@@ -441,7 +441,7 @@ class Knorrenschild(Formulation):
     name = "knorrenschild"
 
     def shape(self, system) -> Shape:
-        """g = 0 a short time ahead."""
+        """g = 0 evaluated a short time ahead."""
         return _regularised(self, KNORRENSCHILD, system)
 
 
@@ -472,7 +472,7 @@ class Hanke(Formulation):
     name = "hanke"
 
     def shape(self, system) -> Shape:
-        """g = 0 a short time ahead."""
+        """g = 0 evaluated a short time ahead."""
         return _regularised(self, HANKE, system)
 
 
@@ -481,7 +481,7 @@ def _regularised(form, variant: int, system) -> Shape:
     epsilon, mu = _small(form.epsilon, "epsilon"), check_finite(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
-    # For steps much longer than epsilon and mu these forms behave like the index-3 form.
+    # For steps much longer than epsilon and mu, these forms behave like the index-3 form.
     return Shape(level(0, 2), n_top=system.n_c, variant=variant, small_times=(epsilon, mu), classes=(1, 2, 3))
 
 

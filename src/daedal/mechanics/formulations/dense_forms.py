@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 # --- D, along which multipliers correct the solution, and the sizes of these multipliers ------------------------------
 
-_LOOSE = 10.0  # factor for the size of multipliers that only keep the solution on the constraints
+_LOOSE = 10.0  # factor for the size of multipliers that only correct drift
 _SINGULAR = 1e-13  # singular value of M, in units of its diagonal
 _NAMED = 0.2  # fraction of the largest component that a coordinate must have in a massless motion to be named
-_NEARLY_DEPENDENT = 1e-10  # of G D with rows and columns of norm 1
+_NEARLY_DEPENDENT = 1e-10  # bound for G D with rows and columns of norm 1
 
 
 def kind_of(projection: Any) -> int:
@@ -80,8 +80,8 @@ def _check(assembly, start: ConsistentStart, direction: np.ndarray):
     scale = np.outer(_nonzero(np.linalg.norm(rows, axis=1)), _nonzero(np.linalg.norm(columns, axis=0)))
     if np.linalg.svd(rows @ columns / scale, compute_uv=False)[-1] < _NEARLY_DEPENDENT:
         raise InvalidProblemError(
-            f"projection: G D is singular at t = {start.t:g}, so the multipliers cannot move the solution back to "
-            "the constraints; choose another D"
+            f"projection: G D is singular at t = {start.t:g}, so the multipliers cannot move the solution back to the "
+            f"constraints; choose another D"
         )
 
 
@@ -104,7 +104,7 @@ def refuse_singular_mass(words: str, remedy: str, assembly, start: ConsistentSta
 
 
 def _unit_vectors(assembly, start: ConsistentStart) -> np.ndarray:
-    """Unit vectors along the coordinates in which the constraints are best solved."""
+    """Unit vectors along the coordinates for which the constraints are best solved."""
     from scipy.linalg import qr
 
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
@@ -119,7 +119,7 @@ def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np
     """Sizes of the multipliers, and sizes for a unit motion, independent of the scaling of the constraints.
 
     lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. mu
-    vanishes for the exact solution and acts through h mu, so its size is assumed ten times as large.
+    vanishes for the exact solution and acts through h mu, so its size is assumed to be ten times as large.
     """
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
     if values is None:
@@ -144,7 +144,7 @@ def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np
 
 
 def _typical(assembly, values, projection: Any) -> np.ndarray:
-    """D, as far as its size matters."""
+    """D for the estimate of sizes."""
     jacobian = values["jacobian"]
     kind = kind_of(projection)
     if kind == THROUGH_MASS:
@@ -214,7 +214,7 @@ class DenseReduction(Reformulation):
         return ImplicitDAE(residual, self.n, jacobian=jacobian, algebraic=algebraic, names=self.names)
 
     def _linearise(self) -> bool:
-        """Store the exact derivatives of the mechanism in the record; returns whether there are any."""
+        """Store the exact derivatives of the mechanism in the record; returns whether they exist."""
         levels = 2 if self.shape.top == ACCELERATION or self.shape.variant == MINIMAL_EXTENSION else 1
         self._linearisation = self.assembly.linearisation(levels) if not self.assembly.linear else None
         if self._linearisation is not None:
@@ -222,7 +222,7 @@ class DenseReduction(Reformulation):
         return self._linearisation is not None
 
     def _jacobian(self) -> NativeMatrix | None:
-        """The exact Newton matrix, or None if there is none."""
+        """The exact Newton matrix; None if unavailable."""
         assembly, shape = self.assembly, self.shape
         inner = assembly.n_w > 0 or assembly.record["uses_multipliers"]
         known = shape.variant in (PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER) and not (
@@ -236,7 +236,7 @@ class DenseReduction(Reformulation):
 
     @cached_property
     def rate(self) -> NativeFunction | None:
-        """y' if there are no multipliers among the unknowns."""
+        """y', if no multipliers are among the unknowns."""
         from daedal.mechanics.formulations.residuals import form_rate
 
         if self.n > self.n_state or (self.shape.top == DYNAMICS and self.shape.variant == PLAIN):
@@ -331,7 +331,7 @@ class DenseReduction(Reformulation):
 
 
 def _needed(assembly, shape: Shape) -> int:
-    """What the residual evaluates if the accelerations are unknowns."""
+    """The quantities that the residual evaluates if the accelerations are unknowns."""
     from daedal.mechanics.constrained import ALGEBRAIC, BIAS, FORCE, JACOBIAN, MASS, POSITION, RATE, VELOCITY
 
     needed = MASS | FORCE | JACOBIAN | RATE | ALGEBRAIC

@@ -108,7 +108,7 @@ def _column(form, system, found, j, fq, fv, fa, target):
 
 @part
 def _replaced_rows(form, system, found, j, fq, fv, fa, target):
-    """The minimal extension has g = 0 in place of q_i' = v_i, and separate rows for the acceleration level."""
+    """The minimal extension replaces q_i' = v_i by g = 0 and has separate rows for the acceleration level."""
     nx, n_c = system.nx, system.n_c
     pivot, extra = form.pivot[0], form.n - n_c
     for i in range(nx):

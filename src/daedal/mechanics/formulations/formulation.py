@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 # imposes one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and possibly lower levels with separate multipliers.
 # Dense, sparse and second-order builders all read this declaration, and raise for what they do not support.
 
-# The equation for z_m': M z_m' = f - B lam with lam as unknowns, or z_m' = a with a and lam from the augmented system.
+# The equation for z_m': M z_m' = f - B lam, in which lam is unknown, or z_m' = a with a and lam from the augmented
+# system.
 DYNAMICS, ACCELERATION = 0, 1
 
-# Deviations of single formulations from the common shape.
+# Exceptions of individual formulations to the common form.
 PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER, KNORRENSCHILD, HANKE, PENALTY = 0, 1, 2, 3, 4, 5
 
 # D, along which lower multipliers correct the solution: K^T, M^{-1} B, or a given matrix.
@@ -68,7 +69,7 @@ class Shape:
     projection : str, matrix or function
         D.
     variant : int
-        PLAIN, or the deviation of a single formulation.
+        PLAIN, or the exception of an individual formulation.
     classes : tuple of int, optional
         Index classes of :math:`z_1, \dots, z_m` and of the multipliers, where they exceed 2.
     small_times : (float, float)
@@ -77,8 +78,7 @@ class Shape:
         epsilon of the penalty.
     steps : ProjectedSteps, optional
         The projection after every step.
-    restart : float
-        When charts or dependent coordinates are chosen again.
+    restart : float The threshold at which new charts or dependent coordinates are chosen.
     charts : bool
         The unknowns are local coordinates on the constraints.
     """
@@ -155,7 +155,7 @@ def index_options(shape: Shape, assembly, n: int) -> dict[str, Any]:
 
 
 class Formulation:
-    """A way to rewrite a constrained system before discretising time: a frozen dataclass that declares its levels.
+    """A way to rewrite a constrained system before time discretisation: a frozen dataclass that declares its levels.
 
     A new formulation needs a `name` and :meth:`shape`; dense, sparse and second-order builders read the shape.
 
@@ -176,7 +176,7 @@ class Formulation:
     """Whether it is stiff by construction, which rules out explicit methods."""
 
     def shape(self, system) -> Shape:
-        """The declaration for a system, `Sizes` or an assembled one."""
+        """The declaration for a system, either `Sizes` or an assembled system."""
         raise NotImplementedError
 
     def reduce(self, assembly, start: ConsistentStart) -> Reformulation:

@@ -2,16 +2,16 @@ r"""Monitoring of the constraints after every accepted step.
 
 The rows of K are orthonormalised. Nearly dependent rows announce a singular configuration; a sign change of det(K_n
 Q_{n-1}^T), with the basis Q of the previous step, shows that one was passed. The sign does not change if the rank drops
-by two. Near such a point the branches of the motion are so close that errors lead from one to another: at a corner,
-which error control follows with tiny steps in which the velocities change faster than ever before. Such changes are
+by two. Near such a point the branches of the motion are so close that errors can lead from one to another. Error
+control resolves this corner with tiny steps in which the velocities change faster than before. Such changes are
 accumulated while rows are nearly dependent.
 
 For forms that impose constraints through :math:`B = M^{-1} G^T` the amplification
 
     a_B = || (I - B (K B)^{-1} K)(t_n) S(t_{n-1}) ||_2
 
-of vectors S along the manifold indicates instability (Ascher and Petzold section 4): it is 1 for slow constraints, and
-where it grows, steps behave like those of an explicit method.
+of vectors S along the manifold indicates instability (Ascher and Petzold section 4): it is 1 for slow constraints; if
+it grows, steps behave like those of an explicit method.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ TURNED_ASIDE = HOOK_STOP + 7  # codes in between belong to the inspection
 
 VANISHING = 1e-7  # fraction of its usual norm below which a row counts as zero
 KEPT = 0.7  # fraction of a row above which no second orthogonalisation is needed (Kahan, Parlett)
-SUSPICIOUS = 0.2  # for steps in which the constraints turn by less than about a radian
+SUSPICIOUS = 0.2  # bound for steps in which the constraints rotate by less than about a radian
 LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squared distances of bases, for one row and for all, that guarantee a cosine > 0.2
 NEAR = 0.05  # fraction of the largest independence of the rows below which branches may meet
 SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity relative to its size
@@ -43,7 +43,7 @@ MONITOR = Struct(
     "MONITOR",
     [
         ("system", at(CONSTRAINED)),
-        ("inner", ADDRESS),  # another hook, called first
+        ("inner", ADDRESS),  # another hook, which is called first
         ("inner_record", ADDRESS),
         ("inspector", ADDRESS),  # checks changes of the constraints, or 0
         ("inspection", ADDRESS),
@@ -61,7 +61,7 @@ MONITOR = Struct(
         ("gram", LU),
         ("along", f64["system.nx"]),
         ("image", f64["system.nx + system.n_c"]),
-        ("velocity", f64["system.nx"]),  # at the previous step
+        ("velocity", f64["system.nx"]),  # velocity at the previous step
         ("speeds", f64["system.nx"]),  # largest absolute values of its components so far
         ("largest_independence", FLOAT),
         ("usual_rate", FLOAT),  # fastest change of velocities, relative to these speeds, while rows were independent
@@ -81,7 +81,7 @@ class Watching(NamedTuple):
 
 
 def watching(number: NumberOperations) -> Watching:
-    """The checks after every step, for one run or for eight in lanes; `taken` is 1 for active lanes."""
+    """The checks after every step, for one run or for eight runs in lanes; `taken` is 1 for active lanes."""
     _, _, get, put, spread, absolute, root, larger, where_less, all_less = number
 
     @inlined
@@ -122,13 +122,13 @@ def watching(number: NumberOperations) -> Watching:
                     put(row, j, where_less(kept, rest, get(row, j), get(again, j)))
                 rest = where_less(kept, rest, rest, further)
             smallest = where_less(rest, smallest, rest, smallest)
-            for k in range(i + 1, n_c):  # row by row for all that follow, which vectorises
+            for k in range(i + 1, n_c):  # row by row, so that the inner loop vectorises
                 remove(rows[k], row, nx)
         return smallest
 
     @part
     def make_orthogonal(v, basis, count, n):
-        """Subtract from v its components along the first `count` rows of a basis, one after the other."""
+        """Subtract from v its components along the first `count` rows of a basis, one at a time."""
         for k in range(count):
             remove(v, basis[k], n)
 
@@ -167,7 +167,7 @@ def watching(number: NumberOperations) -> Watching:
 
     @part
     def largest_change(v, before, speeds, taken):
-        """Largest change of a velocity relative to its largest value so far; both are updated."""
+        """Largest change of a velocity relative to its largest previous value; both are updated."""
         largest, zero, half = spread(0.0), spread(0.0), spread(0.5)
         for j in range(v.shape[0]):
             now, last = get(v, j), get(before, j)
@@ -186,7 +186,7 @@ _scale_rows, _orthonormalise, _make_orthogonal, _squared_distance, _largest_chan
 
 @entry(i64(i64, i64, f64, f64[:], f64[:], f64[:], f64[:]))
 def begin_watch(monitor, system, t, z, r, w, lam):
-    """Start monitoring; `norms` are earlier norms of the rows of K.
+    """Start monitoring. `norms` are earlier norms of the rows of K.
 
     If K cannot be evaluated, monitoring begins after the first step.
     """
@@ -266,7 +266,7 @@ def _watch(watch, system, t):
 
 @part
 def has_corner(watch, independence, change, h):
-    """Whether the motion has turned a corner, on a path on which the velocities would continue unchanged."""
+    """Whether the motion has passed a corner, on a path on which the velocities would otherwise be continuous."""
     watch.largest_independence = max(watch.largest_independence, independence)
     if independence > NEAR * watch.largest_independence:
         watch.usual_rate = max(watch.usual_rate, change / h)
@@ -284,7 +284,7 @@ def harmless_distance(n_c):
 
 @part
 def have_turned_away(watch, rows, basis):
-    """Whether the cosine of the angle between both spaces, det(Q_n Q_{n-1}^T), is near zero or negative.
+    """Whether the cosine of the angle between the two spaces, det(Q_n Q_{n-1}^T), is near zero or negative.
 
     With d^2 = ||Q_n - Q_{n-1}||^2, the squared distances of all singular values of the product from 1 sum to at most
     d^2, and for d < 1 its sign is positive: the determinant is at least (1 - d n^{-1/2})^n, and 1 - d for n = 1. If d
@@ -316,7 +316,7 @@ def determinant_sign(lu):
     n = lu.n
     by_columns, pivots = lu.data, lu.pivots
     sign = 1
-    lapack = n > SMALL  # then pivots are 4-byte integers starting at 1
+    lapack = n > SMALL  # pivots are then 4-byte integers starting at 1
     for i in range(n):
         if by_columns[i, i] < 0.0:
             sign = -sign
@@ -331,7 +331,7 @@ def determinant_sign(lu):
 
 @part
 def _watch_amplification(watch, system, basis):
-    """Lower bound of a_B^2, by H_B applied to pseudo-random vectors along the last kernel: two power iterations."""
+    """Lower bound of a_B^2: two power iterations with H_B, applied to pseudo-random vectors along the last kernel."""
     nx = system.nx
     if factor_augmented(system) != 0:
         return

@@ -25,8 +25,8 @@ _NEARLY_DEPENDENT = 1e-10  # fraction of a unit row that is independent of the o
 class Reformulation:
     """The equations that a method integrates, and the mapping back to the variables of the system.
 
-    It is created once for a formulation and an assembled system, and may :meth:`begin` from any number of starts, one
-    after the other, with the same results as a fresh one.
+    It is created once for a formulation and an assembled system. It may :meth:`begin` from any number of starts in
+    turn, with the same results as a new instance.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Reformulation:
     multiplier_sizes : callable or None
         ``multiplier_sizes(start)``: sizes and units of the leading multipliers.
     tolerances : callable or None
-        ``tolerances(rtol, atol)``: of all unknowns, from those of (z, r), if the others are not multipliers.
+        ``tolerances(rtol, atol)``: tolerances of all unknowns from those of (z, r), if the others are not multipliers.
     """
 
     recover: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
@@ -106,7 +106,7 @@ class Reformulation:
 
     @property
     def row_labels(self) -> list[str]:
-        """The constraints in use, as labelled in names of multipliers."""
+        """Labels of the constraints in use, for names of multipliers."""
         return [str(label).strip("'") for label in self.assembly.row_names()]
 
     # --- supplied by builders -----------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Reformulation:
         return record
 
     def begin(self, start: ConsistentStart, usual_norms: Any = 0.0) -> None:
-        """Restart in the existing records; `usual_norms` of the rows of K are those seen by the monitor."""
+        """Restart in the existing records. `usual_norms` are the norms of the rows of K seen by the monitor."""
         self.start = start
         self.choose(start)
         if "record" in self.__dict__:
@@ -163,7 +163,8 @@ class Reformulation:
         self.assembly.bridge.raise_pending()
 
     def restart(self, start: ConsistentStart) -> Reformulation:
-        """A new instance of the formulation; this one's charts are still needed to recover what it has integrated."""
+        """A new instance of the formulation. This one is not reused, since its charts are needed to recover its
+        results."""
         return self.formulation.reduce(self.assembly, start)
 
     def native(self, kernel, linear=None) -> NativeFunction:
@@ -171,7 +172,7 @@ class Reformulation:
         return self.hooked(NativeFunction(kernel, self.record, self.assembly.bridge, self.n, linear))
 
     def hooked(self, function):
-        """Make a native function call the hook of the form, whichever is attached later."""
+        """Make a native function call the hook of the form, even if it is attached later."""
         function.hook, function.keep = self.hook, self.assembly
         self._functions.append(function)
         return function
@@ -192,7 +193,7 @@ class Reformulation:
         return np.ascontiguousarray(y[: self.n_state].T)
 
     def last_state(self, outcome) -> tuple[float, np.ndarray]:
-        """Time at which a run has stopped, and (z, r) there, as one row."""
+        """Time at which a run stopped, and (z, r) at that time, as one row."""
         t = outcome.t_reached
         return t, self.states(np.array([t]), outcome.y_reached[:, None].copy())
 
@@ -205,9 +206,9 @@ class Reformulation:
 def attach_monitor(
     reduction: Reformulation, *, amplification: bool = False, usual_norms: Any = 0.0, changes: bool = True
 ) -> None:
-    """Monitor rank, singular configurations and, on demand, the amplification through B after every step.
+    """After every step, monitor the rank, singular configurations and, on demand, the amplification through B.
 
-    On demand, changes of the constraints are compared with derivatives by differences.
+    On demand, changes of the constraints are compared with their difference derivatives.
 
     Monitoring begins at the start of the reduction; a second call changes what is monitored.
     """
@@ -256,7 +257,7 @@ def check_sparse(formulation: Formulation, system: MechanicalSystem):
 
 def _check(title: str, shape: Shape):
     if shape.lowered:
-        raise InvalidProblemError(f"multipliers='derivative' of {title} has no sparse form; leave it out")
+        raise InvalidProblemError(f"multipliers='derivative' of {title} has no sparse form; omit it")
     if not shape.by_levels:
         raise InvalidProblemError(f"{title} has no sparse form; formulations for sparse matrices: {_KNOWN}")
     if shape.low and not shape.along_gradients:
@@ -299,7 +300,7 @@ class SparseReduction(Reformulation):
     pack = None
 
     def _hand_over(self, usual_norms: Any) -> None:
-        """No data of a start are kept."""
+        """No data depend on the start."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ FORM = Struct(
         ("epsilon", FLOAT),
         ("mu", FLOAT),
         ("alpha", f64["system.m"]),  # alpha_0 .. alpha_{m-1} of the top rows
-        ("damping", f64["system.m + 1"]),  # those in the augmented system, then that of velocity constraints
+        ("damping", f64["system.m + 1"]),  # damping in the augmented system, then damping of the velocity constraints
         ("damped", INTEGER),
         ("direction", f64["system.nx", "system.n_c"]),  # D
         ("direction_function", CALLBACK),
@@ -145,7 +145,7 @@ def damping_of(form):
 
 @part
 def load_unknowns(form, system, y, yp):
-    """Copy z, r, w and lam to the system; if the system computes w and lam, its last values are the guess."""
+    """Copy z, r, w and lam to the system. If the system computes w and lam, its last values are the initial guess."""
     n, at = system.m * system.nx, multipliers_at(system)
     if form.top == ACCELERATION:
         load_state(system, y, y[n:])
@@ -284,7 +284,7 @@ def combination(form, system, k):
 
 @part
 def _constraint_rows(form, system, residual):
-    """The combination of the top multipliers, g^(0), ..., of the lower ones, and d = 0."""
+    """The equations of the top multipliers, g^(0), ... of the lower ones, and d = 0."""
     n_c, n_g = system.n_c, system.n_g
     at, skipped = multipliers_at(system), n_c - form.n_top
     for k in range(form.n_top):
@@ -299,7 +299,7 @@ def _constraint_rows(form, system, residual):
 
 @part
 def _variant_rows(form, system, t, y, yp, residual):
-    """Modify the rows for single formulations."""
+    """Modify the rows of individual formulations."""
     if form.variant == MINIMAL_EXTENSION:
         minimal_extension_rows(form, system, y, yp, residual)
     elif form.variant == FUEHRER_LEIMKUHLER:

@@ -28,7 +28,7 @@ DIRECT, STABILISED, EXTENDED = 0, 1, 2
 
 
 class MechanicalResidual(NativeFunction):
-    """The native residual of second order, which leaves the mass matrix accessible to other kernels."""
+    """The native second-order residual. Other kernels can access its mass matrix."""
 
     mass: tuple[np.ndarray, int] | None = None
     projected = False  # whether steps are projected onto the constraints
@@ -96,7 +96,7 @@ class SecondOrderReduction(Reformulation):
         return SecondOrderForm(problem, source, self.names, start_order=start_order)
 
     def _jacobian(self) -> NativeMatrix | None:
-        """The exact Newton matrix, or None if there is none."""
+        """The exact Newton matrix; None if unavailable."""
         accelerated = self._variant == EXTENDED or self._levels()[2] != 0.0
         self._linearisation = self.assembly.linearisation(2 if accelerated else 1)
         if self._linearisation is None:
@@ -172,7 +172,7 @@ class SecondOrderReduction(Reformulation):
 
 
 def _time_scale(start: ConsistentStart) -> float:
-    """A time in which the state changes appreciably."""
+    """The time scale of changes of the state."""
     nx = start.a.size
     q, v, a = (float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a))
     rates = [v / q if q > 0.0 else 0.0, float(np.sqrt(a / q)) if q > 0.0 else 0.0]

@@ -36,10 +36,8 @@ class StateSpace(Formulation):
     coordinates : {"qr", "lu", "svd", "essential"} or matrix
         Choice of :math:`\tilde R`: an orthonormal basis of the kernel of G (by QR or SVD), a subset of the coordinates
         (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix, which is
-        never changed.
-    restart : float
-        A new chart is chosen when the condition number has grown by this factor; 3 to 5 works well, since it limits
-        accuracy.
+        never changed. restart : float A new chart is chosen when the condition number has grown by this factor, which
+        limits accuracy; 3 to 5 works well.
 
     Examples
     --------
@@ -64,7 +62,7 @@ class StateSpace(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """Charts, beginning at the start."""
+        """Charts, the first of which is centred at the start."""
         return ChartReduction(self, shape, assembly, start)
 
     def rows(self, assembly, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
@@ -188,7 +186,7 @@ class ChartReduction(Reformulation):
         return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
 
     def recover(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Map back to (z, r), from the last known point or, if nearer, the chart's start."""
+        """Map back to (z, r), starting from the last known point or, if nearer, the start of the chart."""
         from daedal.mechanics.formulations.charts import recover_points
 
         assembly = self.assembly
@@ -209,7 +207,7 @@ class MinimalExtension(Formulation):
 
     With :math:`G \Pi = [G_1\; G_2]`, :math:`G_2` regular, the derivatives of the dependent coordinates :math:`p_2` and
     velocities become algebraic unknowns, and all three levels of the constraints are equations. When :math:`G_2`
-    degenerates, new dependent coordinates are chosen.
+    becomes nearly singular, new dependent coordinates are chosen.
 
     Parameters
     ----------
@@ -255,7 +253,7 @@ class EssentialODE(Formulation):
         z_j = S w_j - F \Bigl( r^{(j-1)} + \sum_{l<j} \tbinom{j-1}{l-1} C^{(j-l)} z_l \Bigr),
 
     where :math:`(S\; F)` is the inverse of :math:`\binom{R}{C}`. It has as many equations as degrees of freedom, no
-    drift, and needs one differentiation of the constraints less than other ODE forms.
+    drift, and needs one differentiation of the constraints fewer than other ODE forms.
 
     Parameters
     ----------
@@ -303,7 +301,7 @@ class EssentialODE(Formulation):
         return LinearReduction(self, shape, assembly, start)
 
     def basis(self, problem: HessenbergDAE, t0: float) -> _GivenBasis | _ComputedBasis:
-        """R and R' from t0 on."""
+        """R and R' from t0 onwards."""
         if self.R is None:
             return _ComputedBasis(problem, t0, self.restart)
         return _GivenBasis(problem, t0, self.R, self.R_derivative)
@@ -458,7 +456,7 @@ class LinearReduction(Reformulation):
         return tuple(f"w{j + 1}[{i}]" for j in range(m) for i in range(self.n // m))
 
     def choose(self, start: ConsistentStart) -> None:
-        """Choose R from the start on."""
+        """Choose R from the start onwards."""
         self._basis = self._essential.basis(self._problem, start.t)
 
     def write(self, record) -> None:

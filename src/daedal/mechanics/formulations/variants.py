@@ -1,4 +1,4 @@
-r"""Deviations of single formulations from the common shape, in compiled code."""
+r"""Exceptions of individual formulations to the common form, in compiled code."""
 
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import address_of
@@ -39,7 +39,7 @@ def minimal_extension_rows(form, system, y, yp, residual):
 
 @part
 def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
-    """Wijckmans (6.13): q' gains [(G v)_q]^T tau, normal to {g = 0, G v = 0}; tau is the top multiplier."""
+    """Wijckmans (6.13): adds [(G v)_q]^T tau to q', normal to {g = 0, G v = 0}; tau is the top multiplier."""
     nx, n_c = system.nx, system.n_c
     before, velocity, state, increments = form.scratch[0], system.level[1], system.state, system.increments[0]
     tau = (yp if form.lowered else y)[2 * nx + system.n_r :]

@@ -52,7 +52,7 @@ def is_sparse(system, t: float, initial) -> bool:
     try:
         q = np.array(initial[0] if q is None else q, dtype=float)
     except (TypeError, ValueError, IndexError, KeyError):
-        return False  # refused with a better message elsewhere
+        return False  # rejected elsewhere with a better message
     if q.shape != (system.n_q,):
         return False
     return any(_yields_sparse(f, t, q, system.params) for f in (system.constraint_jacobian, system.mass))
@@ -60,10 +60,10 @@ def is_sparse(system, t: float, initial) -> bool:
 
 def _yields_sparse(function, t: float, q: np.ndarray, params) -> bool:
     if not callable(function) or is_compiled(function) or getattr(function, "is_derivative", False):
-        return False  # machine code of Daedal writes dense matrices
+        return False  # Daedal's machine code writes dense matrices
     try:
         return hasattr(function(t, q.copy(), *last_argument(function, params)), "tocsr")
-    except Exception:  # the dense path raises the detailed error
+    except Exception:  # the dense path raises a more detailed error
         return False
 
 
@@ -102,7 +102,7 @@ class SparseAssembly:
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
     has_straight_line = False
     is_sparse, is_autonomous, is_coupled = True, False, False
-    bridge = None  # its functions are called from Python
+    bridge = None  # functions are called from Python
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, autonomous: bool = False):
         check_supported(system)
@@ -348,7 +348,7 @@ class SparseAssembly:
         return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
 
     def drifts(self, times: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
-        """The same at each time."""
+        """Largest residuals of the constraints at each time."""
         largest = np.zeros((2, times.size))
         for i, (t, state) in enumerate(zip(times, states, strict=True)):
             q, v = state[: self.nx], state[self.nx :]
@@ -384,7 +384,7 @@ def _ones(matrix):
 
 
 def _points_near(q: np.ndarray) -> list[np.ndarray]:
-    """q, and nearby points at which entries that vanish at q by accident are nonzero."""
+    """q, and nearby points at which entries that vanish accidentally at q are nonzero."""
     size = typical_size(q)
     return [
         q,

@@ -19,7 +19,7 @@ from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, 
 
 _POWER_ITERATIONS = 12
 _SHARE = float(np.sqrt(np.finfo(float).eps))
-_SHARE_OF_DIFFERENCES = 1e-5  # for rows that contain differences
+_SHARE_OF_DIFFERENCES = 1e-5  # relative increment for rows that contain differences
 
 
 class SparseEquations:
@@ -38,7 +38,7 @@ class SparseEquations:
         self._by_q, self._by_v, self._rows = by_q, by_v, rows
         sparsity = assembly.system.force_sparsity
         self._force_acts = sparsity is None or sparsity.nnz > 0 or levels[2] != 0.0
-        # The pattern of the derivative by q contains G^T G and the diagonal, so its colours suit G and all other
+        # The pattern of the derivative by q contains G^T G and the diagonal, so its colours also suit G and all other
         # blocks.
         self._colours, self._count = column_colours(by_q)
         self._q_entries = coloured_entries(by_q, self._colours, self._count)
@@ -154,7 +154,7 @@ def _quotients(target: np.ndarray, structure, entries: np.ndarray, change: np.nd
 
 
 def highest_frequency(assembly: SparseAssembly, start: ConsistentStart) -> float:
-    r"""Estimate of the highest frequency of small motions near the start, by power iteration.
+    r"""Estimate of the highest frequency of small vibrations near the start, by power iteration.
 
     With :math:`S = \partial (f - G^T \lambda) / \partial q` these obey :math:`M \ddot x = S x - G^T \nu, G x = 0`.
     """

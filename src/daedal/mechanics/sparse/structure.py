@@ -1,4 +1,4 @@
-"""Sparse matrices with a fixed structure, and factorisations that are kept while accurate enough."""
+"""Sparse matrices with a fixed structure, and factorisations that are reused while accurate enough."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from daedal.kernels.functions import real_array
 _ROUNDOFF = float(np.finfo(float).eps)
 _REFINEMENTS = 12
 _NEGLIGIBLE = 1e-10
-_CONTRACTION = 0.2  # old factors are discarded when refinement gains less than this factor
+_CONTRACTION = 0.2  # old factors are discarded if refinement reduces the error by less than this factor
 _SMALLEST_PIVOT = 1e-13  # 1/|A^{-1}| of the equilibrated matrix below which it counts as singular
 
 
 class SingularMatrix(Exception):
-    """A matrix without a usable factorisation; `null` is nearly in its kernel."""
+    """A matrix without usable factorisation; `null` is nearly in its kernel."""
 
     def __init__(self, null: np.ndarray):
         super().__init__("singular matrix")
@@ -23,7 +23,7 @@ class SingularMatrix(Exception):
 
 
 class Structure:
-    """Positions of the entries of a matrix, row by row; every function result is brought into this order."""
+    """Positions of the entries of a matrix, row by row; every function result is reordered accordingly."""
 
     def __init__(self, pattern):
         from scipy.sparse import csr_array
@@ -68,8 +68,8 @@ class Structure:
         if np.any(outside):
             row, column = divmod(int(keys[np.flatnonzero(outside)[0]]), self.shape[1])
             raise InvalidProblemError(
-                f"{name} has an entry in row {row}, column {column}, where it had none near the start; always "
-                "store that entry, with the value zero where it vanishes"
+                f"{name} has an entry in row {row}, column {column}, but had none near the start; always store this "
+                f"entry, even if it is zero"
             )
         data = np.zeros(self.nnz)
         data[place[kept]] = matrix.data[kept]
@@ -154,7 +154,7 @@ class SparseFactors:
         return self._columns * self._lu.solve(self._rows * b)
 
     def _inverse_iteration(self, lu) -> tuple[np.ndarray, float]:
-        """The vector that A shrinks most, and its shrinking factor."""
+        """The vector that A shrinks most, and the factor by which it shrinks."""
         x, size = np.cos(0.4 + 1.9 * np.arange(self._rows.size)), 1.0
         for _ in range(3):
             x = lu.solve(x / np.max(np.abs(x)))
@@ -164,7 +164,7 @@ class SparseFactors:
         return self._columns * x, size
 
     def _null_vector(self, scaled: np.ndarray, pattern) -> np.ndarray:
-        """Kernel vector of a singular matrix, computed with a slightly shifted one."""
+        """Kernel vector of a singular matrix, computed from a slightly shifted matrix."""
         from scipy.sparse import csc_array, eye_array
         from scipy.sparse.linalg import splu
 
@@ -180,7 +180,7 @@ class SparseFactors:
 class AugmentedSystem:
     r"""Solves :math:`\begin{pmatrix} M & G^T \\ G & 0 \end{pmatrix} x = b` for slowly changing matrices.
 
-    The factors of an earlier matrix are kept as long as iterative refinement with them converges fast.
+    The factors of an earlier matrix are reused while iterative refinement with them converges fast.
     """
 
     def __init__(self, mass: Structure, jacobian: Structure):

@@ -1,7 +1,7 @@
 """BDF of constant order and step size, without error control: for order studies and printed tables.
 
 At constant step size the fixed-leading-coefficient formula is the classical k-step BDF, so DASSL's kernels are used.
-Every Newton iteration uses a new matrix and continues down to round-off.
+Every Newton iteration uses a new matrix; iteration continues until round-off dominates.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _solve_step(system, linear, run, method, t):
     for i in range(n):
         correction[i] = 0.0
         change = y[i] - last[i]
-        if abs(change) > max_change[i]:  # extrapolation of a limited variable is limited as well
+        if abs(change) > max_change[i]:  # extrapolations of limited variables are limited too
             y[i] -= change
             yp[i] -= run.cj * change
             correction[i] = -change

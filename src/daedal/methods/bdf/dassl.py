@@ -158,7 +158,7 @@ class DASSL(Method):
 
 
 class _DASSLRun(Run):
-    """A run of DASSL, or with constant order and step size from given or computed starting values."""
+    """A run of DASSL. At constant order and step size, it starts from given or computed starting values."""
 
     def __init__(self, method: DASSL, equations: Equations, workspace: Workspace):
         from daedal.kernels.builders import LARGEST_WITH_SLOPE
@@ -225,7 +225,7 @@ class _DASSLRun(Run):
         return outcome
 
     def open(self, task: Task) -> None:
-        """Begin a task; steps of variable size begin with order 1."""
+        """Begin a task. With variable steps, it begins at order 1."""
         if task.fixed_step is None:
             if self.method.max_order > 5:
                 raise InvalidProblemError(
@@ -249,7 +249,7 @@ class _DASSLRun(Run):
             self._load_past(task, self._start, task.sign * task.fixed_step)
 
     def reconsider(self, task: Task) -> int:
-        """Problems of index 2 restart with the appropriate error test and start; others continue."""
+        """Restart problems of index 2 with a suitable error test and start; continue others."""
         found = self.local_index(task)
         if found is None or found.index != 2:
             return int(self.own["reason"])
@@ -286,11 +286,11 @@ class _DASSLRun(Run):
             self.record[field] = value
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Output the starting values like steps."""
+        """Write the starting values to the output."""
         return points_behind(task, self._start)
 
     def _starting_values(self, task: Task, times: np.ndarray) -> np.ndarray | None:
-        """The given y at `times`, possibly more: (m, n), m >= max_order; None if they must be computed."""
+        """Given values of y at `times` or more points, shape (m, n), m >= max_order; None if they must be computed."""
         k, given = self.method.max_order, self.method.starting_values
         if given is None and k == 1:
             return task.y0[None].copy()
@@ -300,7 +300,7 @@ class _DASSLRun(Run):
         return values
 
     def _accurate_start(self, task: Task, times: np.ndarray) -> Outcome:
-        """The solution at `times`, to nearly full accuracy, by steps of variable size."""
+        """The solution at `times` to nearly full accuracy, computed with variable steps."""
         if self._accurate is None:
             assert self.workspace is not None
             self._accurate = _DASSLRun(DASSL(error_test=self.method.error_test), self.equations, self.workspace)

@@ -15,10 +15,10 @@ from daedal.kernels.norms import norm
 from daedal.kernels.system import residual
 
 PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
-"""Modes of the error test: E = y - y(0); E, unless the filtered estimate, computed with every new matrix, is larger;
-the componentwise larger one; the filtered estimate alone (index 2)."""
+"""Modes of the error test. In order: E = y - y(0); E, unless the filtered estimate, computed with every new matrix, is
+larger; the larger one by component; the filtered estimate alone (index 2)."""
 MATRIX_NEEDED = -1
-_OFTEN = 4  # the first new matrices all watched, then every n-th
+_OFTEN = 4  # every one of the first new matrices is checked, then every n-th
 _MATTERS = 0.1  # fraction of the tolerance
 _LARGER = 2.0  # factor by which the filtered estimate must be larger to show that E misses errors
 
@@ -62,7 +62,7 @@ def error_and_order(system, linear, run, method, t):
     k_new = k
     error = method.error_constant * size
     if method.estimate == FILTERED:
-        error = max(error, estimate)  # alpha_{k+1} decreases with a shortened step, the higher derivatives do not
+        error = max(error, estimate)  # alpha_{k+1} decreases if the step is shortened; the higher derivatives do not
     if k > 1:
         for i in range(n):
             scratch[i] = phi[k, i] + correction[i]

@@ -47,9 +47,9 @@ _ERROR_THEN_NEWTON_FAILED, _UNEVALUABLE = int(Ending.ERROR_THEN_NEWTON_FAILED), 
 _CALLBACK_RAISED, _KRYLOV_FAILED = int(Ending.CALLBACK_RAISED), int(Ending.KRYLOV_FAILED)
 _TROUBLED = int(Ending.TROUBLED)
 
-MOST_LOOKS = 2  # at the first difficulty, and before the run fails
+MOST_LOOKS = 2  # checked at the first failure, and before the run fails
 _USUAL_FAILURES = 5
-_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be round-off
 
 REFRESH_BOUND = 0.25  # mu of BCP section 5.2.2: a new matrix when |(a^ - a)/(a^ + a)| exceeds it
 _REFRESH_BELOW = (1.0 - REFRESH_BOUND) / (1.0 + REFRESH_BOUND)
@@ -69,7 +69,7 @@ DASSL = Struct(
         *[(name, f64["n"]) for name in ("delta", "scratch_yp", "error_weights", "newton_weights")],
         *[(name, f64["n"]) for name in ("error_power", "newton_power")],  # times h, in the weights
         ("nonnegative", i64["n"]),  # whether a component is nonnegative
-        ("max_change", f64["n"]),  # in one iteration, with constant steps
+        ("max_change", f64["n"]),  # largest change in one iteration, with constant steps
         ("base", f64["n"]),  # the residual at the end of an attempt
         # options
         ("max_order", INTEGER),
@@ -130,7 +130,7 @@ def dassl_step(address):
 
 @part
 def _limited_step(system, linear, run, method):
-    """A step within the maximum step size and the time that must not be passed."""
+    """A step within the maximum step size that does not pass the stop time."""
     if method.tight:
         if 100.0 * _ROUNDOFF * norm(system, run.t, run.phi[0], run.inverse_weights) > 1.0:
             return _TOO_ACCURATE
@@ -151,7 +151,7 @@ def _limited_step(system, linear, run, method):
 
 @part
 def _step(system, linear, run, method):
-    """Advance by one accepted step, reducing the step size as needed; returns 0 or a failure code."""
+    """Take one accepted step, reducing the step size as needed; returns 0 or a failure code."""
     phi = run.phi
     newton_failures, singular, error_failures = 0, 0, 0
     if method.resumed:
@@ -242,7 +242,7 @@ def _step(system, linear, run, method):
 
 @inlined
 def _in_trouble(run, method, error_failures, newton_failures):
-    """Whether failures have a cause other than the step size, on their first occurrence."""
+    """Whether the failures, at their first occurrence, have a cause other than the step size."""
     if method.looks < MOST_LOOKS:
         return False
     failures = run.error_test_failures + run.newton_failures
@@ -347,7 +347,7 @@ def _staggered(system, linear, run, method, t, weights):
 
 @part
 def apply_hook(system, run, method, t):
-    """Pass the step to the owner of the problem; a change of y (a projection) becomes part of the correction."""
+    """Pass the step to the hook of the problem; a change of y (a projection) becomes part of the correction."""
     n = run.n
     y, correction, before = run.y, run.correction, method.scratch_yp
     for i in range(n):

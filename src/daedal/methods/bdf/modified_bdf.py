@@ -189,7 +189,7 @@ class _ModifiedBDFRun(Run):
         return super().integrate(task)
 
     def open(self, task: Task) -> None:
-        """Begin a task; steps of variable size need no history."""
+        """Begin a task. Variable steps need no history."""
         if task.fixed_step is None:
             if self.method.family == "ordinary":
                 raise InvalidProblemError("the family 'ordinary' has no step control: give grid or fixed_step")
@@ -221,7 +221,7 @@ class _ModifiedBDFRun(Run):
             self._load_past(*self._past)
 
     def _sharpest_tolerance(self, task: Task) -> float:
-        """The smallest tolerance: order-1 variables near zero may be velocities under another name."""
+        """The smallest tolerance: variables of order 1 near zero may be velocities under another name."""
         form, order = self._form, np.asarray(self._form.problem.order)
         rtol, atol = (np.broadcast_to(given, form.n) for given in (task.rtol, task.atol))
         first = order[form.source % order.size] == 1
@@ -248,7 +248,7 @@ class _ModifiedBDFRun(Run):
         self._yp[:] = np.gradient(values, times, axis=0)[-1]
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Output given values like steps."""
+        """Write the given values to the output."""
         if self._past is None:
             return None
         times, values = self._past
@@ -266,7 +266,7 @@ class _ModifiedBDFRun(Run):
         return grid
 
     def _given_past(self, task: Task, times: np.ndarray) -> np.ndarray | None:
-        """The given or computed y at `times`, shape (m, n); None if the method starts by itself."""
+        """Given or computed y at `times`, shape (m, n); None if the method is self-starting."""
         given, count = self.method.starting_values, min(int(self.method.max_order or 1) + 2, times.size - 1)
         if given is None or count < 2:
             return None

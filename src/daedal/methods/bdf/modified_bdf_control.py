@@ -21,7 +21,7 @@ _TARGET = 0.5  # fraction of the admissible error used as target for step size a
 _LEAST = 0.05  # error assumed where round-off explains all of the estimate
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
-_SMALL_DIFFERENCE = 0.01  # in units of the tolerance: regardless of whether they decrease
+_SMALL_DIFFERENCE = 0.01  # in units of the tolerance; below this, differences need not decrease
 
 
 @part
@@ -33,14 +33,14 @@ def error_of_step(method, form, run, t, k):
         error = extrapolation_error(method, run, t)
         return error, error
     nodes = method.nodes
-    if k == 2 and method.taken == 0:  # no data beyond those used by the formula
+    if k == 2 and method.taken == 0:  # no data older than those of the formula
         k = 1
     # e is the divided difference of order k + 2 times prod (t_n - t_{n-i}), i = 1 .. k + 2
     e, scale = method.e, 1.0 / _product(t, nodes, k + 2)
     estimate = _local_error(method, form, run, t, k, nodes, e, scale, 0.0)
     if estimate <= _TARGET:
         return estimate, estimate
-    # errors explained by round-off neither fail the step nor shorten the next one; longer steps have less of them
+    # errors explained by round-off do not fail the step or shorten the next one; longer steps have smaller ones
     error = _local_error(method, form, run, t, k, nodes, e, scale, _ULPS)
     return error, max(error, _LEAST)
 
@@ -49,7 +49,7 @@ def error_of_step(method, form, run, t, k):
 def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
     """The norm of the local error of order k, from a multiple of the divided difference of order k + 2.
 
-    Minus the contribution of x errors of this many ulps.
+    The contribution of errors in x of the given number of ulps is subtracted.
     """
     second, first, velocity = error_factors(method, t, k, nodes)
     x, source, order = method.x, form.source, form.order
@@ -113,7 +113,7 @@ def next_order_and_step(method, form, run, t, h, k, estimate):
     elif best > k and method.blocked > 0:
         best, ratio = k, here
     if k >= 3 and not _differences_fall(method, form, run, t, k):
-        # growing differences indicate an instability that lower orders do not have
+        # growing differences indicate an instability that lower orders avoid
         best, ratio = k - 1, here
         method.penalty = min(max(2 * method.penalty, 20), 400)
         method.blocked = method.penalty

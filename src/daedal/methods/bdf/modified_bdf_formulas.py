@@ -16,10 +16,10 @@ All are written relative to the extrapolation p of the history, in the form
   any grid, so multipliers never have O(1) errors.
 
 * SAND of order k = 1, 2 (Wunderlich (3.27), (3.28)): x' by BDF of order k; x'' = sum_i alpha_i x'[t_n, ..., t_{n-i}],
-  alpha such that the two formulas together are exact for polynomials of degree k + 1, given with which formula each of
-  the past velocities was computed (Table 3.3, here by the 2 x 2 system (3.26)).
+  alpha such that the two formulas together are exact for polynomials of degree k + 1, given the formula of each past
+  velocity (Table 3.3, here by the 2 x 2 system (3.26)).
 
-* ORDINARY: BDF of order k twice, which is BDF for the companion form of first order. Kept for comparison: its
+* ORDINARY: BDF of order k twice, which is BDF for the companion form of first order. For comparison only: its
   multipliers have O(1) errors after every change of step size or order.
 
 At the start t_0 counts three times as a node, with x_0, x'_0 and x''_0 / 2 as divided differences.

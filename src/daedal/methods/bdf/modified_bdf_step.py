@@ -28,11 +28,11 @@ from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
-_REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
+_REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # bounds for c_2, as in DASSL
 _MAX_FAILURES = 15
 # failures of a step before the history is discarded, unless errors decrease by this factor
 _PATIENCE, _FALLING = 3, 0.5
-_MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
+_MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # limits with prescribed steps
 _MOST_FOLLOWING, _FAR_WORSE = 8, 10.0
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # fraction of the weight of other variables given to multipliers with prescribed steps
@@ -77,7 +77,7 @@ MODIFIED_BDF = Struct(
         ("matrix_new", INTEGER),
         ("c2_matrix", FLOAT),
         ("constant", INTEGER),  # steps since the last change of step size
-        ("same_order", INTEGER),  # and of order
+        ("same_order", INTEGER),  # steps since the last change of order
         ("blocked", INTEGER),  # number of steps for which the order must not be raised
         ("penalty", INTEGER),
         ("last_ratio", FLOAT),
@@ -179,7 +179,7 @@ def _step(system, linear, method, form, run):
 
 @part
 def _forget_the_past(method, form, run):
-    """Restart from the last point, with x, x' and x'' there."""
+    """Restart from the last point with its x, x' and x''."""
     dd, nodes, past, orders, last = method.dd, method.nodes, method.velocities, method.velocity_order, method.last_xpp
     for i in range(form.n):
         dd[1, i] = past[0, i]
@@ -267,9 +267,9 @@ def _size_of_others(method, form, correction):
 
 @part
 def _follow(system, linear, method, form, t):
-    """Iterate until the multipliers have converged, or their corrections are noise: c_2 times the round-off of x.
+    """Iterate until the multipliers have converged or their corrections are round-off: c_2 times the round-off of x.
 
-    Growing corrections are not noise, even if x is too inert to respond in a short step.
+    Growing corrections are not round-off, even if x hardly changes in a short step.
     """
     x, e, delta, weights = method.x, method.e, method.delta, method.weights
     size, worse = _size_of_others(method, form, delta), 0
@@ -298,7 +298,7 @@ def _follow(system, linear, method, form, t):
 
 @part
 def _iterate_to_roundoff(system, linear, method, form, progress, t, h):
-    """Newton's method with a new matrix in every iteration: with prescribed steps there is no tolerance to stop at."""
+    """Newton's method with a new matrix in every iteration: prescribed steps have no tolerance to stop at."""
     n = form.n
     x, e, delta, base = method.x, method.e, method.delta, form.base
     weights, matrix_weights = method.weights, method.matrix_weights
@@ -334,7 +334,7 @@ def _iterate_to_roundoff(system, linear, method, form, progress, t, h):
 
 @part
 def _accept(system, method, form, run, t, h, k):
-    """Pass the step to the owner, then add it to the history and store its polynomial."""
+    """Pass the step to the hook, then add it to the history and store its polynomial."""
     n = form.n
     x, xp, xpp, y = method.x, method.xp, method.xpp, run.y
     if system.hook != 0:

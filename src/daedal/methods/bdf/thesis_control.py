@@ -44,7 +44,7 @@ def extrapolation_error(method, run, t):
 
 @part
 def step_after_failure(h, k, error, failures):
-    """The step size after this many consecutive error-test failures."""
+    """The step size after the given number of consecutive error-test failures."""
     if failures > 1:
         return 0.25 * h
     return h * max(0.25, min(0.9, 0.9 * (2.0 * error) ** (-1.0 / (k + 1))))
@@ -52,7 +52,7 @@ def step_after_failure(h, k, error, failures):
 
 @part
 def step_after_success(h, k, error, successes):
-    """The step size after this many consecutive successes; the second one doubles it regardless of the error."""
+    """The step size after the given number of consecutive successes; the second doubles it regardless of the error."""
     ratio = (2.0 * error) ** (-1.0 / (k + 1))
     if successes > 1 or ratio >= 2.0:
         return 2.0 * h

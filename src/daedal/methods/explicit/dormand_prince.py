@@ -1,7 +1,8 @@
 r"""Coefficients of the explicit methods of Dormand and Prince: DOPRI5, and DOP853 with two embedded methods.
 
 Those of DOPRI5 are strings, usable as exact numbers or floats. DOP853 has twelve stages; the thirteenth is the slope at
-the end of the step, reused as the first stage of the next one. Stages 14 to 16 serve the dense output of order 7.
+the end of the step and is reused as the first stage of the next step. Stages 14 to 16 serve the dense output of order
+7.
 
 References
 ----------
@@ -181,7 +182,7 @@ E5: Row = {
     10: 8.192320648511571246570742613e-2,
     11: -2.235530786388629525884427845e-2,
 }
-"""The difference of the step and the embedded method of order 5, in weights of the slopes."""
+"""Weights of the slopes in the difference between the step and the embedded method of order 5."""
 
 B3: Row = {
     0: 0.244094488188976377952755905512,
@@ -248,4 +249,4 @@ D: tuple[Row, ...] = (
         15: -1.4972683625798562581422125276e2,
     },
 )
-"""The last four coefficients of the continuous extension, in weights of the slopes of all 16 stages."""
+"""The last four coefficients of the continuous extension, as weights of the slopes of all 16 stages."""

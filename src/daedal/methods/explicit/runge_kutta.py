@@ -36,9 +36,9 @@ class Tableau:
     error estimate `e3`, the error is :math:`e^2 / \\sqrt{e^2 + 0.01 e_3^2}` (HNW II.10). `a` and `c` may include
     additional stages for dense output. `stability` is the size of h lambda at which the method becomes unstable on the
     negative real axis, rounded down; `suspicious` the size from which steps on a mechanism are checked for stiffness.
-    On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to 1.8 where
-    vibrations limit them, and below 1.2 on the car axis, whose vibration it must follow. DOP853 is stable up to 5.96,
-    but damps little below; the errors of small vibrations limit its steps to 3 at 1e-7. All values are measured.
+    On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to 1.8 if
+    vibrations limit them, and below 1.2 on the car axis, whose vibration it must resolve. DOP853 is stable up to 5.96,
+    but damps little below that; the errors of small vibrations limit its steps to 3 at 1e-7. All values are measured.
     """
 
     a: Any
@@ -194,7 +194,7 @@ def _hermite(weights: Sequence[float]) -> Callable[[float], np.ndarray]:
 
 
 def _extension(name: str, weights: Sequence[float], dense: Sequence[Sequence[float]]) -> Callable[[float], np.ndarray]:
-    """A continuous extension; a missing row belongs to an unused slope at the end."""
+    """A continuous extension. A missing last row belongs to an unused slope at the end."""
     given = np.array([[float(x) for x in row] for row in dense])
     rows = np.zeros((len(weights), given.shape[1]))
     if given.shape[0] > len(weights):
@@ -258,7 +258,7 @@ class ExplicitRungeKutta(Method):
 
     @property
     def suspicious(self) -> float:
-        """The size of h lambda from which steps on a mechanism are checked for limits by stability."""
+        """The size of h lambda above which steps on a mechanism are checked for a stability limit."""
         return self.tableau.suspicious
 
     @property
@@ -332,8 +332,8 @@ class DOP853(ExplicitRungeKutta):
     """The Dormand-Prince method of order 8 as in Hairer's DOP853: dense output of order 7.
 
     The error estimate combines two embedded methods, of order 5 and 3, and behaves like order 7. A step takes twelve
-    evaluations, and three more for dense output if it is used. For the same equations as :class:`DOPRI5` at tighter
-    tolerances: below about 1e-7 it needs fewer evaluations.
+    evaluations, and three more if dense output is used. It solves the same equations as :class:`DOPRI5`, with fewer
+    evaluations at tolerances below about 1e-7.
 
     Parameters
     ----------

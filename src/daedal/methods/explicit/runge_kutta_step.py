@@ -5,8 +5,7 @@ r"""Explicit Runge-Kutta steps in compiled code, for y' = f(t, y).
 A tableau is data: one kernel executes all of them. :func:`explicit_steps` defines the step once, for single runs and
 for ensemble lanes (:mod:`daedal.kernels.arithmetic`). A step provides the polynomial through its values at equidistant
 points, in the Newton form shared by all methods. It is the method's continuous extension, with its additional stages,
-if output or events lie inside the step; the Hermite cubic if the owner of the equations stops the run. Otherwise it is
-unused, and only y is written.
+if output or events lie inside the step, and the Hermite cubic if the hook stops the run. Otherwise only y is written.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from daedal.methods.one_step import (
 from daedal.methods.run_record import RUN, differences
 from daedal.methods.sums import sums_of
 
-SHARE = 0.01  # of the second error estimate (HNW II.10)
+SHARE = 0.01  # weight of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, keeps the last slope usable
 
 TABLEAU = Struct(
@@ -44,15 +43,15 @@ TABLEAU = Struct(
         ("n", INTEGER),
         ("stages", INTEGER),
         ("dense_stages", INTEGER),  # after these, for dense output
-        ("degree", INTEGER),  # of the polynomial of a step
+        ("degree", INTEGER),  # degree of the polynomial of a step
         ("two_errors", INTEGER),
         ("maximum_norm", INTEGER),
-        ("stiff_limit", FLOAT),  # of |h lambda|
+        ("stiff_limit", FLOAT),  # stability limit of |h lambda|
         ("a", f64["stages", "stages"]),
         ("a_dense", f64["dense_stages", "stages + dense_stages"]),
         ("c", f64["stages + dense_stages"]),
         ("e", f64["stages"]),
-        ("e3", f64["stages"]),  # of the second error estimate
+        ("e3", f64["stages"]),  # weights of the second error estimate
         ("inner", f64["degree - 1", "stages + dense_stages"]),  # weights at inner points of the polynomial
         ("k", f64["stages + dense_stages", "n"]),
     ],
@@ -60,7 +59,7 @@ TABLEAU = Struct(
 
 
 class StepAccess(NamedTuple):
-    """Access to the arrays of a step, for a single run or eight lanes, as functions of the record, like the others.
+    """Access functions for the arrays of a step, for a single run or eight lanes; their argument is the record.
 
     The record has n, error, and phi, whose first row is y at the start of the step.
     """

@@ -30,7 +30,7 @@ _MOST_FAILURES = 30
 
 @dataclass(frozen=True, eq=False)
 class Extrapolation(Method):
-    r"""Extrapolated Euler methods of variable order and step size, for tight tolerances.
+    r"""Extrapolated Euler methods with variable order and step size, for tight tolerances.
 
     A basic step H is taken with :math:`n_1 < n_2 < \ldots` Euler steps, and the results are extrapolated to step size
     0. Each additional row of the table raises the order by one.
@@ -38,9 +38,9 @@ class Extrapolation(Method):
     Parameters
     ----------
     scheme : {"linearly implicit", "limex", "implicit"}
-        The Euler method: with one linear system per step, whose matrix is from the start of the basic step or uses
-        dF/dy' of every Euler step; or with Newton's method in every step. For problems of index 1 only the last has an
-        unperturbed expansion and unlimited order.
+        The Euler method. The first two solve one linear system per step, with the matrix of the start of the basic step
+        or with dF/dy' of every Euler step; the last uses Newton's method in every step. For problems of index 1 only
+        the last has an unperturbed expansion and unlimited order.
     sequence : str or list of int
         Step numbers: "hairer-lubich" (2, 3, 4, 6, 8, 12, 16, ...), "hairer-lubich from 1", "harmonic" (1, 2, 3, ...),
         "harmonic from 2", or a list.
@@ -93,7 +93,7 @@ class Extrapolation(Method):
         return len(step_numbers(self.sequence)) if self.columns == "auto" else int(self.columns)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """A matrix, and storage for the extrapolation table."""
+        """A matrix and storage for the extrapolation table."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _ExtrapolationRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
@@ -161,9 +161,9 @@ class _ExtrapolationRun(OneStepRun):
         return degrees - 1
 
     def load(self, task: Task) -> None:
-        """Constant steps have a constant number of columns."""
+        """Prescribe a constant number of columns for constant steps."""
         assert self.workspace is not None
-        # without iterations the derivatives must be accurate
+        # exact derivatives are required, since there are no iterations
         self.workspace.prepare_matrices(accurate=self.equations.problem.jacobian is None)
         if task.fixed_step is not None and self.method.columns == "auto":
             self.own["most"] = min(6, self._all)

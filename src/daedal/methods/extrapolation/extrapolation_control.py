@@ -1,6 +1,6 @@
 r"""The table of an extrapolation method in compiled code, and the choice of order and step size.
 
-Order and step size are those with the least work per unit step, in the manner of SEULEX and ODEX (Hairer, Wanner:
+Order and step size minimise the work per unit step, as in SEULEX and ODEX (Hairer, Wanner:
 Solving Ordinary Differential Equations II, IV.9; the order window is that of Deuflhard, Numer. Math. 41 (1983)
 399-422). With an expansion in h^p the entries T_k,k-1 and T_kk of a row differ by O(H^(p(k-1)+1)).
 """
@@ -20,7 +20,7 @@ from daedal.methods.run_record import differences
 
 TABLE = (
     ("n", INTEGER),
-    ("row", ADDRESS),  # computes the row `current`: y - y_0 at its end in `total`
+    ("row", ADDRESS),  # computes the row `current`: y - y_0 at its end, in `total`
     ("measure", ADDRESS),  # the error of the step with the current columns
     ("numbers", i64[MOST_COLUMNS]),  # number of steps in every row
     ("power", INTEGER),  # p: the expansion is in powers of h^p
@@ -30,21 +30,21 @@ TABLE = (
     ("least", INTEGER),  # number of columns
     ("most", INTEGER),
     ("target", INTEGER),  # target number of columns
-    ("reached", INTEGER),  # those of the last attempt
+    ("reached", INTEGER),  # number of columns of the last attempt
     ("overhead", FLOAT),  # work of a basic step, of a row, and of a step of a row
     ("row_cost", FLOAT),
     ("step_cost", FLOAT),
     ("iterations", INTEGER),  # Newton iterations in this basic step, and steps with them
     ("iterated", INTEGER),
-    ("work", f64[MOST_COLUMNS + 1]),  # per unit step
-    ("size", f64[MOST_COLUMNS + 1]),  # of the step size for a column
+    ("work", f64[MOST_COLUMNS + 1]),  # work per unit step
+    ("size", f64[MOST_COLUMNS + 1]),  # step size for each column
     ("rough", INTEGER),  # whether the error of the polynomial determined that of the step
     ("climbs", INTEGER),  # whether additional columns are tried for the polynomial
     ("failed", FLOAT),  # the size of the last rejected step, relaxed gradually
 )
 """Record fields needed by the extrapolation table and the choice of the order."""
 
-_SMALLEST, _LARGEST = 0.1, 4.0  # of the step size factors, to the power 1/k and with it
+_SMALLEST, _LARGEST = 0.1, 4.0  # bounds of the step size factors, raised to the power 1/k and unchanged
 _FEWER, _MORE = 0.7, 0.9  # ratios of work at which the order changes
 _SAFETY, _SHARE = 0.93, 0.6
 _CAREFUL, _FORGETTING = 0.8, 1.3
@@ -153,7 +153,7 @@ def _judge_column(run, method, h, k):
 
 @part
 def _is_hopeless(run, method, k):
-    """Whether the remaining rows cannot suffice, from the maximum gain of each."""
+    """Whether the remaining rows cannot suffice, given the maximum gain of each."""
     numbers, error, target = method.numbers, run.error_of_step, method.target
     if k == target - 1 and target < method.most:
         return error > power(numbers[target] * numbers[target - 1] / (numbers[0] * numbers[0]), 2 * method.power)
@@ -164,7 +164,7 @@ def _is_hopeless(run, method, k):
 
 @part
 def _shorten(run, method, h):
-    """Repeat a step with too large an error, with the cheaper of two columns."""
+    """Repeat a step whose error was too large, with the cheaper of two columns."""
     work, size = method.work, method.size
     k = max(2, min(method.target, method.reached))
     if k > max(2, method.least) and work[k - 1] < _FEWER * work[k]:
@@ -176,7 +176,7 @@ def _shorten(run, method, h):
 
 @part
 def _give_up(run, method, h):
-    """Rows diverge or cannot be computed: use a much shorter step at the same order."""
+    """Rows diverge or cannot be computed: use a much shorter step of the same order."""
     run.h = _FAILED * h
     method.failed = abs(h)
     run.error_of_step = max(run.error_of_step, 2.0)
@@ -211,10 +211,10 @@ def next_step(run, method, h):
         new = size[best]
     else:
         new = size[k] * (1.0 if method.rough else _work(method, best) / _work(method, k))
-    # if the polynomial limits the step, its size does not guarantee more columns next time
+    # if the polynomial limits the step, the error estimate does not justify more columns next time
     gains = method.climbs and method.rough and best > k and (k == 2 or size[k] > _GAIN * size[k - 1])
     method.target = min(best + 1, most) if gains else best
-    if method.failed > 0.0:  # the error need not behave like a power of h: do not immediately retry a failed size
+    if method.failed > 0.0:  # the error need not behave like a power of h: do not retry a failed size immediately
         new = min(new, _CAREFUL * method.failed)
         method.failed *= _FORGETTING
     run.h = run.sign * new

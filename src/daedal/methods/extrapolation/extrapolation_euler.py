@@ -39,10 +39,10 @@ from daedal.methods.run_record import RUN, differences
 LINEARLY_IMPLICIT, LIMEX, IMPLICIT = 0, 1, 2
 
 DIFFERENCES = 4
-"""Number of backward differences of the Euler steps stored, up to the third: predictors, and derivatives for output."""
+"""Number of stored backward differences of the Euler steps, up to the third: predictors, and derivatives for output."""
 
 MIDDLE = 2
-"""Conditions in the middle of a basic step: value and slope."""
+"""Conditions at midstep: value and slope."""
 
 EXTRAPOLATION = Struct(
     "EXTRAPOLATION",
@@ -55,7 +55,7 @@ EXTRAPOLATION = Struct(
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
         ("look", ADDRESS),  # workspace of `after_first_look`
-        ("moving_f_y", f64["entries"]),  # for scheme 2
+        ("moving_f_y", f64["entries"]),  # Jacobian of scheme 2
         ("moving_f_yp", f64["entries"]),
         ("rows", i64["entries"]),
         ("columns", i64["entries"]),
@@ -71,13 +71,13 @@ EXTRAPOLATION = Struct(
         ("left", INTEGER),  # number in use, including the value
         ("right", INTEGER),
         ("middle", INTEGER),
-        ("scale", FLOAT),  # those at the start
+        ("scale", FLOAT),  # scale of the derivatives at the start
         *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual", "sum", "noise")],
         ("jacobian_known", INTEGER),
     ],
 )
 
-_MOST_ITERATIONS, _POLISHING = 12, 50  # of Newton's method; with constant steps
+_MOST_ITERATIONS, _POLISHING = 12, 50  # maximum number of Newton iterations; the same with constant steps
 _TOLERANCE = 1e-4  # Newton tolerance, in units of the error tolerance; extrapolation amplifies the remaining error
 _ROUNDING, _PLATEAU = 1e-2, 100.0  # stagnating corrections below this count as round-off
 _UNKNOWN = 10.0  # rate / (1 - rate) before a rate is known
@@ -191,7 +191,7 @@ def _estimate_noise(linear, run, method, t):
 
 @part
 def _solve_linear(system, linear, run, method, t, h):
-    """The increment of a linearly implicit step from `stage_y` with the last slope `stage_yp`, in `residual`."""
+    """The increment of a linearly implicit step from `stage_y` with the last slope `stage_yp`; result in `residual`."""
     n = run.n
     y, v, r = method.stage_y, method.stage_yp, method.residual
     rows, columns = method.rows, method.columns
@@ -215,7 +215,7 @@ def _solve_linear(system, linear, run, method, t, h):
 
 @part
 def _solve_implicit(system, linear, run, method, t, h, before):
-    """The increment of an implicit step from `stage_y`, in `residual`; predicted from previous steps."""
+    """The increment of an implicit step from `stage_y`, predicted from previous steps; result in `residual`."""
     n = run.n
     y, v, r = method.stage_y, method.stage_yp, method.residual
     nabla, step = method.nabla, method.sum
@@ -262,7 +262,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
 
 @part
 def _update_differences(nabla, step, before):
-    """Update backward differences of y after an Euler step; the k-th ones exist after k steps."""
+    """Update the backward differences of y after an Euler step; the k-th differences exist after k steps."""
     for j in range(step.size):
         value = step[j]
         for k in range(1, min(before + 2, DIFFERENCES)):

@@ -1,8 +1,9 @@
 r"""Dense output of extrapolation methods in compiled code.
 
-Backward differences of the Euler steps of a row, divided by h^k, are derivatives of y with an expansion in h, and are
-extrapolated as y is (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step interpolates
-value and derivatives at its end; at its start those from the end of the previous step, or just the value in the first
+Backward differences of the Euler steps of a row, divided by h^k, approximate derivatives of y with an expansion in h,
+and are extrapolated like y (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step
+interpolates value and derivatives at its end; at its start those from the end of the previous step, or just the value
+in the first
 step; and, if all rows but one have an even number of implicit Euler steps, value and slope at midstep. Its degree is at
 most 7.
 """
@@ -17,7 +18,7 @@ from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import close_polynomial, size_of_error
 from daedal.methods.run_record import differences
 
-_SHARE = 0.25  # for the error of the polynomial of one degree less
+_SHARE = 0.25  # weight of the error of the polynomial of one degree less
 _NOISE, _INNER_NOISE = 2.0, 16.0  # factor by which round-off may exceed its estimate, for values and derivatives
 _POINTS = 32  # sample points for the maximum of a node polynomial
 _NODES = 8
@@ -28,7 +29,7 @@ _room_for_nodes, _room_for_values = local_words(_NODES), local_words(_NODES)
 def interpolate(system, run, method, h):
     """Derivatives at the end and the midpoint; the error of the polynomial in units of the tolerance.
 
-    The measured error is that of the polynomial without the highest derivative at the end.
+    The error is measured without the highest derivative at the end.
     """
     n = run.n
     ends, starts, inner, table = method.end, method.start, method.inner, method.table
@@ -59,7 +60,7 @@ def interpolate(system, run, method, h):
 
 @part
 def leave_out_noise(run, method):
-    """Errors that may be round-off do not shorten the step."""
+    """Treat errors that may be round-off as zero, so that they do not shorten the step."""
     _subtract(run, method, _NOISE)
 
 
@@ -84,10 +85,10 @@ def _count_conditions(method):
 
 @part
 def _extrapolate(method, n, kind, order, target):
-    """H^order y^(order) at the end of the step, from the first rows with enough steps; from even ones for -1.
+    """H^order y^(order) at the end of the step, from the first rows with enough steps; order -1 uses even rows only.
 
-    As many rows as the order of the result requires, with one step more than differences: the first step of a row may
-    be perturbed.
+    It uses as many rows as the order of the result requires; each has one step more than differences, since the first
+    step of a row may be perturbed.
     """
     numbers, rates, k, first = method.numbers, method.derivatives, method.reached, 0
     while order > 0 and first < k - 1 and numbers[first] <= order:
@@ -108,7 +109,7 @@ def _extrapolate(method, n, kind, order, target):
 
 @part
 def set_nodes(method, nodes):
-    """The nodes of the polynomial in theta, those of the end first; its degree."""
+    """The nodes of the polynomial in theta, starting with those at the end; its degree."""
     count = 0
     for q in range(method.right + method.middle + method.left):
         nodes[q] = 1.0 if q < method.right else 0.5 if q < method.right + method.middle else 0.0

@@ -28,7 +28,7 @@ SEQUENCES: dict[str, tuple[int, ...]] = {
     "hairer-lubich": _BISECTIONS,
     "hairer-lubich from 1": (1, *_BISECTIONS[:-1]),
 }
-"""Sequences by name: 1, 2, 3, ...; 2, 3, 4, 5, ...; 2, 3, 4, 6, 8, 12, 16, ... and the same with 1 before it."""
+"""Sequences by name: 1, 2, 3, ...; 2, 3, 4, 5, ...; 2, 3, 4, 6, 8, 12, 16, ...; and the same preceded by 1."""
 
 
 _MOST = 10_000  # Euler steps per basic step

@@ -1,6 +1,7 @@
 r"""A basic step of extrapolated Euler methods in compiled code.
 
-The error of a step is the larger of the difference of the last two entries of a row and the error of the polynomial.
+The error of a step is the difference of the last two entries of a row or the error of the polynomial, whichever is
+larger.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _call = caller(ATTEMPT)
 
 @entry(STEP)
 def extrapolation_begin(address):
-    """Initial columns for the tolerance; derivatives at the start, for the owner to check that the index is 0 or 1."""
+    """Initialise the columns for the tolerance, and the derivatives at the start, with which the index is checked to be
+    0 or 1."""
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     begin_table(run, method)

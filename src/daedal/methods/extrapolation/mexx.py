@@ -1,4 +1,4 @@
-r"""Extrapolation for mechanisms in the manner of MEXX: the half-explicit midpoint rule in index-2 form.
+r"""Extrapolation for mechanisms as in MEXX: the half-explicit midpoint rule in index-2 form.
 
 References
 ----------
@@ -29,7 +29,7 @@ _PROJECTIONS = ("drift", "always", "never")
 
 @dataclass(frozen=True)
 class MEXX(Method):
-    """Extrapolated half-explicit midpoint rule of variable order and step size, for nonstiff mechanisms.
+    """Extrapolated half-explicit midpoint rule with variable order and step size, for nonstiff mechanisms.
 
     A basic step is taken with 2, 6, 10, ... steps of the midpoint rule, each with one linear system whose multipliers
     make the velocity constraint hold at the next point; the results are extrapolated, and every row of the table raises
@@ -75,7 +75,7 @@ class MEXX(Method):
         return 2 * (_MOST if self.columns == "auto" else int(self.columns))
 
     def prepare(self, equations: Equations) -> MechanicalRun:
-        """Allocate the extrapolation table."""
+        """Storage for the extrapolation table."""
         if equations.mechanism.linear:
             raise InvalidProblemError(
                 "MEXX requires a mechanical system; solve a HessenbergDAE by dassl, or by dopri5 in a form that "
@@ -121,7 +121,7 @@ class _MEXXRun(MechanicalRun):
         )
 
     def load(self, task: Task) -> None:
-        """Constant steps have a constant number of columns."""
+        """Prescribe a constant number of columns for constant steps."""
         super().load(task)
         if task.fixed_step is not None and self.method.columns == "auto":
             self.own["most"] = _FIXED

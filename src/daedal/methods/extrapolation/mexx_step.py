@@ -43,7 +43,7 @@ MEXX = Struct(
     [
         *TABLE,
         ("mechanism", at(CONSTRAINED)),
-        ("derivatives", f64[MIDDLE * MOST_COLUMNS, "n"]),  # at midstep, from every row
+        ("derivatives", f64[MIDDLE * MOST_COLUMNS, "n"]),  # derivatives at midstep, from every row
         ("inner", f64[MIDDLE, "n"]),
         ("start", f64[2, "n"]),  # value and slope at both ends
         ("end", f64[2, "n"]),
@@ -54,7 +54,7 @@ MEXX = Struct(
 _NODES = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 0.0, 0.0])
 _COUNT = _NODES.size
 _room = local_words(_COUNT)
-_SHARE = 0.25  # for the error of the polynomial of one degree less
+_SHARE = 0.25  # weight of the error of the polynomial of one degree less
 
 
 @entry(STEP)

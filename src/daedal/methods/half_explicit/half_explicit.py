@@ -49,8 +49,8 @@ class HalfExplicit(Method):
         When positions (and with them velocities) are projected onto the constraints: when the drift reaches a
         twentieth of the tolerance, after every step, or never.
     stop_when_stiff : bool or int
-        Stop the run if the steps seem limited by stability (the automatic choice checks it and switches to a stiff
-        method); a number is the count of suspicious steps to allow.
+        Stop the run if the steps seem limited by stability (the automatic choice then switches to a stiff method); a
+        number is the count of suspicious steps to allow.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class HEM5(HalfExplicit):
 
 @dataclass(frozen=True)
 class PHEM56(HalfExplicit):
-    """Murua's partitioned half-explicit method: order 5 with six stages, on the stages of Dormand and Prince.
+    """Murua's partitioned half-explicit method of order 5 with six stages, based on those of Dormand and Prince.
 
     Examples
     --------
@@ -196,7 +196,8 @@ class PHEM56(HalfExplicit):
 
 @dataclass(frozen=True)
 class HEDOP5(HalfExplicit):
-    """Arnold's half-explicit method of order 5 on the stages of Dormand and Prince, the first of them explicit.
+    """Arnold's half-explicit method of order 5, based on the stages of Dormand and Prince; the first stage is
+    explicit.
 
     Examples
     --------
@@ -257,9 +258,9 @@ def _convert(tableau: HalfExplicitTableau) -> _Coefficients:
 
 
 def _inner(tableau: HalfExplicitTableau, floats: dict[str, np.ndarray], theta: float) -> np.ndarray:
-    """Weights of the slopes of the stages, at the start and at the end of the step, in y(t_0 + theta h).
+    """Weights of the slopes of the stages, and of those at the start and end of the step, in y(t_0 + theta h).
 
-    The dense output of the tableau, or cubic Hermite interpolation.
+    They come from the dense output of the tableau or from cubic Hermite interpolation.
     """
     s = tableau.s
     result, unit = np.zeros(s + 2), np.eye(s + 2)

@@ -7,10 +7,10 @@ Brasey and Hairer (2.1), (2.2): the constraint at the point of stage i determine
 by a simplified Newton method whose matrix g_y f_z is formed once for a step. Rows of g that do contain z (the auxiliary
 equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i).
 
-Between its ends a step is the polynomial matching values and slopes there and the slopes at two interior points. Error
+Inside the step, y is a polynomial that matches values and slopes at both ends and slopes at two interior points. Error
 estimates of half-explicit methods do not detect errors of quantities determined by the constraint, which the stages
-satisfy exactly; therefore the slope defect at the second point of the polynomial without it is included in the error
-test.
+satisfy exactly; therefore the error test includes the slope defect, at the second interior point, of the polynomial
+constructed without that point.
 
 If (y, z) holds a solution and its sensitivities, copies of the leading unknowns, the full matrix is block triangular
 with equal diagonal blocks. One block serves all; the neglected part is nilpotent and costs one iteration.
@@ -35,11 +35,12 @@ from daedal.methods.run_record import RUN, STEP, differences
 
 _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
 _MAX_ITERATIONS = 25
-_MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2  # of y by an increment of z, relative to y
+# relative change of y caused by an increment of z: target, smallest, largest
+_MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2
 _MOST_TRIALS, _FURTHER = 8, 1e6
 _NEGLIGIBLE = 1e-3  # fraction of the tolerance, for the round-off of a Newton iteration
 _ROUNDOFF_LEVEL = 1e-13
-_STANDSTILL = 1e-10  # of z, for changes of the leading unknowns
+_STANDSTILL = 1e-10  # change of the leading unknowns, relative to z, below which they count as settled
 _FLOW_INCREMENT = 0.1  # fraction of the step, for differences along the flow
 _FIRST, _SECOND = 0.4, 0.75  # points where the slope of a step is checked
 # of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
@@ -128,7 +129,7 @@ def _evaluate(system, callback, t, y, z, target):
 
 @part
 def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
-    """Rows without z: g at the stage point, divided by h ab_ii; rows with z: g at the stage. `slope` becomes f."""
+    """Rows without z: g at the stage point, divided by h ab_ii. Rows with z: g at the stage. `slope` becomes f."""
     n_y, n_z = method.n_y, method.n_z
     ab, cb, start = method.ab, method.cb, differences(run)[0]
     k, bar, own = method.k, method.bar, method.shifted
@@ -165,7 +166,7 @@ def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
 
 @part
 def _increment(system, method, run, t, h, j, stage, z, base_slope):
-    """An increment of z_j that changes h f noticeably but slightly: g is known to the round-off of y only."""
+    """An increment of z_j that changes h f noticeably but slightly: g has the round-off of y."""
     slope, largest, scale = method.middle_slope, 0.0, 0.0
     n_y = method.n_y // method.copies
     for l in range(method.n_z // method.copies):
@@ -185,7 +186,7 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
         move = 0.0
         for l in range(n_y):
             size = max(abs(stage[l]), abs(h * base_slope[l]))
-            if size == 0.0:  # a variable at rest at 0 is assumed as large as the others
+            if size == 0.0:  # a variable that is zero is assumed to be as large as the others
                 size = scale
             if size > 0.0:
                 move = max(move, abs(h * (slope[l] - base_slope[l])) / size)
@@ -197,7 +198,7 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
 
 @part
 def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
-    """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
+    """The derivative of the residual with respect to z, by differences; `slope` and `residual` are evaluated at z."""
     n_y, n_z, leading = method.n_y, method.n_z, method.matrix.n
     columns, base_slope = method.matrix.data, method.middle
     base, bar = method.base, method.base_bar
@@ -250,7 +251,7 @@ def _improve(method, z, residual):
 
 @part
 def _solve_stage(system, method, run, t, h, i, stage, z, slope):
-    """Z_i by simplified Newton iterations; a new matrix when they converge slowly."""
+    """Compute Z_i by simplified Newton iterations, with a new matrix if they converge slowly."""
     residual, late = method.residual, 1 if method.copies == 1 else 2
     before, change, size, fresh = np.inf, np.inf, 0.0, False
     leading, leading_before = np.inf, np.inf
@@ -283,7 +284,7 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
 
 @part
 def _hidden(system, method, t, h, y, z, slope, enough):
-    """z at a point from g_y f + g_t = 0 (3.6), by a difference along the flow; rows with z are used directly."""
+    """z at a point from g_y f + g_t = 0 (3.6), by differences along the flow; rows with z are used directly."""
     n_y, n_z = method.n_y, method.n_z
     residual, own, bar = method.residual, method.shifted, method.bar
     contains = method.contains_z
@@ -343,7 +344,7 @@ def _attempt(system, method, run, t, h):
 
 @part
 def _look_inside(system, method, run, t, h):
-    """Slopes and z at the end and at two interior points, and the interpolation error from them."""
+    """Slopes and z at the end and at two interior points, and the interpolation error computed from them."""
     n_y, n_z, s = method.n_y, method.n_z, method.stages
     y, k, slope = run.y, method.k, method.slope
     z, z_start, missing = method.z, method.z_start, method.middle

@@ -71,7 +71,7 @@ def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
 
 @part
 def _write_dynamics(c):
-    """M and G^T at the stage in the stage matrix, stored by columns."""
+    """Write M and G^T at the stage to the stage matrix, stored by columns."""
     nx, n_c = c.nx, c.n_c
     matrix, mass, forces = c.kkt.data, c.mass, c.columns
     for j in range(nx):
@@ -86,7 +86,7 @@ def _write_dynamics(c):
 
 @part
 def _impose_constraint(c, t_bar, stage, bar, step):
-    """G at the constraint point in the lower rows of the matrix, and the constraint in the bias."""
+    """Write G at the constraint point to the lower rows of the matrix, and the constraint to the bias."""
     nx, n_c = c.nx, c.n_c
     load_state(c, bar, stage[2 * nx :])
     status = evaluate(c, t_bar, JACOBIAN | VELOCITY)

@@ -42,7 +42,7 @@ from daedal.methods.run_record import RUN, differences
 
 NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
-_STIFF_LIMIT = 1.2  # of |h lambda|, as for DOPRI5, on whose stages these methods are based; `Method.suspicious`
+_STIFF_LIMIT = 1.2  # limit of |h lambda|, as for DOPRI5, whose stages these methods use; `Method.suspicious`
 
 HALF_EXPLICIT = Struct(
     "HALF_EXPLICIT",
@@ -123,7 +123,7 @@ def _stage(system, method, c, run, i, h):
         combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
     t, t_bar = run.t + method.c[i] * h, run.t + method.cb[i] * h
     straight = c.n_c > 0 and is_given(c.stage)
-    leaves_matrix = method.error_kind == PROJECTED_ERROR and i == s - 1  # for the error
+    leaves_matrix = method.error_kind == PROJECTED_ERROR and i == s - 1  # the error estimate reuses the matrix
     # the constraint gradients of a chained stage are those at the point of the previous one
     known = method.chained and i > method.known_first and not straight
     return stage_slope(system, c, t, stage, t_bar, bar, h * ab[i, i], known, straight and not leaves_matrix, k[i])
@@ -159,7 +159,7 @@ def _error(method, c, run, h):
 
 @part
 def _project_error(c, error):
-    """Remove the part of the velocity error that violates the velocity constraints."""
+    """Remove the velocity error that violates the velocity constraints."""
     nx, n_c = c.nx, c.n_c
     solution, jacobian = c.solution, c.jacobian
     for i in range(nx):

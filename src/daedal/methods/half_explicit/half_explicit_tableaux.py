@@ -57,7 +57,7 @@ def _surd(p: int, q: int, denominator: int = 1) -> Quadratic:
     return Quadratic(Fraction(p, denominator), Fraction(q, denominator), 6)
 
 
-# The weights of dense output are the quadrature on c_3, c_4, c_5, with f(y_1, z_1) to raise the order from 2 to 3.
+# Dense output is the quadrature with nodes c_3, c_4, c_5; f(y_1, z_1) raises the order from 2 to 3.
 _HEM4_DENSE = (
     (0, 0, 0),
     (0, 0, 0),
@@ -107,7 +107,7 @@ def hem4_family(c2: Any, c3: Any) -> HalfExplicitTableau:
     r"""The methods of order 4 with five stages: two nodes are free parameters.
 
     With :math:`b_1 = b_2 = 0`, :math:`c_5 = 1` and the simplifying assumptions C(2), D(1) and :math:`b_i\omega_{i1} =
-    0`, all coefficients are determined by c2 and c3, and all twenty conditions hold, also for f nonlinear in z. HEM4 is
+    0`, all coefficients are determined by c2 and c3, and all twenty conditions hold, even for f nonlinear in z. HEM4 is
     the member with c2 = 3/10 and c3 = (4 - √6)/10.
 
     Parameters
@@ -201,7 +201,7 @@ HEM5 = HalfExplicitTableau(
 
 
 def _quartic(b: Sequence[Any], theta: Any, inner: Sequence[Any]) -> tuple[tuple[Fraction, ...], ...]:
-    r"""Dense output as the quartic through :math:`y_0, y_0', y_\theta, y_1, y_1'`; the slopes are stages 1 and s.
+    r"""Dense output: the quartic through :math:`y_0, y_0', y_\theta, y_1, y_1'`; the slopes are stages 1 and s.
 
     With the cubic through the data at both ends, :math:`b_i(x) = p_i(x) + x^2 (1-x)^2 d_i`, and d from theta.
     """
@@ -281,7 +281,7 @@ HEDOP5 = HalfExplicitTableau(
     embedded_order=4,
 )
 
-# The classical method, as a negative control: of order 4 for differential equations, but not for constrained ones.
+# The classical method as a negative control: it has order 4 for differential equations, but not for constrained ones.
 RK4_HALF_EXPLICIT = HalfExplicitTableau(
     name="RK4",
     a=((), ("1/2",), (0, "1/2"), (0, 0, 1)),

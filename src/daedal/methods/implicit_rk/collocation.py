@@ -22,8 +22,8 @@ from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_
 from daedal.methods.task import Equations, Task
 
 LARGEST = 300
-"""Number of unknowns up to which collocation is used."""
-_KEPT_RATIO = 1.2  # steps grow only if a new factorisation pays off
+"""Maximum number of unknowns for which collocation is used."""
+_KEPT_RATIO = 1.2  # steps grow only if this justifies a new factorisation
 _MOST_FAILURES = 15
 _UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate is known: forces a second correction
 _PROJECTIONS = ("auto", "always", "never")
@@ -33,7 +33,7 @@ _PROJECTIONS = ("auto", "always", "never")
 class Collocation(Method):
     r"""Collocation with s stages for :math:`F(t, x, \dot x, \ddot x) = 0`.
 
-    The second derivative of the solution on a step is a polynomial of degree s - 1; the equations hold at nodes:
+    The second derivative of the solution on a step is a polynomial of degree s - 1; the equations hold at the nodes:
     :math:`\tilde A = A^2`, :math:`\tilde b = b^T A`. Dense output is its double integral, of degree s + 1.
 
     Parameters
@@ -186,7 +186,7 @@ class _CollocationRun(OneStepRun):
         )
 
     def open(self, task: Task) -> None:
-        """Begin a task, if the method supports the equations."""
+        """Begin a task if the method supports the equations."""
         method, problem = self.method, self._form.problem
         free = not np.any(problem.order == 0) and task.excluded is None
         damped = method.kind == "radau" or method.controller == "thesis" or task.fixed_step is not None

@@ -1,8 +1,8 @@
 r"""The stages of a collocation step for F(t, x, x', x'') = 0: their residuals, Jacobians, prediction and tests.
 
 The unknowns are the deviations Z of the stage values from the tangent, which avoids loss of digits in second
-derivatives; multipliers are represented by their stage values: the matrix stays well conditioned for small steps, where
-one for second derivatives of the multipliers (Wunderlich chapter 6) does not. Newton's method is that of `stages`, with
+derivatives. Multipliers are represented by their stage values. The matrix then stays well conditioned for small steps,
+unlike that for second derivatives of the multipliers (Wunderlich chapter 6). Newton's method is that of `stages`, with
 the systems F_x + (g/h) F_x' + (g/h)^2 F_x'' for the eigenvalues g of A^{-1}.
 """
 
@@ -24,7 +24,7 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN
 
 _MAX_ITERATIONS, _POLISHING = 10, 50  # the latter if round-off must be reached
-_TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_TOLERANCE = 0.03  # tolerance of Newton's method, in units of the error tolerance
 _ROUNDING = 1e-3  # corrections that may be round-off, if round-off must be reached
 _NOISE = 100.0 * np.finfo(np.float64).eps
 _INCREMENT = 2.0**-26
@@ -144,7 +144,7 @@ def _jacobians(system, method, form, run, h):
             kept, size = vector[j], abs(vector[j])
             if level == 0:
                 size = max(size, abs(h * xp[j]))
-                if order[j] > 0:  # a position that happens to be zero
+                if order[j] > 0:  # the position may be accidentally zero
                     size = max(size, 1e-3 * largest)
             elif level == 1:
                 size = max(size, max(abs(h * xpp[j]), abs(x[j] / h) * 1e-3))

@@ -1,4 +1,5 @@
-"""Collocation methods as used by their steps: for second-order equations, and Radau IIA for first-order ones."""
+"""Collocation methods in the form used by their steps: for second-order equations, and Radau IIA for first-order
+ones."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class CollocationStages(Stages):
 
     @cached_property
     def _slopes(self) -> np.ndarray:
-        """Slopes at 0 and at the nodes of the Lagrange polynomials of both; exact or with 60 digits until rounded."""
+        """Slopes at 0 and at the nodes of both Lagrange polynomials; exact or with 60 digits until they are rounded."""
         nodes = _NODES[self.kind](self.s)[0]
         return np.array([[float(value) for value in row] for row in _differentiation([Fraction(0), *nodes])])
 
@@ -66,7 +67,7 @@ class CollocationStages(Stages):
 
     @cached_property
     def gamma(self) -> float:
-        """The real eigenvalue of W, or the smallest modulus of the others."""
+        """The real eigenvalue of W; if there is none, the smallest modulus of the eigenvalues."""
         return self.newton.real[0] if self.newton.real else float(np.min(np.hypot(*self.newton.pairs.T)))
 
     # --- equations of second order ------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ class CollocationStages(Stages):
         r"""L_j, their integrals and double integrals, as coefficients of theta^0 .. theta^{s+1}, shape (3, s, s + 2).
 
         The solution inside a step is x_n + theta h x'_n + h^2 sum_j (int int L_j) x''_j for variables of order 2, with
-        one integral less for each order less.
+        one integral fewer for each lower order.
         """
         result = np.zeros((3, self.s, self.s + 2))
         nodes = [Fraction(float(x)) for x in self.c]
@@ -92,8 +93,8 @@ class CollocationStages(Stages):
         r"""Weights of x'' at the start and at the stages in the error of x' (times h), and their ratio to those of x.
 
         The embedded method interpolates x'' at the start of the step and at all stages but the last, which gives order
-        s; the difference of both is a multiple of the divided difference of x'' over all of these nodes. A first node
-        that is 0 already leaves an embedded method of order s - 1.
+        s; the difference between the two is a multiple of the divided difference of x'' over all of these nodes. If the
+        first node is 0, the embedded method has order s - 1.
         """
         nodes = self.c if self.known else np.concatenate([[0.0], self.c])
         m = nodes.size
@@ -128,8 +129,8 @@ class CollocationStages(Stages):
 
     @cached_property
     def worst(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Point of the largest error of u, where |theta prod (theta - c_i)| is largest; weights of the Z_i in u there,
-        and h u'."""
+        """Point at which the error of u, |theta prod (theta - c_i)|, is largest; weights of the Z_i in u there, and h
+        u'."""
         nodes = np.concatenate([[0.0], self.c])
         shape = Polynomial.fromroots(nodes)
         places = np.real(shape.deriv().roots())

@@ -30,7 +30,7 @@ from daedal.methods.implicit_rk.collocation_newton import (
 from daedal.methods.one_step import ATTEMPT, close_polynomial, give_to_owner
 from daedal.methods.run_record import RUN
 
-_GOOD_RATE = 0.02  # below it the Jacobians are kept for the next step
+_GOOD_RATE = 0.02  # rate below which the next step reuses the Jacobians
 _NOISE = 2000.0 * np.finfo(np.float64).eps
 _TARGET = 0.6
 _THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
@@ -77,7 +77,7 @@ def _attempt(system, method, form, run, address, t, h):
         error = _error(method, form, run, h, 0.0)
         run.least_error = 0.0
         if not error <= _TARGET:
-            # errors explained by round-off neither fail the step nor shorten the next one
+            # errors explained by round-off do not fail the step or shorten the next one
             error = _error(method, form, run, h, _NOISE)
             run.least_error = _TARGET
         if not error < np.inf:
@@ -180,9 +180,9 @@ def _node(method, c, h, j):
 def _along_stiff_forces(method, form, t, g, e):
     """The component S^2 e along stiff forces of the differentiation error e of velocities.
 
-    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The other components are corrected: along constraint forces by the
-    projection, elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without
-    accelerations.
+    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The other components are corrected: by the projection along
+    constraint forces, and elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows
+    without accelerations.
     """
     n = form.n
     j0, j1, j2 = jacobian(method, 0), jacobian(method, 1), jacobian(method, 2)
@@ -205,9 +205,9 @@ def _along_stiff_forces(method, form, t, g, e):
 def _differentiation_error(method, form, h, e):
     r"""The error of velocities along constraint forces, if no projection corrects it, and along stiff forces.
 
-    There x is given at all stages, and x' is the derivative of the polynomial through x_n and the stages. Its error is
-    the divided difference of x over these points and x_{n-1} (x'_0 in the first step), times the derivative of prod (t
-    - t_j) without that point at t_{n+1}.
+    In this component, x is given at all stages, and x' is the derivative of the polynomial through x_n and the stages.
+    Its error is the divided difference of x over these points and x_{n-1} (x'_0 in the first step), times the
+    derivative of prod (t - t_j), without t_{n-1}, at t_{n+1}.
     """
     n, count = form.n, method.s - method.known + 2
     x, xp = method.x, method.xp
@@ -247,7 +247,7 @@ def _differentiation_error(method, form, h, e):
 
 @part
 def _accept(system, method, form, run, t, h):
-    """Pass the step to the owner, then store its polynomial."""
+    """Pass the step to the hook, then store its polynomial."""
     n, stages = form.n, method.s
     x, xp, xpp = method.x, method.xp, method.xpp
     new_x, new_xp, new_xpp = method.new_x, method.new_xp, method.new_xpp

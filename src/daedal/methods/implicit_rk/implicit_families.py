@@ -63,7 +63,7 @@ def _lobatto_c(c: Sequence[Any]) -> tuple[Matrix, list[Any]]:
 def _tableau(
     nodes: tuple[tuple[Any, ...], bool], rule: Callable[[Sequence[Any]], tuple[Matrix, list[Any]]], name: str
 ) -> RungeKuttaTableau:
-    """Apply the rule to the nodes; floats, rounded once, if the nodes are not exact."""
+    """Apply the rule to the nodes; the results are floats, rounded once, if the nodes are not exact."""
     c, exact = nodes
     a, b = rule(c)
     if not exact:
@@ -116,8 +116,8 @@ def lobatto_iiic(s: int) -> RungeKuttaTableau:
 def sirk_collocation(s: int) -> RungeKuttaTableau:
     r"""Singly implicit collocation: the nodes are :math:`c = \lambda x_i` with the zeros x of the Laguerre polynomial.
 
-    The matrix has one s-fold eigenvalue :math:`\lambda`. It is 1/x for the zero x that makes the method L-stable, so
-    that one node is 1 (Norsett; Burrage). With two stages it is SIRK22 of Brenan, Campbell and Petzold, 6.3.
+    The matrix has one s-fold eigenvalue :math:`\lambda`. It is 1/x, with the zero x for which the method is L-stable;
+    one node is then 1 (Norsett; Burrage). With two stages it is SIRK22 of Brenan, Campbell and Petzold, 6.3.
 
     >>> sirk_collocation(2).c
     (3 - 2√2, 1)

@@ -1,4 +1,4 @@
-r"""Implicit Runge-Kutta methods for F(t, y, y') = 0, by any coefficients.
+r"""Implicit Runge-Kutta methods with arbitrary coefficients for F(t, y, y') = 0.
 
 References
 ----------
@@ -26,7 +26,7 @@ from daedal.methods.task import Equations
 from daedal.methods.workspace import Workspace
 
 _PROJECTIONS = ("never", "always")
-_ROUNDED = 1e-6  # errors of coefficients given with few digits
+_ROUNDED = 1e-6  # error of coefficients given with few digits
 
 
 def _check_consistency(tableau: RungeKuttaTableau) -> None:
@@ -47,7 +47,7 @@ class ImplicitRungeKutta(Method):
 
         F\Bigl(t_n + c_i h,\; y_n + h \sum_j a_{ij} Y'_j,\; Y'_i\Bigr) = 0, \qquad y_{n+1} = y_n + h \sum_i b_i Y'_i
 
-    Coupled stages are computed together, those of diagonally implicit methods one after the other.
+    Coupled stages are computed together; those of diagonally implicit methods are computed one after the other.
 
     Parameters
     ----------
@@ -67,15 +67,16 @@ class ImplicitRungeKutta(Method):
 
     Notes
     -----
-    With `fixed_step` every step is solved to round-off. Otherwise the error is estimated by the embedded weights of the
-    tableau, or by two steps of half the size.
+    With `fixed_step`, every step is solved down to round-off. Otherwise the error is estimated by the embedded weights
+    of the tableau, or by two steps of half the size.
 
     A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved directly by :class:`Collocation`
     if the coefficients are those of one of its methods, and in first-order form otherwise.
 
     The error test uses the error at the end of a step and that of the polynomial inside it, so that output between
-    steps is as accurate as at steps; for problems of index 2 and 3 just the former. Methods of stage order 1 therefore
-    need short steps for algebraic and stiff variables; `error_test` can exclude variables whose values inside steps do
+    steps is as accurate as at steps; for problems of index 2 and 3 it uses only the former. Methods of stage order 1
+    therefore need short steps for algebraic and stiff variables; `error_test` can exclude variables whose values inside
+    steps do
     not matter.
 
     :func:`daedal.analysis.analyse_method` gives the expected orders. If none is guaranteed for the index of the
@@ -137,7 +138,7 @@ class ImplicitRungeKutta(Method):
         return stages_of(self.coefficients).known
 
     def for_second_order(self) -> Method:
-        """:class:`Collocation` if the coefficients are one of its methods and no option is used that it lacks."""
+        """:class:`Collocation` if it has these coefficients and supports all options used."""
         found = kind_of(self.coefficients)
         plain = isinstance(self.error_test, str) and self.error_test == "auto" and self.variable_index is None
         if found is None or not plain or self.projection != "never" or self.linear_solver not in ("auto", "dense"):

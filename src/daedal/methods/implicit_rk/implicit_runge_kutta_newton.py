@@ -54,8 +54,8 @@ IRK = Struct(
         ("block_size", i64["blocks"]),
         ("block_matrix", i64["blocks"]),
         ("doubling", INTEGER),  # whether the error is estimated by two half steps
-        ("embedded", f64["s"]),  # otherwise weights of the slopes in the error
-        ("filtering", INTEGER),  # and the block whose matrix filters it, or -1
+        ("embedded", f64["s"]),  # weights of the slopes in the error, if not estimated by half steps
+        ("filtering", INTEGER),  # block whose matrix filters the error, or -1
         ("end_slope", f64["s + 1"]),
         ("straight", INTEGER),  # whether the slopes of stages are too rough to extrapolate
         ("halves", f64["2 * s", "s + 1"]),  # slopes of the whole step at the stages of its halves
@@ -70,7 +70,7 @@ IRK = Struct(
         ("g", INTEGER),
         ("inherits", INTEGER),  # whether errors of algebraic variables propagate to the next step
         ("inside_inherited", optional(f64[PLACES])),  # amplification factors at the inner points
-        ("of_halves", FLOAT),  # and in the difference of a step and its halves
+        ("of_halves", FLOAT),  # amplification factors in the difference between a step and its halves
         ("factor_defect", ADDRESS),
         # stage systems: for steps, then for their halves
         ("n_matrices", INTEGER),
@@ -114,7 +114,7 @@ _TOLERANCE = 1e-3  # Newton tolerance, in units of the error tolerance
 _MOST, _POLISHING = 15, 60  # iterations; the latter for constant steps, which iterate to round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # stagnating corrections, in units of the tolerance, that may be round-off
-_ROUNDING_FIXED = 1e-5  # the same with constant steps, while derivatives at the stages remain to be tried
+_ROUNDING_FIXED = 1e-5  # the same with constant steps, before derivatives at the stages are used
 _PLATEAU = 300.0  # the same in units of the round-off of y
 # remaining corrections of variables of index 2 and 3, and the last correction including them
 _FOLLOWING, _SMALL = 3e-3, 1e-2
@@ -124,7 +124,7 @@ _call, _call_step = caller(ATTEMPT), caller(STEP)
 
 @part
 def solve_all_stages(system, run, method, address, t0, t1, h, start, k):
-    """The slopes of all stages of a step from t0 to t1 = t0 + h, in rows 1.. of k; `k` holds a guess."""
+    """The slopes of all stages of a step from t0 to t1 = t0 + h in rows 1.. of k; on entry, `k` holds a guess."""
     n, guess = run.n, method.guess
     for i in range(method.s + 1):
         for j in range(n):
@@ -193,7 +193,7 @@ def irk_predict(address, t, h):
 
 @entry(ATTEMPT)
 def irk_residuals(address, t, h):
-    """r_i = F at the stages of the block, with derivatives if they are wanted."""
+    """r_i = F at the stages of the block, with derivatives if requested."""
     run = record_at(address, RUN)
     return _residuals(run.system, run, record_at(run.method, IRK), address, t, h)
 
@@ -228,7 +228,7 @@ def _residuals(system, run, method, address, t1, h):
 
 @part
 def _give_up(run, method, h, start, k):
-    """Keep the last correction for messages."""
+    """Store the last correction for messages."""
     n, last = run.n, method.block_size[method.block] - 1
     r, correction, y = method.r, run.correction, run.y
     for j in range(n):
@@ -265,7 +265,7 @@ def irk_correct_coupled(address, t, h):
 
 @part
 def _correct_coupled(system, method, n, t, h):
-    """The unknowns of all stages of a component stand together."""
+    """Index of the unknowns, ordered by component; all stages of a component are adjacent."""
     number, entries = method.block_matrix[method.block], method.entries
     begin, size = method.block_first[method.block], method.block_size[method.block]
     matrix = record_at(method.matrices[number], MATRIX)

@@ -6,9 +6,9 @@ if the step was taken in two halves, of the interpolation of each half. In eithe
     (F_y + (g/h) F_y')^{-1} F(t, u, u'),
 
 which is the error itself for components determined by algebraic equations or stiffness, and h/g times the error of the
-slope for other variables. With g = d + 1, d the degree of u, that is the corresponding error of u between the
-interpolation points. Methods whose end is not a stage (Gauss) propagate errors of algebraic variables, which shorter
-steps cannot reduce: the part due to the error at the start of the step is subtracted.
+slope for other variables. With g = d + 1, where d is the degree of u, the latter is the error of u between the
+interpolation points. Methods whose step does not end with a stage (Gauss) propagate errors of algebraic variables,
+which shorter steps cannot reduce; the contribution of the error at the start of the step is therefore subtracted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from daedal.methods.implicit_rk.implicit_stages import PLACES
 from daedal.methods.one_step import close_polynomial, combine, weighted_sum
 from daedal.methods.run_record import RUN, STEP
 
-_SHARPEST = 2e10  # y in units of the tolerance above which the defect may be round-off
+_SHARPEST = 2e10  # size of y, in units of the tolerance, above which the defect may be round-off
 
 _call = caller(STEP)
 
@@ -72,7 +72,7 @@ def find_points(run, method, h):
     n, s, halved, degree = run.n, method.s, is_halved(run, method), _degree(run, method)
     start, y, middle = run.phi[0], run.y, method.middle
     points, whole, first, second = method.points, method.whole, method.first, method.second
-    count = degree // 2 - 1 if halved else degree - 1  # in one half
+    count = degree // 2 - 1 if halved else degree - 1  # number of points in one half
     rows = method.degree - 1
     inner = method.inner[0 if run.steps > 0 else rows :]
     for q in range(degree - 1):
@@ -137,7 +137,7 @@ def add_defect(system, linear, run, method, address, t, h):
 
 @part
 def _find_inherited(system, linear, run, method, t):
-    """The error at the start, as far as it is determined by algebraic equations or stiffness.
+    """The error at the start, in components determined by algebraic equations or stiffness.
 
     With M = F_y + (g/h) F_y' it is M^{-1} F_y M^{-1} F(t_n, y_n, y'_n): where F_y is small relative to M, the residual
     is an error of the slope.

@@ -21,8 +21,8 @@ from daedal.methods.workspace import Workspace
 _MOST_FAILURES = 30
 _KEPT_RATIO = 1.2  # steps grow only if this justifies a new factorisation
 _FOR_DIFFERENTIAL_EQUATIONS = (
-    "{name}: the matrix A is singular, and its stages leave algebraic variables undetermined; dF/dy' is "
-    "singular, so there are some: use a method with an invertible matrix, such as 'radau5', 'gauss2' or "
+    "{name}: the matrix A is singular, so its stages do not determine algebraic variables, which this problem has "
+    "(dF/dy' is singular): use a method with an invertible matrix, such as 'radau5', 'gauss2' or "
     "'sdirk4', or one whose first stage is the end of the last step, such as 'trapezoidal' or 'lobatto_iiia3'"
 )
 _PROJECT = "define it as a SemiExplicitDAE and use projection='always', "
@@ -91,7 +91,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         )
 
     def load(self, task: Task) -> None:
-        """Load the classes of the variables, and the polynomial of a step, or of each half of it."""
+        """Load the classes of the variables, and the polynomial of a step or of each of its halves."""
         super().load(task)
         if task.fixed_step is not None:
             assert self.workspace is not None
@@ -129,7 +129,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         self.own.array("places")[:] = [places.ctypes.data for places in self._coupled[1::2]]
 
     def reconsider(self, task: Task) -> int:
-        """Analyse the equations at the start: their type, whether the method can solve them, projections."""
+        """Analyse the equations at the start: their type, whether the method supports them, projections."""
         if not self.own["searches"]:
             return super().reconsider(task)
         tableau = self.method.coefficients

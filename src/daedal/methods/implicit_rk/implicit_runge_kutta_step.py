@@ -36,10 +36,10 @@ from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
 
 _TROUBLED = int(Ending.TROUBLED)
-_GOOD_RATE = 0.05  # rate below which F_y and F_y' are kept for the next step
+_GOOD_RATE = 0.05  # rate below which the next step reuses F_y and F_y'
 _SLOW_RATE = 0.6  # rate above which steps do not grow
 _TROUBLE = 5  # steps without growth after a failure of Newton's method
-_NO_GROWTH = 0.5  # error for which the step size is kept
+_NO_GROWTH = 0.5  # error for which the step size remains the same
 _ROUNDOFF = 50.0 * np.finfo(np.float64).eps
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
 

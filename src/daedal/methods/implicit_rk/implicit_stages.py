@@ -2,7 +2,7 @@ r"""Data of a tableau for the steps of an implicit Runge-Kutta method: blocks of
 
 Stages that depend on each other form one block: all of them for Gauss and Radau, single ones if A is lower triangular.
 A first stage with a zero row, in a method whose last stage is the end of the step (trapezoidal rule, Lobatto IIIA), is
-known: its slope is that of the end of the last step (Brenan, Campbell and Petzold 4.2).
+known: its slope is the slope at the end of the previous step (Brenan, Campbell and Petzold 4.2).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLACES = 3
 
 @dataclass(frozen=True)
 class StageBlock:
-    """Stages solved together: the first one, their number, and their matrix of Newton's method."""
+    """Stages solved together: the first stage, their number, and the matrix of Newton's method for them."""
 
     first: int
     size: int
@@ -35,7 +35,7 @@ class StageBlock:
 class Stages:
     r"""A tableau prepared for steps.
 
-    Slopes are stored after that of the start of the step: weights have s + 1 entries, the first for :math:`y'_n`, the
+    The slope at the start of the step is stored first: weights have s + 1 entries, the first for :math:`y'_n`, the
     others for :math:`Y'_1, \dots, Y'_s`.
     """
 
@@ -57,7 +57,7 @@ class Stages:
 
     @cached_property
     def known(self) -> bool:
-        """Whether the first stage is the end of the last step, with known slope."""
+        """Whether the first stage is the end of the previous step, with known slope."""
         return bool(self.end > 0 and not np.any(self.a[0]) and self.c[0] == 0.0)
 
     @cached_property
@@ -94,7 +94,7 @@ class Stages:
         return tuple({block.matrix: block for block in reversed(self.blocks)}[k] for k in range(self._n_matrices))
 
     def of_block(self, block: StageBlock) -> np.ndarray:
-        """The submatrix of A for a block."""
+        """The submatrix of A that belongs to a block."""
         last = block.first + block.size
         return self.a[block.first : last, block.first : last]
 
@@ -174,9 +174,9 @@ class Stages:
         return self.b if self.end >= 0 else self.slope(1.0)[1:] @ self.a
 
     def inherited(self, degree: int, halved: bool) -> np.ndarray | None:
-        """Effect at 1 - q/degree of an error 1 of an algebraic variable at the start, for the degree of one half.
+        """Effect at 1 - q/degree of a unit error of an algebraic variable at the start; `degree` is that of one half.
 
-        The stages have no error, y_n + h sum_j a_ij Y'_j = 0: at the end, r remains of it. None if the end of a step is
+        The stages have no error, y_n + h sum_j a_ij Y'_j = 0; the error at the end is r. None if the end of a step is
         a stage, which does not propagate errors, or if A is singular and there are no algebraic variables.
         """
         if self.end >= 0 or np.linalg.matrix_rank(self.a) < self.s:
@@ -195,8 +195,8 @@ class Stages:
 def inside(degree: int) -> dict[str, np.ndarray]:
     r"""Points :math:`\theta` inside a step, and the weights of values at 1 - q/degree in the polynomial and its slope.
 
-    Two of them lie between the last points at both ends, where interpolation is least accurate, and none where the
-    slope of the polynomial is exact in general.
+    Two of them lie between the last two points at either end, where interpolation is least accurate; none lies where
+    the slope of the polynomial is generally exact.
     """
     places = np.array([0.4 / degree, 0.3, 1.0 - 0.6 / degree])
     powers = np.linalg.inv(np.vander(1.0 - np.arange(degree + 1) / degree, increasing=True))

@@ -7,10 +7,10 @@ embedded method compares y' at the start of the step with the slope of the collo
 
     (F_y + (g/h) F_y') e = F_y' (y'_0 - u'(t_0)),    g the real eigenvalue of A^{-1}.
 
-For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Multiplied by a constant of the method it is
+For y' = f this is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Multiplied by a constant of the method it is
 the largest error of u inside the step, which is tested together with the defect of u: dense output is as accurate as
-the tolerance requires, and the end of the step, where the order is 2s - 1, far more accurate. Variables of index 2 and
-3 are tested by the defect only: the embedded method does not cover them.
+the tolerance requires, and the end of the step, where the order is 2s - 1, is far more accurate. Variables of index 2
+and 3 are tested by the defect only: the embedded method does not cover them.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ RADAU = Struct(
         ("slope", f64[3, MOST_STAGES]),
         ("lowest", INTEGER),  # the lowest one in use; `current` is
         ("highest", INTEGER),
-        ("deviations", f64[MOST_STAGES, "n"]),  # of the stages from the start
+        ("deviations", f64[MOST_STAGES, "n"]),  # deviations of the stages from the start
         ("defect", f64["n"]),
         # state
-        ("smooth_rate", FLOAT),  # of Newton's method, for the choice of the stages
+        ("smooth_rate", FLOAT),  # convergence rate of Newton's method, for the choice of the stages
         ("troubled", INTEGER),  # whether Newton's method failed since the last step
         ("since_change", INTEGER),  # steps with this number of stages
         ("h_before", FLOAT),
@@ -62,7 +62,7 @@ RADAU = Struct(
 
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # factor by which a rejected first step is shortened
-_ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
+_ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # round-off of a stage
 _SHORT = (
     # steps below the inverse of this, relative to the time scale of the others, test variables of index 2 only
     # partially
@@ -71,16 +71,16 @@ _SHORT = (
 _INHERITED = 2  # failures after which a remaining error is not due to the step size
 _AGAIN = 0.3  # factor by which a repeatedly rejected step is shortened
 _KEPT = 1.2  # the step size, and with it the factors, is kept up to this ratio
-_GOOD_RATE = 1e-3  # rate below which F_y and F_y' are kept for the next step
+_GOOD_RATE = 1e-3  # rate below which the next step reuses F_y and F_y'
 _RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
 _WORTH = 3.0  # the number of stages is not reduced if steps would become shorter by this factor
 _SETTLED = 5  # steps before the number of stages is increased
-_SHARP = (1e6, 1e9)  # y in units of the tolerance above which a run starts with 5 and with 7 stages
+_SHARP = (1e6, 1e9)  # size of y, in units of the tolerance, above which a run starts with 5 and with 7 stages
 _LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which the number of stages may increase
 
-_TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
+_TOLERANCE = 0.003  # tolerance of Newton's method, in units of the error tolerance
 _TIGHT = 3e-4  # the same with variables of index 2 and 3, which inherit errors of the others divided by h
-_TIGHTEST = 1e-7  # with variables of index 3, which inherit constraint residuals divided by h^2 of the next step
+_TIGHTEST = 1e-7  # for variables of index 3, which inherit constraint residuals divided by h^2 of the next step
 # bound of the last correction of these variables, in units of the tolerance: the first ratios may be misleading
 _SMALL = 1e-2
 _FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each additional one
@@ -218,9 +218,7 @@ def _most_iterations(method):
 
 @part
 def _expect(run, method, h):
-    """Set the stopping criteria of Newton's method. Corrections of variables of index 2 and 3 are weighted like their
-    errors, but must decrease as far as possible.
-    """
+    """Set the stopping criteria of Newton's method."""
     n, progress = run.n, run.newton
     weights, others = method.weights, method.others
     plain, power = run.inverse_weights, method.power
@@ -241,7 +239,7 @@ def _expect(run, method, h):
 
 @part
 def _give_up(run, method, h):
-    """Keep the last correction for messages, and shorten the step."""
+    """Store the last correction for messages, and shorten the step."""
     n, last = run.n, stages_of(method) - 1
     r, correction, y = method.r, run.correction, run.y
     z, start = method.deviations, run.phi[0]
@@ -254,7 +252,7 @@ def _give_up(run, method, h):
 
 @part
 def _estimate(system, linear, run, method, t, h):
-    """The error in units of the tolerance, filtered again if too large at first or after a failure."""
+    """The error in units of the tolerance, filtered again if it is too large initially or after a failure."""
     n, s = run.n, stages_of(method)
     z, d, share = method.deviations, method.d[method.current], method.share
     yp, slope, change = run.yp, method.stage_yp, method.stage_y
@@ -307,8 +305,8 @@ def _defect(system, linear, run, method, t, h):
     """The error of u inside the step: (F_y + (g/h) F_y')^{-1} F(t, u, u') at points of poor interpolation.
 
     Components determined by algebraic equations or stiffness are exact at the ends of steps, and the embedded method
-    does not detect their errors; here they are fully visible. If F is undefined, or the tolerance so tight that the
-    defect may be round-off, the defect is ignored.
+    does not detect their errors; inside, they are fully visible. The defect is ignored if F is undefined, or if the
+    tolerance is so tight that the defect may be round-off.
     """
     n, s = run.n, stages_of(method)
     z, start = method.deviations, run.phi[0]
@@ -346,7 +344,7 @@ def _slope_times(method, n, total, v, result):
 
 @part
 def _quotient(run, method):
-    """h / h_new from the error of the step, more cautious if Newton's method took many iterations (IV.8)."""
+    """h / h_new from the error of the step; more cautious if Newton's method took many iterations (IV.8)."""
     most = _most_iterations(method)
     factor = min(_SAFETY, _SAFETY * (1 + 2 * most) / (run.newton.iterations + 2 * most))
     quotient = max(run.error_of_step, 1e-12) ** (1.0 / (stages_of(method) + 1)) / factor
@@ -383,15 +381,15 @@ def _next_step(run, method, t, h):
     run.h = h if 1.0 <= 1.0 / quotient <= _KEPT else h / quotient
     rest = run.t_stop - t
     if method.some_powers and abs(run.h) < abs(rest) < 2.0 * abs(run.h):
-        run.h = 0.5 * rest  # a far shorter last step would amplify the errors of variables of index 2 and 3
+        run.h = 0.5 * rest  # a much shorter last step would amplify the errors of variables of index 2 and 3
 
 
 @part
 def _choose_stages(run, method, grow):
-    """More stages if Newton's method converges fast, fewer if it is slow or has failed.
+    """Use more stages if Newton's method converges fast, fewer if it is slow or has failed.
 
-    A step with s stages is about tol^(1/(s+1)) of the time in which y changes: with two more stages it will be longer,
-    and the rate of convergence, which is proportional to it, larger.
+    A step with s stages is about tol^(1/(s+1)) times the time scale of y: with two more stages it will be longer, and
+    the convergence rate, which is proportional to it, larger.
     """
     method.since_change += 1
     method.smooth_rate = min(10.0, max(run.newton.rate, 0.5 * method.smooth_rate))

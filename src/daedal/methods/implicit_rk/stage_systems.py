@@ -15,8 +15,8 @@ import numpy as np
 from daedal.kernels.records import Record
 from daedal.methods.iterative_solvers import sparse_direct
 
-_CONDITION = 1e6  # condition number of eigenvectors beyond which they are too nearly dependent
-_CLUSTERED = 1e-3  # eigenvalues closer than this are a multiple one, split by round-off
+_CONDITION = 1e6  # condition number above which eigenvectors count as dependent
+_CLUSTERED = 1e-3  # eigenvalues closer than this are one multiple eigenvalue, split by round-off
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Transformation:
 
     @property
     def widths(self) -> list[int]:
-        """Numbers of rows of the blocks."""
+        """The number of rows of each block."""
         return [2 if x.imag else 1 for x in self.eigenvalues]
 
     @property
@@ -82,7 +82,7 @@ def transformation(a: np.ndarray) -> Transformation:
 
 
 def _deflated(a: np.ndarray, eigenvalue: float) -> Transformation:
-    """Triangular form with a single eigenvalue, by an orthogonal T built from successive null vectors of A - lambda."""
+    """Triangular form for a single eigenvalue, by an orthogonal T built from successive null vectors of A - lambda."""
     n = len(a)
     q, rest = np.eye(n), a - eigenvalue * np.eye(n)
     for k in range(n - 1):
@@ -110,14 +110,15 @@ def _schur(a: np.ndarray) -> Transformation:
     form = form / scale[:, None] * scale
     found = Transformation(tuple(eigenvalues), q * scale, (q / scale).T.copy(), form)
     first = 0
-    for width in found.widths:  # entries inside blocks are not coupling
+    for width in found.widths:  # entries inside blocks are no coupling
         form[first : first + width, : first + width] = 0.0
         first += width
     return found
 
 
 def in_deviations(found: Transformation, levels: int = 2) -> np.ndarray:
-    r"""Weights of the :math:`F_k / h^k` if the unknowns are deviations, with A replaced by its inverse: powers."""
+    r"""Weights of :math:`F_k / h^k` if the unknowns are deviations, with A replaced by its inverse: powers of the
+    eigenvalue."""
     return np.array([[[(x**k).real, (x**k).imag] for k in range(levels)] for x in found.eigenvalues])
 
 
@@ -127,7 +128,7 @@ def in_slopes(found: Transformation) -> np.ndarray:
 
 
 class StageMatrices:
-    """Matrices for the systems of stages; the first real one may be given, and systems may share them."""
+    """Matrices for the systems of stages. The first real one may be given, and systems may share them."""
 
     def __init__(self, places: Storage, bridge: Any, copies: int = 1):
         self._places, self._bridge, self._copies = places, bridge, copies

@@ -32,8 +32,8 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
-SHARPEST = 2e10  # y in units of the tolerance above which errors may be round-off
-_NEW_MATRICES = 60  # iterations with a new matrix each
+SHARPEST = 2e10  # size of y, in units of the tolerance, above which errors may be round-off
+_NEW_MATRICES = 60  # iterations, each with a new matrix
 _LEFT = 1e-6  # size of their corrections, in tolerances, that may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # round-off of a residual, including the transformation of the stages
 
@@ -93,7 +93,7 @@ STAGE_FIELDS = (
     ("power", f64["n"]),  # index class of each variable minus one
     ("some_powers", INTEGER),  # whether some variables must converge as well
     ("discounts", INTEGER),  # whether the method estimates the effect of the round-off of F,
-    ("sharp", INTEGER),  # and for all variables, since it may exceed the tolerance
+    ("sharp", INTEGER),  # the same for all variables, since it may exceed the tolerance
     ("searches", INTEGER),  # whether the run must determine the powers at the start
     ("unknown", FLOAT),  # rate / (1 - rate) for these variables, before a rate has been observed
 )
@@ -128,7 +128,8 @@ def factor_systems(address, t, h):
     if status != 0:
         return status
     factored[current] = h
-    together = stages.discounts and stages.leading == stages.n  # without sensitivities, which follow the other unknowns
+    # without sensitivities, which are computed after the other unknowns
+    together = stages.discounts and stages.leading == stages.n
     stages.sharp = 1 if together and wrms(run.phi[0], run.inverse_weights) > SHARPEST else 0
     if stages.discounts and (stages.some_powers or stages.sharp):
         return _reach_of_roundoff(stages.linear, run, stages, t)
@@ -299,7 +300,7 @@ def _reach_of_roundoff(linear, run, stages, t):
 
 @entry(ATTEMPT)
 def solve_stages(address, t, h):
-    """Solve for the unknowns of the stages; retried if derivatives are outdated or the start cannot be evaluated."""
+    """Solve for the unknowns of the stages; retry if derivatives are outdated or cannot be evaluated at the start."""
     run = record_at(address, RUN)
     return _solve(run.system, run, record_at(run.method, STAGES), address, t, h)
 
@@ -399,7 +400,7 @@ def _staggered(system, run, stages, address, t, h):
 
 @part
 def _iterate(system, run, stages, address, t, h, first, last):
-    """Newton's method for some of the unknowns of all stages."""
+    """Apply Newton's method to some of the unknowns of all stages."""
     progress, r, weights = run.newton, stages.r, stages.weights
     m = record_at(stages.systems[stages.current], STAGE_SYSTEM).m
     z = float_rows(stages.z, m, stages.n)
@@ -437,7 +438,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
 
 @part
 def _is_roundoff(stages, m):
-    """Whether the corrections of all stages are within the effect of the round-off of F."""
+    """Whether the corrections of all stages are smaller than the effect of the round-off of F."""
     for i in range(m):
         for j in range(stages.n):
             if not abs(stages.r[i, j]) <= stages.roundoff[j]:
@@ -463,14 +464,14 @@ def _beyond_roundoff(stages, correction):
 def share_of_class(run, method, h):
     """Factor of the errors of variables of index 2; those of index 3 use its square.
 
-    Hairer and Wanner (VII.6) use h, which depends on the unit of time. Here it is h / tau, and at most 1, where tau is
-    the time in which the variables of index 1 change by their size. It must decrease with h: y' at the start of a step,
+    Hairer and Wanner (VII.6) use h, which depends on the unit of time. Here it is min(1, h / tau), where tau is the
+    time in which the variables of index 1 change by their size. It must decrease with h: y' at the start of a step,
     which the estimate uses, contains the error of such variables from the previous step.
     """
     n = run.n
     y, yp = run.phi[0], run.yp
     weights, power = run.inverse_weights, method.power
-    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have an index-2 part
+    size, slope, lowest = 0.0, 0.0, smallest(power)  # only of index 1, unless all variables have an index-2 component
     for i in range(n):
         if power[i] == lowest:
             size += (y[i] * weights[i]) ** 2

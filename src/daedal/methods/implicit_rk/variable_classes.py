@@ -16,9 +16,9 @@ from daedal.methods.workspace import Workspace
 from daedal.problems.checks import check_vector
 
 LARGEST_JUDGED = 200
-"""Number of unknowns up to which the index of the variables is determined at the start."""
+"""Maximum number of unknowns for which the index of the variables is determined at the start."""
 
-_ASIDE = 1e-2  # relative to the variables: a nearby point where derivatives do not vanish accidentally
+_ASIDE = 1e-2  # relative to the variables: a nearby point at which no derivatives vanish accidentally
 _HIGHEST = 3.0  # index class
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
@@ -109,7 +109,7 @@ class ClassifiedRun(OneStepRun):
         return judge(*self.partials_at_start())
 
     def partials_at_start(self) -> tuple[np.ndarray, np.ndarray]:
-        """F_y' and F_y as used in the first step."""
+        """F_y' and F_y used in the first step."""
         places, n = self._places, self._places.n
         e, b = np.zeros((n, n)), np.zeros((n, n))
         b[places.rows, places.columns], e[places.rows, places.columns] = self.own.array("derivatives")
@@ -118,7 +118,7 @@ class ClassifiedRun(OneStepRun):
     def _classes_by_structure(self, task: Task) -> np.ndarray:
         """Classes from the sparsity pattern of derivatives near the start, where fewer vanish accidentally.
 
-        For example, a pendulum starting at rest on one side has one velocity of index 1 at that point.
+        For example, a pendulum released from rest at the horizontal has one velocity of index 1 at that point.
         """
         problem, (y, yp), t = self.equations.problem, (task.y0, task.yp0), task.t_span[0]
         shares = 1.0 + np.arange(1, y.size + 1) * _GOLDEN % 1.0

@@ -43,7 +43,7 @@ _MOST_STEPS = 12
 
 
 def _check_consistency(found: MultistepFormula) -> None:
-    """rho(1) = 0 and rho'(1) = sigma(1), up to rounded coefficients: otherwise a different equation would be solved."""
+    """Check that rho(1) = 0 and rho'(1) = sigma(1) up to rounding; otherwise a different equation would be solved."""
     rho, sigma = ([float(x) for x in row] for row in (found.rho, found.sigma))
     at_1, slope = sum(rho), sum((found.k - j) * x for j, x in enumerate(rho))
     if abs(at_1) > _ROUNDED * max(map(abs, rho)) or abs(slope - sum(sigma)) > _ROUNDED * max(abs(slope), 1e-300):
@@ -54,7 +54,7 @@ def _check_consistency(found: MultistepFormula) -> None:
 
 
 class _WithFormula(Method):
-    """Common part of multistep and one-leg methods."""
+    """Common base of multistep and one-leg methods."""
 
     formula: Any
     starting_values: Any
@@ -104,7 +104,7 @@ class _WithFormula(Method):
 class Multistep(_WithFormula):
     r"""A linear multistep method with constant steps for :math:`F(t, y, y') = 0`.
 
-    With :math:`P_n` along the kernel of :math:`F_{y'}` (Brenan, Campbell and Petzold (3.4.21))
+    With the projector :math:`P_n` along the kernel of :math:`F_{y'}` (Brenan, Campbell and Petzold (3.4.21))
 
     .. math::
 
@@ -210,7 +210,8 @@ def _as_formula(given, one_leg: bool) -> MultistepFormula:
 
 
 def _coefficients(given: MultistepFormula) -> tuple[np.ndarray, np.ndarray]:
-    """alpha_0, alpha_0 + alpha_1, ... without the last one, which is zero, and beta, divided by the sum of sigma."""
+    """alpha_0, alpha_0 + alpha_1, ... without the last sum, which is zero, and beta, all divided by the sum of
+    sigma."""
     total = sum(given.sigma[1:], given.sigma[0])
     sums = list(accumulate(given.rho))[:-1]
     return np.array([x / total for x in sums], dtype=float), np.array([x / total for x in given.sigma], dtype=float)
@@ -321,10 +322,10 @@ class _MultistepRun(Run):
             self.record[field] = value
 
     def adopt(self, equations: Equations) -> None:
-        """Use other parameters; starting values are recomputed."""
+        """Use other parameters. Starting values are recomputed."""
         super().adopt(equations)
         self._accurate = None
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """The starting values are output like the steps."""
+        """Write the starting values to the output."""
         return points_behind(task, self._start)

@@ -5,7 +5,7 @@ Brenan, Campbell, Petzold, section 3.4. With x_n for y and y_n for y', F(t_n, x_
     (3.4.20)   P_n {1/h sum_j a_j x_{n-j} - sum_j b_j y_{n-j}} - Q_n y_n = 0,
     (3.4.21)   P_n {1/h sum_j a_j P_{n-j} x_{n-j} - sum_j b_j [P'_{n-j} x_{n-j} + P_{n-j} y_{n-j}]} - Q_n y_n = 0
 
-for multistep methods, which differ if P = I - Q, along the kernel of F_y', depends on t; and
+for multistep methods (the two forms differ if P = I - Q, the projector along the kernel of F_y', depends on t); and
 
     (3.4.5)    F(sum_j b_j t_{n-j}, sum_j b_j x_{n-j}, 1/h sum_j a_j x_{n-j}) = 0
 
@@ -44,9 +44,9 @@ MULTISTEP = Struct(
         ("n", INTEGER),
         ("k", INTEGER),
         ("one_leg", INTEGER),
-        ("slopes", INTEGER),  # whether earlier y' are used
+        ("slopes", INTEGER),  # whether previous y' are used
         ("of_projection", INTEGER),  # (3.4.21)
-        ("degree", INTEGER),  # of the polynomials of steps, once enough values are known
+        ("degree", INTEGER),  # degree of the polynomials of steps, once enough values are known
         ("known", INTEGER),  # number of known values
         ("a", f64["k"]),  # A_0 = a_0, A_1, ..., A_{k-1}
         ("b", f64["k + 1"]),
@@ -224,7 +224,7 @@ def _solve(system, linear, run, method, t, h):
 
 @part
 def _keep_polynomial(run, method, h):
-    """Backward differences of the new value: the polynomial through the latest ones."""
+    """Backward differences of the new value: the polynomial through the last values."""
     n, phi, y = run.n, differences(run), run.y
     method.known += 1
     run.degree = min(method.degree, method.known - 1)

@@ -12,11 +12,11 @@ from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 
 _SAME = 10.0  # tolerances by which the first given value may differ from y0
-_CLOSE = 1e-4  # fraction of the largest value by which they may be perturbed deliberately, as an experiment
+_CLOSE = 1e-4  # fraction of the largest value up to which they may be perturbed deliberately, as an experiment
 
 
 def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.ndarray | None:
-    """The given y at `times`, possibly with additional ones: (m, n), m >= k; None if there are none.
+    """Given values of y at `times`, possibly with additional ones, shape (m, n), m >= k; None if none are given.
 
     `count` describes k in messages.
     """
@@ -48,9 +48,9 @@ def require_start(values: np.ndarray, task: Task, label) -> None:
 
 
 def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float, events: bool = False) -> Outcome:
-    """The solution at `times` from a run with variable steps, with the events on the way if requested.
+    """The solution at `times` from a run with variable steps, with the events in between if requested.
 
-    A terminal event ends it: the output of the whole task follows.
+    A terminal event ends it; the output is then that of the whole task.
     """
     outcome = _accurate_run(run, task, times, name, tolerance, {} if events else {"switching": None})
     if any(event.terminal for event in outcome.events):
@@ -88,7 +88,7 @@ def fixed_times(task: Task, count: int) -> np.ndarray:
 
 
 def points_behind(task: Task, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """t, y and y' at starting values after the first one, which are output like steps."""
+    """t, y and y' at the starting values after the first, which are written to the output."""
     if values is None or task.fixed_step is None or len(values) < 2:
         return None
     times = fixed_times(task, len(values))
@@ -105,6 +105,6 @@ def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: floa
 
 
 def require_room(record, m: int) -> None:
-    """Reject more starting values than there are steps."""
+    """Raise if there are more starting values than steps."""
     if int(record["last_step"]) < m:
         raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")

@@ -1,1 +1,1 @@
-"""Rosenbrock methods: linearly implicit, one factorisation a step."""
+"""Rosenbrock methods: linearly implicit, with one factorisation per step."""

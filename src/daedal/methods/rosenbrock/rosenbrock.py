@@ -34,8 +34,8 @@ class Rosenbrock(Method):
     r"""Rosenbrock methods, which solve only linear systems: the Jacobian is part of the formula.
 
     For :math:`M y' = f(t, y)` with a constant, possibly singular matrix M, of index 0 and 1: semi-explicit problems of
-    index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems where it is not
-    constant are solved as :math:`y' = z,\ 0 = F(t, y, z)` if this has index 1.
+    index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems in which it is
+    not constant are solved as :math:`y' = z,\ 0 = F(t, y, z)` if this has index 1.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class Rosenbrock(Method):
 
     Notes
     -----
-    The Jacobian and the time derivative are exact if functions are traced; otherwise they are finite differences in
-    every step, which for Python functions cost as much as the method saves.
+    The Jacobian and the time derivative are exact if functions are traced; otherwise they are computed by finite
+    differences in every step, which for Python functions costs as much as the method saves.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Rosenbrock(Method):
         return f"Rosenbrock ({self.variant.upper()}), order {self.max_order}"
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Code for whole steps if available, a matrix, and memory for the stages."""
+        """Generated code for whole steps if available, a matrix, and memory for the stages."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         if equations.mechanism is not None:
             raise InvalidProblemError(
@@ -180,7 +180,7 @@ class _RosenbrockRun(OneStepRun):
         self._looked_at = None
 
     def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
-        """The outcome; raise an error if dF/dy' turns out not to be constant."""
+        """The outcome. Raise an error if dF/dy' turns out not to be constant."""
         outcome = super().close(task, reason, interrupted)
         if self._watched and self.own["changed"]:
             raise InvalidProblemError(
@@ -225,7 +225,7 @@ def _is_regular(matrix: np.ndarray) -> bool:
 
 
 def _looks_constant(problem, task: Task) -> bool:
-    """Whether F(t, y, v) - F(t, y, 0) depends only on v, linearly, as far as a few points show."""
+    """Whether F(t, y, v) - F(t, y, 0) is linear in v and depends only on v, as tested at a few points."""
     (t0, t1), y0, yp0 = task.t_span, task.y0, task.yp0
     n = task.n
     waves = [np.sin((k + 1.0) * (1.0 + np.arange(n))) for k in range(3)]

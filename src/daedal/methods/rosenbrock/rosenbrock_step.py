@@ -2,7 +2,7 @@ r"""Steps of Rosenbrock methods for F(t, y, y') = 0 in compiled code.
 
 The equations of the stages are defined in :mod:`daedal.symbolic.tracing.linearly_implicit`. For small traced problems,
 generated machine code computes a whole step in one call; if its pivots are bad, a value is not finite or a function
-raises, and for all other problems, the step is computed stage by stage, with a matrix and factors of the usual kind.
+raises, and for all other problems, the step is computed stage by stage with the usual matrix and factors.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ ROSENBROCK = Struct(
         ("nodes", f64["stages"]),
         ("time_weights", f64["stages"]),
         ("differences", f64["degree", "stages"]),  # weights of increments in the polynomial of a step
-        ("slope", f64["stages"]),  # and in h y' at its end
+        ("slope", f64["stages"]),  # weights of increments in h y' at the end of a step
         ("middle", FLOAT),  # point in the step where its polynomial is tested; weights in y and in h y' there
         ("inside", f64["stages"]),
         ("inside_slope", f64["stages"]),
         # y, increments, defect and z of the step, from generated code or not
         ("rows", INTEGER),  # z exists only in quasilinear problems
-        ("result", ADDRESS),  # their location: `own`, or the block of the generated code
+        ("result", ADDRESS),  # location of the results: `own`, or the block of the generated code
         ("own", f64["rows", "n"]),
         ("z", f64["stages", "n"]),  # increments of z
         *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "right", "by_time", "slopes", "probe", "first_y")],
@@ -57,7 +57,7 @@ ROSENBROCK = Struct(
 
 _SHARE, _SPACINGS = 1e-6, 1e3  # increments of the time, relative to h and to the round-off of t
 _SPACING = np.finfo(np.float64).eps
-# failures after which the defect is a jump: of an input, or from a start that is inconsistent by some tolerances
+# failures after which the defect is attributed to a jump: of an input, or from a slightly inconsistent start
 STUBBORN = 3
 _EVERY = 8  # steps between two checks of dF/dy'
 _SAME = 1e-5  # relative difference of dF/dy' v that counts as zero
@@ -252,7 +252,7 @@ def _linearise(system, matrix, run, method, h):
 
 @part
 def _difference_in_time(system, run, method, h):
-    """F_t by a difference into the step, or away from it if F is undefined there."""
+    """F_t by a difference along the step, or in the opposite direction if F is undefined there."""
     start, z, right, by_time = differences(run)[0], run.yp, method.right, method.by_time
     status, delta = 0, max(_SHARE * abs(h), _SPACINGS * _SPACING * abs(run.t))
     for side in range(2):
@@ -286,7 +286,8 @@ def _accept(system, run, method, t, h):
 
 @part
 def keep_polynomial(run, method, t, h):
-    """Backward differences of the polynomial from the increments, and y' at its end; only the secant if not needed."""
+    """Backward differences of the polynomial from the increments, and y' at its end; only the secant if no more is
+    needed."""
     n, s = run.n, method.stages
     phi, y, yp = differences(run), run.y, run.yp
     seen = run.dense or run.each_step or run.has_roots
@@ -327,7 +328,7 @@ def keep_polynomial(run, method, t, h):
 
 @part
 def _look_at_mass(system, run, method, t):
-    """Check that F(t, y, v) - F(t, y, 0) is the same as at the start of the run, for one v."""
+    """Check, for one v, that F(t, y, v) - F(t, y, 0) is the same as at the start of the run."""
     n = run.n
     y, first, slopes = run.y, method.first_y, run.yp
     v, zero, value, other = method.slopes, method.stage_yp, method.right, method.stage_y

@@ -9,9 +9,8 @@ and (VI.4.12)), with :math:`\Gamma = (\gamma_{ij})`,
     + M \sum_{j<i} \frac{c_{ij}}{h} u_j + \gamma_i h f_t, \qquad y_1 = y_0 + \sum_i m_i u_i
 
 where :math:`(a_{ij}) = (\alpha_{ij}) \Gamma^{-1}`, :math:`(c_{ij}) = I/\gamma - \Gamma^{-1}` and :math:`m = b^T
-\Gamma^{-1}`. The last two stages are evaluated at :math:`t_1`, and their increments are added by the embedded method
-and the method: :math:`\hat y_1 = y_0 + \sum_j a_{sj} u_j` and :math:`y_1 = \hat y_1 + u_s`, so that :math:`u_s`
-estimates the error.
+\Gamma^{-1}`. The last two stages are evaluated at :math:`t_1`, and their increments are added to the sum of the others:
+:math:`\hat y_1 = y_0 + \sum_j a_{sj} u_j` and :math:`y_1 = \hat y_1 + u_s`, so that :math:`u_s` estimates the error.
 
 References
 ----------
@@ -34,7 +33,7 @@ import numpy as np
 class RosenbrockTableau:
     r"""Coefficients of a stiffly accurate Rosenbrock method."""
 
-    order: int  # for differential equations and for DAEs of index 1; the embedded method has order one less
+    order: int  # order for differential equations and for DAEs of index 1; that of the embedded method is lower by one
     gamma: float  # the diagonal of \Gamma
     # The rows below the diagonal of a and c
     lower_a: tuple[tuple[float, ...], ...]
@@ -104,7 +103,7 @@ class RosenbrockTableau:
     def slopes(self, theta: float) -> np.ndarray:
         r"""The weights of the increments in :math:`h y'(t_0 + \theta h)`."""
         slope = self.m.copy()
-        for power, row in enumerate(self.inner, start=1):  # of theta^power - theta^(power + 1)
+        for power, row in enumerate(self.inner, start=1):  # derivative of theta^power - theta^(power + 1)
             slope += (power * theta ** (power - 1) - (power + 1) * theta**power) * np.array(row)
         return slope
 
@@ -134,7 +133,7 @@ _RODAS3 = RosenbrockTableau(
     gamma=0.5,
     lower_a=((), (0.0,), _A3, (*_A3, 1.0)),
     lower_c=((), (4.0,), (1.0, -1.0), (1.0, -1.0, -8.0 / 3.0)),
-    # The cubic of order 2 for differential and algebraic variables that is also exact for f_yy (f, f).
+    # The cubic that has order 2 for differential and algebraic variables and is also exact for f_yy (f, f).
     inner=((3.0, -1.0, -1.0, -1.0), (0.0, 0.0, 0.0, 2.0)),
     middle=2.0 / 3.0,
 )

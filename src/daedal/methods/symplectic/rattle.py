@@ -48,8 +48,8 @@ _TIMES = 3  # points of the interval at which forces are checked
 _DAMPED = 1e-6  # fraction of the forces that may depend on velocities through rounding errors and differences
 
 NOT_SYMPLECTIC = (
-    "Forces depend on velocities other than through the inertia of M(q): the steps are still symmetric and of "
-    "their order, but not symplectic, and energy may drift."
+    "Forces depend on velocities other than through the inertia of M(q): the steps are still symmetric and keep their "
+    "order, but are not symplectic, and energy may drift."
 )
 
 
@@ -68,7 +68,7 @@ class _Symplectic(Method):
     controlled = False
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
-        """Constant steps are required: energy conservation is lost if the step changes."""
+        """Require constant steps: if the step changes, energy is not conserved."""
         if fixed_step is None:
             raise InvalidProblemError(
                 f"{type(self).__name__} needs constant steps, without which energy would drift: pass fixed_step"
@@ -96,7 +96,7 @@ class _Symplectic(Method):
 
 @dataclass(frozen=True)
 class RATTLE(_Symplectic):
-    r"""The symplectic method of Andersen, for M(q) that of Jay, and compositions of it of higher order.
+    r"""Andersen's symplectic method, Jay's method if M depends on q, and their compositions of higher order.
 
     Positions and velocities satisfy their constraints to round-off after every step, the steps are symmetric in time,
     and the energy of a conservative mechanism stays near its value for exponentially long times.
@@ -146,7 +146,7 @@ class SHAKE(_Symplectic):
         v_n = \frac{q_{n+1} - q_{n-1}}{2h}
 
     Positions are those of :class:`RATTLE`. The velocities in ``sol.raw.y`` violate their constraints by :math:`O(h^2)`;
-    projected, as in ``sol.v``, they equal those of RATTLE. The last step uses one step beyond the end.
+    after projection, as in ``sol.v``, they equal those of RATTLE. The last velocity requires one step beyond the end.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class _SymplecticRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """Accelerations at the start, as a guess for the first iteration, and the type of forces."""
+        """Accelerations at the start, as an initial guess for the first iteration, and the type of forces."""
         mechanism = self.equations.mechanism
         nx, constant = mechanism.nx, not callable(mechanism.system.mass)
         times = np.linspace(*task.t_span, _TIMES)
@@ -218,7 +218,7 @@ class _SymplecticRun(OneStepRun):
 def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
     r"""Whether forces differ from :math:`f(q, 0) - \dot M v + \frac12 \nabla_q (v^T M v)` at a point near y.
 
-    None if this cannot be decided: functions may raise for these velocities, which are not those of the motion.
+    None if undecidable: functions may raise for these velocities, which are not those of the motion.
     """
     try:
         return _depends_on_velocities(mechanism, t, y)

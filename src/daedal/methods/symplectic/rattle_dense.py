@@ -1,4 +1,4 @@
-r"""The two halves of a step of RATTLE for called functions: matrices are evaluated and factorised with pivoting.
+r"""The two halves of a RATTLE step for functions that are called: matrices are evaluated and factorised with pivoting.
 
 The equations are those of :mod:`daedal.symbolic.symplectic`, which generates straight-line code from them.
 """
@@ -15,7 +15,7 @@ from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import add_product, copy, copy_matrix, transpose
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
 
-_WEIGHTS = np.array([0.75, -0.15, 1.0 / 60.0])  # of central differences at distances s, 2 s, 3 s, divided by s
+_WEIGHTS = np.array([0.75, -0.15, 1.0 / 60.0])  # weights of central differences at distances s, 2 s, 3 s, divided by s
 
 DENSE = Struct(
     "DENSE",

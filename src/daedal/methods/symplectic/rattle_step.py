@@ -9,8 +9,8 @@ F = f + (dM/dt) v, which is -H_q of a conservative mechanism,
 
 If M is constant and forces depend only on positions, only lambda is iterated: the explicit RATTLE (VII.1.22).
 
-SHAKE computes the velocities from the positions, v_n = (q_{n+1} - q_{n-1}) / (2 h): the push of the second half of a
-step equals that of the first half of the next one, and both are determined by g(t_2, q_2) = 0.
+SHAKE computes the velocities from the positions, v_n = (q_{n+1} - q_{n-1}) / (2 h): the increment of the second half of
+a step equals that of the first half of the next one, and both are determined by g(t_2, q_2) = 0.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _shake(system, method, c, t_0, t_1, h):
 
 @part
 def _find_positions(system, method, c, t_0, t_1, h, factor):
-    """x, u = v + w and d from (q, v), by iteration to round-off; `factor` times F - G^T lambda is the push."""
+    """x, u = v + w and d from (q, v), by iteration to round-off; the increment is `factor` times F - G^T lambda."""
     nx, q, v, x, u, w, d = c.nx, method.q, method.v, method.x, method.u, method.w, method.d
     push, turn = method.push, method.turn
     for i in range(nx):

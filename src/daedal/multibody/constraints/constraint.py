@@ -17,14 +17,14 @@ COORDINATES = ("angle", "second_angle", "displacement", "x", "y", "z")
 class Constraint:
     """A restriction of the motion of bodies other than a joint.
 
-    A constraint has a name, the frames that it is attached to, and
+    A constraint has a name, the frames to which it is attached, and
 
     * ``size(planar)``: its number of conditions on positions, in space or in the plane, and ``residual(t, motion)``:
       their values, which must be zero;
     * ``velocity_size(planar)`` and ``velocity_residual(t, motion)``: the same on velocities, linear in them, for
       nonholonomic conditions.
 
-    Both read positions and velocities of frames from `motion`. They are traced, so they must be plain arithmetic.
+    Both read positions and velocities of frames from `motion`. They are traced and must therefore be plain arithmetic.
 
     Examples
     --------
@@ -35,11 +35,11 @@ class Constraint:
     """
 
     name: str
-    frames: Sequence[Any] = ()  # those of class Frame
-    joints: Sequence[Any] = ()  # joint coordinates that it reads: joint and coordinate name
+    frames: Sequence[Any] = ()  # attachment frames of class Frame
+    joints: Sequence[Any] = ()  # joint coordinates that the constraint reads: joint and coordinate name
     parameters: Mapping[str, float] = {}  # additional massless coordinates, with initial guesses
 
-    turns: tuple[Frame, ...] = ()  # two frames of a planar model whose relative angle it reads
+    turns: tuple[Frame, ...] = ()  # two frames of a planar model whose relative angle the constraint reads
 
     def stated(self, planar: bool) -> Constraint:
         """The variant of the constraint for a spatial or planar model."""

@@ -14,7 +14,7 @@ from daedal.problems.checks import check_finite
 
 
 class _Linear(Constraint):
-    """The sum of factors times coordinates of joints equals the offset."""
+    """Sum of factors times joint coordinates, which equals the offset."""
 
     factors: tuple[float, ...]
     offset: float
@@ -24,7 +24,7 @@ class _Linear(Constraint):
         return 1
 
     def residual(self, t, motion):
-        """The sum less the offset."""
+        """The sum minus the offset."""
         total = -self.offset
         for (joint, which), factor in zip(self.joints, self.factors):
             total = total + factor * motion.coordinate(joint, which)
@@ -215,7 +215,7 @@ class Rack(_Linear):
 
 
 class Thread(Constraint):
-    """The additional condition of a loop-closing screw compared with a cylindrical joint: d = pitch / (2 pi) angle."""
+    """The additional condition of a loop-closing screw, compared with a cylindrical joint: d = pitch / (2 pi) angle."""
 
     def __init__(self, screw):
         self.name, self.screw = screw.name, screw
@@ -226,7 +226,7 @@ class Thread(Constraint):
         return 1
 
     def residual(self, t, motion):
-        """The displacement minus that of the thread."""
+        """The displacement minus the advance of the thread."""
         a, b = self.screw.frames
         along = motion.rotation(a)[:, 2] @ (motion.position(b) - motion.position(a))
         return (along - self.screw.slides[0, 2] * motion.coordinate(self.name, "angle"),)

@@ -71,7 +71,7 @@ class Prescribed(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class PrescribedMotion(Constraint):
-    """A frame with prescribed motion, for example a shaking table or a hand that guides a tool.
+    """A frame with prescribed motion, such as a shaking table or a hand guiding a tool.
 
     The multipliers of the position are minus the force on the frame, in the axes of the ground.
 
@@ -119,7 +119,7 @@ class PrescribedMotion(Constraint):
         return places + (0 if self.orientation is None else 1 if planar else 3)
 
     def residual(self, t, motion):
-        """Position minus the given one; products of axes that should be orthogonal."""
+        """Position minus the given position; products of axes that should be orthogonal."""
         values = []
         if self.position is not None:
             given, here = self.position(t), motion.position(self.frame)
@@ -147,7 +147,7 @@ class PrescribedMotion(Constraint):
 
 
 def drives_in_words(constraints: Iterable[Constraint]) -> str:
-    """Description of the drives among constraints and what they drive; empty if there are none."""
+    """Description of the drives among constraints and of what they drive; empty if there are none."""
     found = [f"'{one.name}' (joint '{_label(one.joint)}')" for one in constraints if isinstance(one, Prescribed)]
     found += [
         f"'{one.name}' (body '{one.frame.body.name}')" for one in constraints if isinstance(one, PrescribedMotion)

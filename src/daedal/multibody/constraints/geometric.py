@@ -140,7 +140,7 @@ class PointOnCurve(_Guided):
         return 2 if planar else 3
 
     def residual(self, t, motion):
-        """The point minus that of the curve, in the axes of the carrier."""
+        """The point minus the point of the curve, in the axes of the carrier."""
         place = self.curve(motion.parameter(f"s of {self.name}"))
         if np.shape(place) not in ((2,), (3,)):
             raise InvalidProblemError(
@@ -214,7 +214,7 @@ class UserConstraint(Constraint):
         Whether they are conditions on positions or nonholonomic conditions on velocities; these must be linear in the
         velocities.
     frames : sequence of Body or Frame
-        Frames used by the function on bodies that no other part of the model names.
+        Frames used by the function on bodies that no other part of the model mentions.
     joints : sequence of Joint or str
         Joints whose coordinates the function uses, so that their angles count turns.
 
@@ -252,11 +252,11 @@ class UserConstraint(Constraint):
         object.__setattr__(self, "joints", tuple(named_coordinate(joint) for joint in self.joints))
 
     def size(self, planar):
-        """All of them, if they are on positions."""
+        """Number of conditions, if they are on positions."""
         return self.n if self.on == "position" else 0
 
     def velocity_size(self, planar):
-        """All of them, if they are on velocities."""
+        """Number of conditions, if they are on velocities."""
         return self.n if self.on == "velocity" else 0
 
     def residual(self, t, motion):

@@ -6,7 +6,7 @@ A disc with the centre c, the unit axis e and the radius R touches a plane with 
 .. math:: n \cdot (c - p) - R s = 0,
 
 and for rolling the contact point of the disc has no velocity along the plane: two nonholonomic conditions. In the plane
-only one is left, which can be integrated: distance and angle are proportional.
+only one remains, which can be integrated: distance and angle are proportional.
 """
 
 from __future__ import annotations
@@ -139,20 +139,20 @@ class _Disc(OnPlane):
         return 2
 
     def residual(self, t, motion):
-        """Height of the centre minus that of a disc with this inclination."""
+        """Height of the centre minus the height of a disc with this inclination."""
         across = cross(motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2])
         return (self._height(motion) - self.radius * np.sqrt(_dot(across, across)),)
 
     def velocity_residual(self, t, motion):
         """Velocity of the contact point: along the rolling direction and across.
 
-        With these components, conditions of two wheels on one axle are exactly redundant, whatever the direction of the
+        With these components, the conditions of two wheels on one axle are exactly redundant for any direction of the
         axle.
         """
         n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
         across = cross(n, e)
         s = np.sqrt(_dot(across, across))
-        if isinstance(s, float) and s == 0.0:  # for numbers; the traced function has no branch
+        if isinstance(s, float) and s == 0.0:  # only for numbers; the traced function has no branch
             raise Unevaluable(
                 f"the wheel of constraint '{self.name}' lies flat, so its contact point is undefined. Remedy: "
                 "start with an upright or leaning wheel, by the orientation of the body or the angles of its "
@@ -175,8 +175,8 @@ class _InPlane(OnPlane):
     def __post_init__(self):
         if abs(self.wheel.rotation[2, 2]) < 1.0 - 1e-9 or abs(self.plane.rotation[2, 2]) > 1e-9:
             raise InvalidProblemError(
-                f"in a model of the plane, the axis of the wheel of constraint '{self.name}' must be z, and the normal "
-                "of what it rolls on must be in the xy plane"
+                f"in a model of the plane, the axis of the wheel of constraint '{self.name}' must be z, and the "
+                f"normal of the surface it rolls on must be in the xy plane"
             )
         if self.offset is None:
             wheel, plane = (frame.body.orientation for frame in self.frames)
@@ -187,7 +187,7 @@ class _InPlane(OnPlane):
 
     @property
     def turns(self):  # type: ignore[override]
-        """The bodies whose relative angle it reads."""
+        """The bodies whose relative angle the constraint reads."""
         return (Frame(self.plane.body), Frame(self.wheel.body))
 
     def size(self, planar):

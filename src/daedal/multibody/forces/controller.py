@@ -122,7 +122,7 @@ class Controller(Force):
     rate : callable
         ``rate(t, motion, x)``, one number for each state.
     initial : sequence of float
-        Initial states, unless a run is given others: ``daedal.solve(system, t_span, (q, v, r))``.
+        Initial states, unless a run specifies others: ``daedal.solve(system, t_span, (q, v, r))``.
     which : str, optional
         Name of the coordinate, for a joint with several.
 
@@ -202,7 +202,7 @@ class PID(Force):
     proportional, integral, derivative : float
         The three gains.
     target_rate : callable, optional
-        ``target_rate(t)``, the derivative of the target; without it the derivative term uses the coordinate alone,
+        ``target_rate(t)``, the derivative of the target; if omitted, the derivative term uses only the coordinate,
         :math:`\dot e = -\dot\varphi`.
     which : str, optional
         Name of the coordinate, for a joint with several.
@@ -262,7 +262,7 @@ class PID(Force):
         loads.joint(self.joint, moment, self.which)
 
     def state_rate(self, t, motion):
-        """The error."""
+        """The control error."""
         return (self._error(t, motion),) if self.integral else ()
 
 
@@ -337,7 +337,7 @@ class Hydraulics(Force):
         loads.joint(self.joint, self.area * motion.state(self)[0], self.which)
 
     def state_rate(self, t, motion):
-        """Continuity of the oil."""
+        """Rate of the load pressure: continuity of the oil."""
         flow = called(self.flow, f"flow of {title(self)}", motion, t, motion)
         rest = flow - self.area * motion.rate(self.joint, self.which) - self.leakage * motion.state(self)[0]
         return (4.0 * self.bulk_modulus / self.volume * rest,)

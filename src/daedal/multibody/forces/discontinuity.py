@@ -125,7 +125,7 @@ class Contact(Discontinuity):
         return np.dot(n, motion.position(self.point) - motion.position(self.against)) - self.radius
 
     def slide(self, motion, loads, value=1.0, k=0):
-        """A force along the plane, on both bodies at the contact point; to the right of the normal for k = 0.
+        """A force along the plane, on both bodies at the contact point. For k = 0 it points to the right of the normal.
 
         In space k = 0 and 1 are two orthogonal directions.
         """
@@ -139,7 +139,7 @@ class Contact(Discontinuity):
 
     @property
     def tangents(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two directions in the plane; in a planar model the first one is in its plane."""
+        """Two directions in the plane; in a planar model, the first is in the plane of the model."""
         n = self.normal
         across = np.array([n[1], -n[0], 0.0])
         length = float(np.linalg.norm(across))
@@ -163,7 +163,7 @@ class JointFriction(Discontinuity):
         Instead of `torque`, for a :class:`Prismatic` joint in a planar model: ratio of the friction force to the normal
         force of the joint. The model is then solved in absolute coordinates.
     static : float, optional
-        Level (or coefficient) up to which it sticks, at least the one above, which is the default.
+        Level (or coefficient) up to which it sticks; at least the sliding level, which is the default.
     stribeck : float, optional
         The speed over which the level decreases from `static` to `torque` or `coefficient`.
     which : str, optional
@@ -174,7 +174,7 @@ class JointFriction(Discontinuity):
     For a single joint with friction the modes are "slip+", "slip-" and "stick", as for :class:`daedal.hybrid.Friction`.
     Several of them, or combinations with contacts, are :class:`daedal.hybrid.Contact` objects with a known normal
     force: the modes are called "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction;
-    they take `torque` and `static` alone.
+    they accept only `torque` and `static`.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class JointFriction(Discontinuity):
 
 
 def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.hybrid.HybridProblem:
-    """The hybrid problem of a model with contacts and friction at joints."""
+    """The hybrid problem of a model with contacts and joint friction."""
     parts = model.discontinuities
     if len(parts) == 1 and isinstance(parts[0], JointFriction):
         return _rough_joint(_with_derivatives(system), parts[0])
@@ -262,7 +262,7 @@ def _contact(system, part: Contact) -> daedal.hybrid.Contact:
 
 
 def _brake(system, part: JointFriction) -> daedal.hybrid.Contact:
-    """Joint friction in combination with other friction or contacts: surfaces pressed together by a known force."""
+    """Joint friction combined with other friction or contacts: surfaces pressed together by a known force."""
     if part.torque is None or part.stribeck is not None:
         what = "a coefficient" if part.torque is None else "stribeck"
         raise InvalidProblemError(
@@ -276,7 +276,7 @@ def _brake(system, part: JointFriction) -> daedal.hybrid.Contact:
 
 
 def _along(layout, load):
-    """The generalised force of a unit load, a function of (t, q): J^T by a massless tree at rest."""
+    """The generalised force of a unit load as a function of (t, q): J^T from a massless tree at rest."""
     tree = layout.tree
     n, n_v = tree.parent.size, int(tree.first_v[-1])
     massless = tree._replace(mass=np.zeros(n), inertia=np.zeros((n, 3, 3)))

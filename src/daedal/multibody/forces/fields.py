@@ -14,7 +14,7 @@ from daedal.multibody.forces.spring import line
 from daedal.multibody.rotation import point, positive
 from daedal.problems.checks import check_finite, set_checked
 
-_SPEED_AT_REST = 1e-200  # added under the root, so that the derivative of the speed exists at rest
+_SPEED_AT_REST = 1e-200  # added to the argument of the root, so that the derivative of the speed exists at rest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,7 +167,7 @@ class Gravitation(Force):
         mass = positive(self.mass, f"mass of {what}") if self.mass is not None else a.body.mass
         if mass <= 0.0 or b.body.mass <= 0.0:
             which = a if mass <= 0.0 else b
-            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; that of a can be given by mass=")
+            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; pass mass= if it is that of a")
         set_checked(self, a=a, b=b, constant=check_finite(self.constant, f"constant of {what}"), mass=mass)
         set_checked(self, frames=(self.a, self.b))
 

@@ -26,7 +26,7 @@ class Force:
     * ``initial`` and ``state_rate(t, motion)``: initial values of additional states and their rates;
       ``motion.state(self)`` are the current states.
 
-    ``apply`` and ``state_rate`` are traced, so they must be plain arithmetic on the values of `motion`;
+    ``apply`` and ``state_rate`` are traced and must therefore be plain arithmetic on the values of `motion`;
     ``motion.input(name)`` is an input of the model.
 
     Examples
@@ -91,7 +91,7 @@ def title(force: Any) -> str:
 
 
 def frame_of(given: Any, what: str) -> Frame:
-    """A frame from a frame or from a body (its origin)."""
+    """A frame from a frame, or from a body (at its origin)."""
     if isinstance(given, Frame):
         return given
     if isinstance(given, Body):
@@ -113,7 +113,7 @@ def joint_name(given: Any, what: str) -> str:
         return given.name
     if isinstance(given, str) and given:
         return given
-    raise InvalidProblemError(f"the joint of {what} must be a joint or the name of one, got {given!r}")
+    raise InvalidProblemError(f"the joint of {what} must be a joint or the name of a joint, got {given!r}")
 
 
 def three_numbers(values: Any, what: str) -> np.ndarray:
@@ -127,7 +127,7 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 
 def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "motion")) -> Any:
-    """A finite number, the name of an input, or a function with these arguments."""
+    """A finite number, the name of an input, or a function with the given arguments."""
     if isinstance(value, str):
         return input_name(value, what)
     if not callable(value):
@@ -169,7 +169,7 @@ def vector_or_function(value: Any, what: str) -> Any:
 
 
 def vector(values: Any, what: str):
-    """Three components of the result of a user function or of an input; with two, the third is zero."""
+    """Three components from the result of a user function or an input; if it has two, the third is zero."""
     size = len(values) if hasattr(values, "__len__") else 0
     if size not in (2, 3):
         raise InvalidProblemError(f"{what} must be two or three numbers, got {values!r}")

@@ -19,7 +19,7 @@ from daedal.problems.checks import check_finite, set_checked
 class SmoothFriction(Force):
     r"""Friction at a joint without sticking: :math:`M = -M_0 \tanh(\dot\varphi / v_0)`.
 
-    Where dry friction would stick it creeps, with the rate :math:`v_0\, \mathrm{artanh}(M / M_0)` under the load M.
+    If dry friction would stick, it creeps at the rate :math:`v_0\, \mathrm{artanh}(M / M_0)` under the load M.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class SmoothFriction(Force):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftContact(Force):
-    r"""A ball or a point that penetrates a plane by the depth :math:`\delta = r - n \cdot (p - p_0)`.
+    r"""A ball or a point that penetrates a plane to the depth :math:`\delta = r - n \cdot (p - p_0)`.
 
     For :math:`\delta > 0` the force along n is
 

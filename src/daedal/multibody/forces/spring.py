@@ -71,7 +71,7 @@ class Spring(Force):
 
     Notes
     -----
-    The potential energy is :math:`\int_0^{\ell - \ell_0} F_k`. The direction of the line is undefined where the ends
+    The potential energy is :math:`\int_0^{\ell - \ell_0} F_k`. The direction of the line is undefined if the ends
     coincide; only a spring with a number as stiffness, free length zero and no damping can pass through this point.
 
     Examples
@@ -129,7 +129,7 @@ class Spring(Force):
         return energy_of(self.stiffness, float(np.sqrt(d @ d)) - self.length)
 
     def power(self, t, motion) -> float:
-        """Power of the damper, not positive if it dissipates."""
+        """Power of the damper; not positive if it dissipates."""
         if self.damping == 0.0:
             return 0.0
         _, rate, _ = line(self.a, self.b, motion, title(self))
@@ -153,7 +153,7 @@ def line(a: Frame, b: Frame, motion, who: str):
     d = motion.position(b) - motion.position(a)
     speed = motion.velocity(b) - motion.velocity(a)
     length = np.sqrt(d[0] ** 2 + d[1] ** 2 + d[2] ** 2)
-    if isinstance(length, float) and length == 0.0:  # for numbers; the traced function has no branch
+    if isinstance(length, float) and length == 0.0:  # only for numbers; the traced function has no branch
         raise Unevaluable(
             f"{who}: its ends coincide, so the direction of its line is undefined. Remedy: start with its ends "
             "apart, or use a spring with a number as stiffness, free length 0 and no damping, or a Bushing"
@@ -244,8 +244,8 @@ class Bushing(Force):
 
     .. math:: F = -K \delta - C \dot\delta, \qquad T = -(p_0 m + e \times m) - C_r \omega, \quad m = K_r \theta .
 
-    The elastic part has the potential :math:`\frac12 \delta^T K \delta + \frac12 \theta^T K_r \theta`, also for large
-    rotations (less than half a turn); for small ones :math:`T = -K_r \theta`.
+    The elastic part has the potential :math:`\frac12 \delta^T K \delta + \frac12 \theta^T K_r \theta`, even for large
+    rotations (less than half a turn); for small rotations :math:`T = -K_r \theta`.
 
     Parameters
     ----------

@@ -39,10 +39,10 @@ def add_many(address, times, weights, inputs, block, first, total):
 
 @entry(i64(i64, f64[:, :], i64[:, :], i64[:, :], f64[:, :], f64[:], f64[:, :, :], f64[:], f64[:, :]))
 def small_steps(lu_address, tableau, e_places, a_places, values, sizes, known, w, mu):
-    """Backward steps, E_i mu_i + h sum_j a_ij A_j mu_j = w - known_i with E^T and A^T in place of E and A.
+    """Backward steps, E_i mu_i + h sum_j a_ij A_j mu_j = w - known_i with E^T and A^T instead of E and A.
 
     Rows of `values` hold the entries of E and of A at the stages; `e_places` and `a_places` are their (row, column) in
-    the transposed matrices. On return, `w` is E mu at the beginning.
+    the transposed matrices. On return, `w` is E mu at the start of the steps.
     """
     lu = record_at(lu_address, LU)
     n, size = w.size, 3 * w.size

@@ -1,4 +1,4 @@
-"""A run forward, with checkpoints where memory is short, and one backward, and what its costs are differentiated by."""
+"""A forward run, with checkpoints if memory is limited, a backward run, and the variables of differentiation."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class AdjointRun:
     Parameters
     ----------
     problem : object
-        As the user has stated it; machine code is kept with it.
+        As defined by the user; machine code is cached with it.
     cost, final_cost : callable or None
     params, inputs, hold
-        For this run, in place of the problem's.
+        For this run, instead of the problem's.
     settings : dict
         Options of :func:`daedal.prepare`.
 
@@ -74,7 +74,7 @@ class AdjointRun:
         checkpoints: int | None = None,
         observed: Mapping[float, np.ndarray] | None = None,
     ) -> None:
-        """Forward and backward; `observed` has gradients of further costs of the unknowns at single times."""
+        """Run forward and backward; `observed` has gradients of further costs of the unknowns at single times."""
         self._span, self._initial = span, initial
         begun = False
         for piece in self._pieces(span, initial, checkpoints):
@@ -82,7 +82,7 @@ class AdjointRun:
             begun = True
 
     def _over(self, piece: _Piece, observed: Mapping[float, np.ndarray], begun: bool) -> None:
-        """Back over a piece in which inputs do not jump; what is observed at its beginning is taken in."""
+        """Integrate backward over a segment without input jumps, and add the costs observed at its start."""
         sweep, solution, n = self._sweep, piece.solution, self._equations.n
         before = sweep.gradient.copy()
         sweep.take(at_piece(self.given, piece.begin).params)
@@ -102,7 +102,7 @@ class AdjointRun:
         self._collect(sweep.gradient - before, piece.begin)
 
     def _collect(self, found: np.ndarray, begin: float) -> None:
-        """Add what a piece has contributed: by constants, and by the samples that its inputs follow from."""
+        """Add the contribution of a segment, by constant inputs and by the samples from which inputs are computed."""
         at = {label: k for k, label in enumerate(self._equations.labels)}
         for label, k in self._places.items():
             if label in at and label not in self._samples:
@@ -123,7 +123,7 @@ class AdjointRun:
         return daedal.solve(self._stated, span, initial, params=params, inputs=self._inputs, **options)
 
     def _pieces(self, span: tuple[float, float], initial: Any, checkpoints: int | None) -> Iterator[_Piece]:
-        """Solutions with dense output on pieces of the interval, in reverse order."""
+        """Solutions with dense output on segments of the interval, in reverse order."""
         if checkpoints is None:
             yield from self._parts(self._solve(span, initial, dense_output=True), span)
             return
@@ -137,7 +137,7 @@ class AdjointRun:
             yield from self._parts(self._solve(piece, start, dense_output=True, correct_initial=True), piece)
 
     def _parts(self, solution: Any, span: tuple[float, float]) -> Iterator[_Piece]:
-        """Of a solution those parts in which inputs do not jump, the last one first."""
+        """The parts of a solution between jumps of inputs, in reverse order."""
         _whole(solution)
         if not isinstance(solution, daedal.HybridSolution):
             yield _Piece(*span, solution, False)
@@ -148,10 +148,11 @@ class AdjointRun:
                 yield _Piece(segment.t0, segment.t1, segment.solution, not last)
                 last = False
 
-    # --- what was asked for -------------------------------------------------------------------------------------------
+    # --- requested derivatives
+    # -----------------------------------------------------------------------------------------
 
     def names(self, wanted: Sequence[str] | None) -> tuple[str, ...]:
-        """What is differentiated by."""
+        """The variables of differentiation."""
         if wanted is None:
             if not self.labels:
                 raise InvalidProblemError("gradient: the problem has no params; name initial values, such as 'x(0)'")
@@ -192,7 +193,7 @@ class AdjointRun:
 
 
 class _Piece(NamedTuple):
-    """A part of a run in which inputs do not jump, and whether they do at its end."""
+    """A segment of a run without input jumps, and whether inputs jump at its end."""
 
     begin: float
     end: float
@@ -201,7 +202,7 @@ class _Piece(NamedTuple):
 
 
 def _whole_slope(slope: np.ndarray | None, n: int) -> np.ndarray:
-    """A gradient by the leading unknowns as one by all of them."""
+    """Extend a gradient with respect to the leading unknowns to all unknowns."""
     whole = np.zeros(n)
     if slope is not None:
         whole[: slope.size] = slope
@@ -209,9 +210,9 @@ def _whole_slope(slope: np.ndarray | None, n: int) -> np.ndarray:
 
 
 def _linearised(stated: Any, given: Any, cost: Callable | None, final_cost: Callable | None) -> tuple[Any, Any]:
-    """The linearised problem, and the one with parameters as floats: an optimiser computes many gradients.
+    """The linearised problem, and the problem with parameters as floats, since an optimiser computes many gradients.
 
-    Both are kept with the problem as it was stated.
+    Both are cached with the original problem.
     """
     kept, key = prepared_of(stated).setdefault("linearised", {}), (id(cost), id(final_cost))
     problem = at_piece(given, -np.inf)
@@ -221,12 +222,12 @@ def _linearised(stated: Any, given: Any, cost: Callable | None, final_cost: Call
     made = LinearisedRun(problem, cost, final_cost), with_floats(stated)
     if len(kept) >= _MOST_KEPT:
         kept.clear()
-    kept[key] = *made, cost, final_cost  # cached costs keep their id
+    kept[key] = *made, cost, final_cost  # keeps the costs alive, so that their ids stay unique
     return made
 
 
 def _labels(problem: Any) -> tuple[list[str], list[str]]:
-    """Names of all that can be differentiated by, and those of samples among them."""
+    """Names of all possible variables of differentiation, and the names of samples among them."""
     numbers = ParameterNumbers.of(at_piece(problem, -np.inf, by_samples=True))
     labels, sampled = [label for label in numbers.labels if not is_internal(label)], _sampled(problem)
     return labels, [label for label in labels if _base(label) in sampled]
@@ -255,7 +256,7 @@ def _whole(solution: Any) -> Any:
 
 
 def _at(problem: Any, solution: Any, k: int) -> tuple:
-    """Initial values for a run from the output point k on."""
+    """Initial values for a run from output point k onwards."""
     y = solution.y[:, k]
     if isinstance(problem, daedal.MechanicalSystem):
         n_q = problem.n_q

@@ -33,7 +33,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
 """Number of unknowns up to which matrices are dense."""
-_NARROW = 0.1  # largest bandwidth, as a fraction of the unknowns, for banded storage
+_NARROW = 0.1  # largest bandwidth, as a fraction of the number of unknowns, for banded storage
 
 Places = tuple[np.ndarray, np.ndarray]
 
@@ -272,7 +272,7 @@ class LinearisedRun:
         self.constraints_by_parameters = ()
 
     def _in_constraints(self, e: Sequence[dict[int, int]], a: Sequence[dict[int, int]], count: int) -> tuple[int, ...]:
-        """Parameters in equations without derivatives and algebraic variables (index 2)."""
+        """Parameters in equations that contain neither derivatives nor algebraic variables (index 2)."""
         graph = self._graph
         differential = {j for row in e for j in row}
         by = {graph.argument(NAME, k): k for k in range(count)}
@@ -327,11 +327,11 @@ class LinearisedRun:
         return self._layout.numbers(params)
 
     def evaluated(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """For each row (y, y') the entries of E and A, the gradient of the running cost, and this cost."""
+        """For each row (y, y'): the entries of E and A, the gradient of the running cost, and the running cost."""
         return self._matrices(times, points, numbers)
 
     def cost_with_switches(self, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Switching functions of the running cost, followed by this cost, one row per time."""
+        """Switching functions of the running cost, followed by the cost, one row per time."""
         return self._switches(times, np.concatenate(self.points(solution, times), axis=1), numbers)
 
     def transposed(self, values: np.ndarray) -> tuple[Any, Any]:
@@ -359,7 +359,7 @@ class LinearisedRun:
         return self._jump(np.array([t]), point[None], numbers)[0]
 
     def final(self, t: float, point: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Gradient of the final cost with respect to y and the parameters, and this cost, at (y, y')."""
+        """Gradient of the final cost with respect to y and the parameters, and the final cost, at (y, y')."""
         found = self._final(np.array([t]), point[None], numbers)[0]
         return found[: self.n], found[self.n : -1], float(found[-1])
 

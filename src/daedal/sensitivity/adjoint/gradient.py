@@ -46,7 +46,7 @@ class Gradient(NamedTuple):
     names: tuple[str, ...]
 
     def __getitem__(self, key: Any) -> Any:
-        """The derivative with respect to the parameter of that name; otherwise as for a tuple."""
+        """The derivative with respect to the parameter of the given name; otherwise as for a tuple."""
         if isinstance(key, str):
             if key not in self.names:
                 raise unknown_name(key, self.names, "derivative with respect to")
@@ -75,7 +75,7 @@ def gradient(
 
         J(p) = \int_{t_0}^{T} g(t, y, p)\, dt + h(T, y(T), p), \qquad F(t, y, y', p) = 0 .
 
-    One forward and one backward run give the derivatives with respect to all parameters, whatever their number.
+    One forward and one backward run give the derivatives with respect to any number of parameters.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def gradient(
     inputs, hold : optional
         Inputs for this run, as for :func:`daedal.solve`.
     checkpoints : int, optional
-        Number of times at which the solution is stored; the pieces between them are recomputed in the backward run, so
-        memory is that of one piece. By default everything is stored.
+        Number of times at which the solution is stored; the segments between them are recomputed in the backward run,
+        so that only one segment is held in memory. By default the whole solution is stored.
     **options
         For the runs, as for :func:`daedal.prepare`: rtol, atol, method and so on.
 
@@ -133,9 +133,7 @@ def gradient(
         raise InvalidProblemError("gradient: runs with events have jumps; use solve(..., sensitivities=[...]) for them")
     for name in ("t_eval", "dense_output", "sensitivities"):
         if name in options:
-            raise InvalidProblemError(
-                f"gradient: {name} cannot be given; gradient itself decides what is stored of the run"
-            )
+            raise InvalidProblemError(f"gradient: {name} cannot be given; gradient chooses what to store")
     first, last = check_span(t_span)
     if not last > first:
         raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")

@@ -34,10 +34,10 @@ from daedal.sensitivity.adjoint.costs import LinearisedRun, bandwidth, check_reg
 #
 #     E_i^T \mu_i + h \sum_j a_{ij} A_j^T \mu_j = w - h \sum_j a_{ij} g_j , \qquad i = 1, 2, 3 .
 #
-# Small systems are solved directly, and so are narrow bands. Of others the matrix with E and A of one stage in the
-# place of all is block diagonal in the eigenvectors of :math:`(a_{ij})^{-1}`, with the blocks :math:`d_k E^T + h A^T`,
-# one real and a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration,
-# and serve further steps for as long as that converges.
+# Small and narrow-banded systems are solved directly. For others, the matrix with E and A of one stage for all stages
+# is block diagonal in the eigenvectors of :math:`(a_{ij})^{-1}`, with the blocks :math:`d_k E^T + h A^T`, one real and
+# a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration, and are reused
+# while the iteration converges.
 
 _RADAU = daedal.methods.coefficients("radau5")  # Radau IIA of order 5
 assert isinstance(_RADAU, daedal.methods.RungeKuttaTableau)
@@ -45,8 +45,8 @@ NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.
 WEIGHTS = TABLEAU[-1]
 SMALL = 16  # number of unknowns up to which the 3 n equations are solved together
 _PRECISE = 1e-3  # relative residual of a solution, as a fraction of rtol
-NARROW = 4  # number of diagonals on each side of a band up to which the same is done
-_STALE, _MOST_ITERATIONS = 4, 12  # iterations with factors of another step and of this one
+NARROW = 4  # number of diagonals on each side of a band up to which they are solved together too
+_STALE, _MOST_ITERATIONS = 4, 12  # iterations with the factors of another step, and of this step
 _SLOWEST = 0.2  # largest convergence rate with which the iteration continues
 
 
@@ -67,7 +67,7 @@ class SmallSteps:
         self._e, self._a = (np.array(places[::-1], dtype=np.int64) for places in equations.places)
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the beginning of the steps, and mu at all stages, (steps, 3, n)."""
+        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         from daedal.sensitivity.adjoint.adjoint_loops import small_steps
 
         w, mu = w.copy(), np.empty((sizes.size, 3 * w.size))
@@ -94,7 +94,7 @@ class BandedSteps:
         return columns * (2 * self._below + self._above + 1) + self._below + self._above + rows - columns
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the beginning of the steps, and mu at all stages, (steps, 3, n)."""
+        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         n, below, above = self._n, self._below, self._above
         mu = np.empty((sizes.size, 3, n))
         for k in reversed(range(sizes.size)):
@@ -112,7 +112,7 @@ class BandedSteps:
 
 
 class SplitSteps:
-    """Steps with one real and one complex factorisation, reused while they converge."""
+    """Steps with one real and one complex factorisation, which are reused while the iteration converges."""
 
     def __init__(self, equations: LinearisedRun, rtol: float):
         self._n, self._precise = equations.n, _PRECISE * rtol
@@ -127,7 +127,7 @@ class SplitSteps:
         self._factors: list[Any] = []
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the beginning of the steps, and mu at all stages, (steps, 3, n)."""
+        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         mu = np.empty((sizes.size, 3, self._n))
         for k in reversed(range(sizes.size)):
             stages = [self._matrices(row) for row in values[3 * k : 3 * k + 3]]
@@ -155,7 +155,7 @@ class SplitSteps:
         return self._whole(stages, h, right) if mu is None else mu
 
     def _iterated(self, applied: Callable, right: np.ndarray, most: int) -> np.ndarray | None:
-        """The solution by iteration with existing factors; None if it does not converge."""
+        """The solution by iteration with existing factors; None without convergence."""
         mu, rest = np.zeros_like(right), right
         size = before = float(np.abs(right).max(initial=0.0))
         for _ in range(most):
@@ -175,7 +175,7 @@ class SplitSteps:
         return np.outer(self._vectors[:, 0].real, real) + 2.0 * np.outer(self._vectors[:, 1], pair).real
 
     def _whole(self, stages: list[tuple[Any, Any]], h: float, right: np.ndarray) -> np.ndarray:
-        """All 3 n equations together, if E or A change strongly within a step."""
+        """Solve all 3 n equations together, if E or A change strongly within a step."""
         pairs = [(self._storage.as_sparse(e), self._storage.as_sparse(a)) for e, a in stages]
         blocks = [
             [h * TABLEAU[i, j] * a + (e if i == j else 0.0 * e) for j, (e, a) in enumerate(pairs)] for i in range(3)
@@ -187,7 +187,7 @@ class SplitSteps:
 # --- costs that switch along a solution: steps end there, and jumps are rejected --------------------------------------
 
 _BISECTIONS = 40
-_JUMP = 1e-6  # relative to the size of the cost along the solution
+_JUMP = 1e-6  # tolerance relative to the size of the cost along the solution
 
 
 def with_kinks(equations: Any, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -229,15 +229,16 @@ def _sides(equations: Any, values: np.ndarray) -> np.ndarray:
     return np.array(columns).T
 
 
-# --- where adjoint variables begin: values at the end of the run that are consistent with the final cost --------------
+# --- terminal values of the adjoint variables, consistent with the final cost -----------------------------------------
 
 # .. math::
 #
 #     E^T \mu (T) = -(h_y + A^T \nu), \qquad \nu^T E = 0 .
 #
-# For index 1, :math:`\nu` takes away what :math:`E^T` cannot reach: the final cost of algebraic variables. For index 2
-# in Hessenberg form, where the equations without derivatives do not contain the variables without derivatives, it is
-# found from the hidden constraint of the adjoint equations, :math:`0 = R^T (A^T \mu + g_y)` with :math:`E R = 0` (Y.
+# For index 1, :math:`\nu` removes the final cost of algebraic variables, which is not in the range of :math:`E^T`. For
+# index 2 in Hessenberg form, where the equations without derivatives do not contain the variables without derivatives,
+# it follows from the hidden constraint of the adjoint equations, :math:`0 = R^T (A^T \mu + g_y)` with :math:`E R = 0`
+# (Y.
 # Cao, S. Li, L. Petzold, R. Serban, SIAM J. Sci. Comput. 24, 2003, section 3).
 
 _SINGULAR = 1e-10
@@ -247,7 +248,7 @@ _REMEDY = "Use a MechanicalSystem for a mechanism, or reduce the index first, da
 def terminal_values(
     e: Any, a: Any, h_y: np.ndarray, g_y: np.ndarray, *, constant: bool
 ) -> tuple[np.ndarray, Any, bool]:
-    """E^T mu at the end, nu (None if zero), and whether constraints bind differential variables (index 2).
+    """E^T mu at the end, nu (None if zero), and whether constraints restrict differential variables (index 2).
 
     Parameters
     ----------
@@ -261,7 +262,8 @@ def terminal_values(
     left, right = _null_space(e), _null_space(e.T)  # nu^T E = 0, and E R = 0
     if not right.shape[1]:
         return -h_y, None, False
-    hidden = right.T @ (a @ left)  # of the equations without derivatives with respect to the algebraic variables
+    # Jacobian of the equations without derivatives with respect to the algebraic variables
+    hidden = right.T @ (a @ left)
     if left.shape[1] == right.shape[1] and _is_regular(hidden):
         missing = right.T @ h_y
         if not np.any(missing):
@@ -340,8 +342,8 @@ def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
 
 # --- backward integration ---------------------------------------------------------------------------------------------
 
-_LAYERS = 24  # how often the last step is halved towards the end at most
-_RESOLVED = 0.1  # step times the fastest rate below which everything is resolved
+_LAYERS = 24  # maximum number of times that the last step is halved towards the end
+_RESOLVED = 0.1  # product of step and fastest rate below which all rates are resolved
 _FINER = 7.0  # error ratio of steps of half the length for a stiff problem: 2^3 - 1
 _TOGETHER = 32  # number of steps halved together
 _MOST_HALVINGS = 6
@@ -349,7 +351,7 @@ _PORTION = 4e6  # numbers in the matrices of a batch of steps
 
 
 def graded(times: np.ndarray, fastest: float) -> np.ndarray:
-    """Ends of steps, with the last one subdivided towards the end of the run until all rates are resolved."""
+    """Ends of steps, where the last one is subdivided towards the end of the run until all rates are resolved."""
     times = np.unique(times)
     last = times[-1] - times[-2]
     halvings = np.clip(np.ceil(np.log2(max(last * fastest, 1.0) / _RESOLVED)), 1.0, _LAYERS)
@@ -357,7 +359,7 @@ def graded(times: np.ndarray, fastest: float) -> np.ndarray:
 
 
 class SweepPart(NamedTuple):
-    """Result of some steps: E^T mu at their beginning, and their contributions to the cost and its gradient."""
+    """Result of some steps: E^T mu at their start, and their contributions to the cost and its gradient."""
 
     w: np.ndarray
     value: float
@@ -365,7 +367,7 @@ class SweepPart(NamedTuple):
 
 
 class AdjointSweep:
-    """Backward integration and its results so far."""
+    """Backward integration with its results so far."""
 
     def __init__(self, equations: LinearisedRun, rtol: float):
         self._equations, self._rtol = equations, rtol
@@ -374,17 +376,17 @@ class AdjointSweep:
         self.value = 0.0
         self.gradient = np.zeros(len(equations.labels))
         self.w = np.zeros(equations.n)
-        self.fastest = np.inf  # bound of the rates at the end
+        self.fastest = np.inf  # bound for the rates at the end
         self.is_bound = False  # whether constraints restrict the initial values of differential variables
 
     def take(self, params: Any) -> None:
-        """Continue with these parameters and inputs."""
+        """Continue with the given parameters and inputs."""
         self._numbers = self._equations.numbers(params)
 
     def begin(self, solution: Any, t: float, slope: np.ndarray | None = None) -> None:
         """Start at the end of the run: terminal values consistent with the final cost.
 
-        `slope` is the gradient of a further cost of the unknowns there.
+        `slope` is the gradient of a further cost of the unknowns at the end.
         """
         point = self._point(solution, t)
         h_y, h_p, h = self._equations.final(t, point, self._numbers)
@@ -393,9 +395,9 @@ class AdjointSweep:
         self._restart(t, point, h_y if slope is None else h_y + slope)
 
     def add_cost(self, solution: Any, t: float, slope: np.ndarray) -> None:
-        """Add a cost of the unknowns at the current time `t`, with this gradient.
+        """Add a cost of the unknowns at the current time `t`, with the given gradient.
 
-        It is zero where only inputs jump, to which the adjoint variables of index 2 have to be made consistent.
+        The gradient is zero if only inputs jump, with which adjoint variables of index 2 must be made consistent.
         """
         self._restart(t, self._point(solution, t), slope - self.w)
 
@@ -413,10 +415,10 @@ class AdjointSweep:
             self.gradient += equations.jump(t, np.concatenate([point, nu]), self._numbers)
 
     def over(self, solution: Any, times: np.ndarray) -> None:
-        """Integrate back over the steps between increasing `times`; in batches, the last one first.
+        """Integrate backward over the steps between increasing `times`, in batches, starting with the last.
 
-        Every batch is computed with every other step omitted, with all steps, and with halved steps until its result
-        settles.
+        Every batch is computed with every second step, with all steps, and with halved steps until its result
+        converges.
         """
         times = with_kinks(self._equations, solution, times, self._numbers)
         portion = min(_TOGETHER, max(1, int(_PORTION / self._equations.n**1.5)))
@@ -464,7 +466,7 @@ class AdjointSweep:
 
 
 def _fastest(e: Any, a: Any) -> float:
-    """Bound of the rates of E^T mu' = A^T mu; infinite if there are algebraic variables."""
+    """Bound for the rates of E^T mu' = A^T mu; infinite if there are algebraic variables."""
     sizes, rates = (np.asarray(abs(matrix).sum(axis=1)).ravel() for matrix in (e, a))
     if np.any(sizes != np.abs(e.diagonal())) or np.any(sizes == 0.0):
         return float(np.inf)

@@ -98,15 +98,17 @@ def _read(run: Experiment, k: int, known: list[str], initial: Any, t_span: Any, 
             raise InvalidProblemError(f"{where}: there is no variable or output {column!r}; {hint.rstrip()}")
     values = np.array([table[column][order] for column in table])
     if np.any(np.isinf(values)):
-        raise InvalidProblemError(f"{where}: infinite values; leave out what was not measured, or give NaN")
+        raise InvalidProblemError(f"{where}: infinite values; omit missing values, or give NaN")
     if not np.any(np.isfinite(values)):
-        raise InvalidProblemError(f"{where}: nothing was measured: all values are missing")
+        raise InvalidProblemError(f"{where}: all values are missing")
     given_sigma = sigma if run.sigma is None else run.sigma
     deviations = _deviations(given_sigma, tuple(table), values.shape, order, where)
     weights = np.where(np.isfinite(values), 1.0 / deviations, 0.0)
     start = initial if run.initial is None else run.initial
     if start is None:
-        raise InvalidProblemError(f"{where}: no initial values: give initial=..., or one for each Experiment")
+        raise InvalidProblemError(
+            f"{where}: no initial values: pass initial=..., or initial values for each Experiment"
+        )
     unknown = (run.unknown,) if isinstance(run.unknown, str) else tuple(run.unknown)
     return Measurements(
         name=name,
@@ -167,7 +169,7 @@ def _deviations(sigma: Any, columns: tuple[str, ...], shape: tuple, order: np.nd
     if isinstance(sigma, Mapping):
         missing = [name for name in columns if name not in sigma]
         if missing:
-            raise InvalidProblemError(f"{where}: sigma has nothing for {', '.join(missing)}")
+            raise InvalidProblemError(f"{where}: sigma has no entry for {', '.join(missing)}")
         given = [sigma[name] for name in columns]
     else:
         given = [sigma]

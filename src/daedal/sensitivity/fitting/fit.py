@@ -24,7 +24,7 @@ _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient at convergence
 # standard deviation over median absolute value, normal distribution: P. J. Huber, Robust Statistics, 1981
 _TO_DEVIATION = 1.4826
-_ROUNDS = 3  # of a robust search scaled by the spread of the residuals
+_ROUNDS = 3  # rounds of a robust search scaled by the spread of the residuals
 _MODELS = (
     daedal.ImplicitDAE,
     daedal.SemiExplicitDAE,
@@ -64,7 +64,7 @@ def fit(
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HybridProblem, ...
-        The model, with ``params``. Models with modes, such as :class:`Friction`, are followed through their
+        The model, with ``params``. Models with modes, such as :class:`Friction`, are integrated through their
         transitions.
     data : mapping, pandas.DataFrame, or list of Experiment
         Measured values by name, with the times as ``"t"``; NaN or None for missing values. Several runs, with separate
@@ -80,14 +80,14 @@ def fit(
     bounds : mapping, optional
         ``{name: (low, high)}``, None for no bound.
     log : True or names, optional
-        Parameters that are searched for on a logarithmic scale, on which their confidence intervals are formed, too.
+        Parameters that are searched for on a logarithmic scale, on which their confidence intervals are also computed.
     outputs : mapping, optional
         Measured quantities that are not variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state;
         for a mechanism ``function(t, q, v, p)``, for a semi-explicit problem ``function(t, y, z, p)``. Arguments are
         recognised by name, as for an :class:`Event`.
     loss : str
-        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances
-        ignore it.
+        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances do
+        not account for it.
     f_scale : float
         The weighted residual above which `loss` treats a value as an outlier: 1 if `sigma` is given, otherwise by
         default the spread of the residuals, 1.4826 times their median absolute value.
@@ -108,7 +108,7 @@ def fit(
 
     Notes
     -----
-    Values for which a run fails do not end the search; they are treated as bad. The covariance is
+    Values for which a run fails do not end the search; they receive a large residual. The covariance is
     :math:`s^2 (J^T J)^{-1}`, with :math:`s^2` the mean square of the residuals, or 1 if `sigma` is given; combinations
     of parameters that the data do not determine are reported. Sensitivities: BCP section 7.5; multiple shooting: H. G.
     Bock's boundary value approach, 1987.
@@ -166,7 +166,7 @@ def fit(
 
 
 class _FitSearch:
-    """SciPy's least-squares search; a robust search without a scale follows a plain one that estimates the scale."""
+    """SciPy's least-squares search. A robust search without a scale follows a plain one that estimates the scale."""
 
     def __init__(self, comparison: RunsCompared, unknowns: Unknowns, loss: str, f_scale: float | None, most: int):
         self._comparison, self._unknowns, self._most = comparison, unknowns, most
@@ -176,14 +176,15 @@ class _FitSearch:
         self.result: Any = None
 
     def run(self, x: np.ndarray) -> None:
-        """Run the search from x."""
+        """Run the search, starting from x."""
         if self._scale is not None:
             self.result = self._least_squares(x, self._loss, self._scale)
             return
         found = self._least_squares(x, "linear", 1.0)
-        for _ in range(_ROUNDS):  # outliers spoil the first estimate of the spread, and the next ones less
+        for _ in range(_ROUNDS):  # outliers affect the first estimate of the spread, and the next estimates less
             spread = _TO_DEVIATION * float(np.median(np.abs(found.fun)))
-            if spread <= _ENOUGH * float(np.abs(found.fun).max()):  # most residuals vanish, so there is no scale
+            # most residuals vanish, so that no scale can be estimated
+            if spread <= _ENOUGH * float(np.abs(found.fun).max()):
                 break
             found = self._least_squares(found.x, self._loss, spread)
         self.result = found
@@ -207,7 +208,7 @@ class _FitSearch:
 
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
-    """Admissible names of measurements."""
+    """Permitted names of measurements."""
     if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]

@@ -40,10 +40,10 @@ class Fit:
     solutions : tuple of Solution
         Runs with the estimates, at the times of the measurements.
     evaluations, failed : int
-        How often all runs were computed, and how often one of them failed.
+        Number of evaluations of all runs, and number of those in which a run failed.
     undetermined : tuple of dict
         Combinations of estimates that the data do not determine: ``{"a": 1.0, "b": -0.5}`` means that a may grow while
-        b decreases by half as much, without effect. A single estimate has no influence at all.
+        b decreases by half as much, without effect. A combination of one estimate means that it has no influence.
     at_bounds : tuple of str
         Estimates at one of their bounds.
 
@@ -149,9 +149,9 @@ class Fit:
     def confidence(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Individual confidence intervals of the estimates, by Student's distribution (normal if sigma is given).
 
-        Intervals of parameters on a logarithmic scale are formed there, and stay positive.
+        Intervals of parameters on a logarithmic scale are computed on that scale, and remain positive.
         """
-        from scipy.special import ndtri, stdtrit  # quantiles without scipy.stats, which takes two seconds to import
+        from scipy.special import ndtri, stdtrit  # quantiles without scipy.stats, whose import takes two seconds
 
         if not 0.0 < level < 1.0:
             raise InvalidProblemError(f"level must lie between 0 and 1, got {level!r}")
@@ -243,7 +243,7 @@ _ENDINGS = {
 
 
 def _undetermined(jacobian: np.ndarray, values: np.ndarray, names: list[str]) -> tuple[dict[str, float], ...]:
-    """Directions in the kernel of the Jacobian: single columns first, then combinations."""
+    """Directions in the kernel of the Jacobian: first single columns, then combinations."""
     lengths = np.linalg.norm(jacobian, axis=0)
     sizes = np.where(values == 0.0, 1.0, np.abs(values))
     none = lengths * sizes <= 1e-12 * max(float((lengths * sizes).max()), 1e-300)
@@ -290,8 +290,7 @@ class Uncertainty:
     ----------
     solution : Solution
         The solution with sensitivities.
-    std : numpy.ndarray
-        Of each entry of ``solution.y``, in its layout.
+    std : numpy.ndarray Standard deviation of each entry of ``solution.y``, in its layout.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateA
 from daedal.sensitivity.fitting.experiment import Measurements
 from daedal.sensitivity.fitting.unknowns import Unknowns
 
-_STEP = 1e-6  # step of directional differences of outputs, in units of the state
+_STEP = 1e-6  # increment of directional differences of outputs, in units of the state
 _FAR = 1e6  # residual assigned to a failed run, in units of the residuals at the best point so far
 
 
@@ -24,7 +24,7 @@ class FitPoint:
 
     x: np.ndarray
     residuals: np.ndarray
-    jacobian: np.ndarray  # with respect to the unknowns on the scale of the search
+    jacobian: np.ndarray  # Jacobian with respect to the unknowns on the scale of the search
     solutions: tuple[Any, ...]
     failure: Exception | None = None
 
@@ -35,7 +35,7 @@ class FitPoint:
 
 
 class RunsCompared:
-    """All runs of a fit; stores the last point and the best one."""
+    """All runs of a fit, with the last and the best point."""
 
     def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
         self.runs, self.unknowns, self.outputs = runs, unknowns, outputs
@@ -56,11 +56,11 @@ class RunsCompared:
         return self.at(x).residuals
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        """Their derivatives."""
+        """Derivatives of the residuals."""
         return self.at(x).jacobian
 
     def at(self, x: np.ndarray) -> FitPoint:
-        """The model at x; a failing run does not end the search, except at the first point."""
+        """The model at x. A run that fails does not end the search, except at the first point."""
         if self._last is not None and np.array_equal(self._last.x, x):
             return self._last
         self.evaluations += 1
@@ -90,7 +90,7 @@ class RunsCompared:
             residuals.append(((model - run.values) * run.weights)[seen])
             block = np.zeros((int(seen.sum()), values.size))
             quantities = self.unknowns.quantities(k)
-            own = {self.unknowns.all[i].quantity: i for i in self.unknowns.of(k)}  # unknowns of this run come last
+            own = {self.unknowns.all[i].quantity: i for i in self.unknowns.of(k)}  # unknowns of this run are last
             for name, place in own.items():
                 block[:, place] = (derivatives[quantities.index(name)] * run.weights)[seen] * slopes[place]
             rows.append(block)
@@ -151,7 +151,7 @@ class RunsCompared:
             step = _state_step(states, s)
             slope = (evaluated(states + step * s, values) - evaluated(states - step * s, values)) / (2.0 * step)
             own = [i for i, quantity in numbers.items() if quantity == name and not name.endswith("(0)")]
-            if own:  # parameters in the output itself
+            if own:  # parameters that are arguments of the output
                 shift = np.zeros_like(values)
                 shift[own] = _STEP * (np.abs(values[own]).max() or 1.0)
                 reach = 2.0 * shift[own[0]]
@@ -174,28 +174,29 @@ def component(sol: Any, column: str, sensitivity: Any) -> np.ndarray:
 
 
 def _state_step(states: np.ndarray, s: np.ndarray) -> float:
-    """Step of a difference along s that is small for every component of the state."""
+    """Increment of a difference along s that is small for every component of the state."""
     sizes, rates = np.abs(states).max(axis=1), np.abs(s).max(axis=1)
     ratios = sizes[rates > 0.0] / rates[rates > 0.0]
     ratios = ratios[ratios > 0.0]
     return _STEP * float(ratios.min() if ratios.size else 1.0 / max(float(rates.max(initial=0.0)), 1.0))
 
 
-# --- multiple shooting: every piece of a run has separate initial values, and the gaps are closed gradually -----------
+# --- multiple shooting: every segment of a run has separate initial values, and the gaps are closed gradually
+# ----------
 
-# Unstable and chaotic models diverge from the measurements long before the end if parameters are wrong; pieces do not.
-# The gaps between pieces are residuals with weights that increase from round to round (H. G. Bock,
+# With wrong parameters, unstable and chaotic models diverge from the measurements long before the end; short segments
+# do not. The gaps between segments are residuals with weights that increase from round to round (H. G. Bock,
 # Randwertproblemmethoden zur Parameteridentifizierung, 1987, closes them by constraints); the search over whole runs
 # follows.
 
-_WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in the measurements
+_WEIGHTS = (1.0, 1e2, 1e4)  # weights of gaps, in units of the spread of a variable in the measurements
 
 
 class ShotPieces:
     """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece.
 
     For a mechanism, the positions and velocities there are projected onto its constraints, and so are the sensitivities
-    to them; the gaps pull the values themselves towards the constraints.
+    to them; the gaps draw the values themselves towards the constraints.
     """
 
     def __init__(self, problem: Any, comparison: RunsCompared, pieces: int, options: dict[str, Any]):
@@ -220,11 +221,11 @@ class ShotPieces:
             self._solvers.append(daedal.prepare(problem, sensitivities=later, correct_initial=True, **options))
         self.n_nodes = len(comparison.runs) * (int(pieces) - 1) * len(self._variables)
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        self._best: tuple[float, np.ndarray] | None = None  # for the last weight of the gaps
+        self._best: tuple[float, np.ndarray] | None = None  # best result for the last weight of the gaps
         self._scales: np.ndarray | None = None
 
     def shoot(self, x: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Better starting values for the search over whole runs, and whether the search was interrupted."""
+        """Improved starting values for the search over whole runs, and whether the search was interrupted."""
         from scipy.optimize import least_squares
 
         low, high = self._comparison.unknowns.bounds()
@@ -241,7 +242,7 @@ class ShotPieces:
         return point[: x.size], False
 
     def nodes(self, x: np.ndarray) -> np.ndarray:
-        """Initial nodes: interpolated measurements, or else the model integrated from its previous node."""
+        """Initial nodes: interpolated measurements; if missing, the model integrated from the previous node."""
         found = []
         for k, run in enumerate(self._comparison.runs):
             state = None
@@ -285,7 +286,7 @@ class ShotPieces:
         return sol
 
     def _started(self, initial: Any, state: np.ndarray) -> Any:
-        """Initial values with these differential variables; dependent ones are left open."""
+        """Initial values with the given differential variables; dependent variables are left undetermined."""
         if self._split is not None:
             n = self._split
             return (state[:n], state[n : 2 * n], state[2 * n :]) if state.size > 2 * n else (state[:n], state[n:])
@@ -300,7 +301,7 @@ class ShotPieces:
         return self._at(point)[0]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
-        """Their derivatives."""
+        """Derivatives of the residuals."""
         return self._at(point)[1]
 
     def _at(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -360,7 +361,7 @@ class ShotPieces:
         return np.concatenate([*measured, *gaps]), np.concatenate([*rows, *closing])
 
     def _columns(self, k: int, i: int, asked: list[str], slopes: np.ndarray, m: int, n: int, last: int):
-        """For each sensitivity of piece i the unknown that it belongs to, and d(quantity) / d(unknown)."""
+        """For each sensitivity of segment i, the corresponding unknown and d(quantity) / d(unknown)."""
         unknowns = self._comparison.unknowns
         own = {unknowns.all[j].quantity: j for j in unknowns.of(k)}
         columns: list[int | None] = []
@@ -376,7 +377,7 @@ class ShotPieces:
 
 
 def _part(run: Any, edges: np.ndarray, i: int) -> Any:
-    """Measurements of piece i; one at a boundary belongs to the later piece."""
+    """Measurements of segment i; one at a boundary belongs to the later segment."""
     low, high = sorted((edges[i], edges[i + 1]))
     forward = edges[-1] > edges[0]
     if forward:

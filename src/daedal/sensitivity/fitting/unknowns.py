@@ -21,7 +21,7 @@ from daedal.sensitivity.fitting.experiment import Measurements
 class Unknown:
     """One number to estimate.
 
-    `quantity` is the solver's name, ``"k"`` or ``"x(0)"``; `experiment` is the only run it belongs to, if any.
+    `quantity` is the solver's name, ``"k"`` or ``"x(0)"``; `experiment` is the run, if it concerns only one.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Unknown:
 
 
 class Unknowns:
-    """All unknowns, and how they enter a problem and its initial values."""
+    """All unknowns, and how they affect a problem and its initial values."""
 
     def __init__(self, problem: Any, given: Any, bounds: Any, log: Any, runs: list[Measurements]):
         self._problem = problem
@@ -74,7 +74,7 @@ class Unknowns:
                 label = f"{quantity} in {run.name}"
                 self._add(label, quantity, self._own(quantity, run.initial), limits, logarithmic, k)
         if not self.all:
-            raise InvalidProblemError("parameters is empty: nothing is to be estimated")
+            raise InvalidProblemError("parameters is empty: name at least one quantity to estimate")
         for run in runs:
             for name, value in run.params.items():
                 self._position(name)
@@ -84,7 +84,7 @@ class Unknowns:
                     raise InvalidProblemError(f"{run.name}: params[{name!r}] must be a number, got {value!r}")
 
     def _parts(self, name: str) -> list[str]:
-        """The numbers selected by a name: those of a vector or mapping if it names one."""
+        """The numbers selected by a name, which may denote a vector or a mapping."""
         if name.endswith("(0)"):
             return [name]
         return entries_of(name, self.labels) or [name]
@@ -176,7 +176,7 @@ class Unknowns:
         return np.array(low), np.array(high)
 
     def at_bounds(self, scaled: np.ndarray) -> tuple[str, ...]:
-        """Unknowns at one of their bounds, to within round-off."""
+        """Unknowns at one of their bounds, up to round-off."""
         low, high = self.bounds()
         near = 1e-6 * np.maximum(np.abs(scaled), 1e-300)
         there = (scaled - low <= near) | (high - scaled <= near)
@@ -197,7 +197,7 @@ class Unknowns:
         return [i for i, one in enumerate(self.all) if one.experiment in (None, k)]
 
     def quantities(self, k: int) -> list[str]:
-        """Variables of differentiation in run k; an unknown of this run replaces the shared one."""
+        """Variables of differentiation in run k; unknowns of this run replace shared ones."""
         return list(dict.fromkeys(self.all[i].quantity for i in self.of(k)))
 
     def params(self, run: Measurements, values: np.ndarray) -> Any:

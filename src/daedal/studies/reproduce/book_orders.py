@@ -12,9 +12,10 @@ from daedal import library
 from daedal.methods import DASSL, ImplicitRungeKutta, ModifiedBDF
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 
-# A method of a table is one of constant steps: BDF with exact starting values, or an implicit Runge-Kutta method. The
-# book prints no coefficients of the latter. The two-stage SIRK is fixed by its properties; the five-stage DIRK is that
-# of Cash, to which the book refers; the three-stage SIRK has free nodes, here 1/6, 1/2, 5/6; seven stages of backward
+# The methods of the tables use constant steps: BDF with exact starting values, or implicit Runge-Kutta methods. The
+# book does not print the coefficients of the latter. The two-stage SIRK is fixed by its properties; the five-stage DIRK
+# is that of Cash, to which the book refers; the three-stage SIRK has free nodes, here 1/6, 1/2, 5/6; seven stages of
+# backward
 # Euler are 1, 2 and 4 steps; in place of the method of Houbak and Thomsen stands one with the same properties.
 
 Values = list[Mapping[str, Any] | None]
@@ -161,7 +162,8 @@ def canonical_error(row: Row, index: int, steps: int) -> float:
     return abs(solve_row(canonical, exact, row, steps).y[-1, -1] - exact(1.0, 0)[-1])
 
 
-# --- Brenan, Campbell and Petzold, chapter 3: orders of BDF with constant steps, and implicit Euler in trouble --------
+# --- Brenan, Campbell and Petzold, chapter 3: orders of BDF with constant steps, and failures of implicit Euler
+# --------
 
 # --- BDF with exact starting values ---------------------------------------------------------------------------------
 
@@ -190,7 +192,7 @@ def index3_bdf(table: PrintedTable) -> Values:
 
 
 def wrong_start(table: PrintedTable) -> Values:
-    """Step numbers are counted after the k starting values; a variable is accurate when its error is below 0.2."""
+    """Step numbers, counted after the k starting values; a variable is accurate when its error is below 0.2."""
 
     def residual(t, y, yp):
         return [yp[0] - y[1], yp[1] - y[2], y[0] - math.sin(t)]
@@ -266,7 +268,7 @@ ORDERS = {
 
 _FULLY_IMPLICIT = "F(t, y, y') = 0"
 _SEMI_EXPLICIT = "f(t, x, x', y) = 0, 0 = g(t, x, y)"
-_CONVERGED = 0.01  # orders below it are zero
+_CONVERGED = 0.01  # lower orders count as zero
 _ROUND_OFF = 1e-12
 
 
@@ -366,7 +368,7 @@ def index3_steps(table: PrintedTable) -> Values:
 
 
 def _canonical(table: PrintedTable) -> Values:
-    """Order of the last component; its error if that is round-off."""
+    """Order of the last component; if it is round-off, its error."""
 
     def order(row: Row, index: int) -> float:
         coarse, fine = (canonical_error(row, index, steps) for steps in (80, 160))

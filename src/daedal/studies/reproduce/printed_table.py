@@ -1,7 +1,7 @@
 """The printed tables: data files with one entry per cell, and their identifiers.
 
 A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
-columns (key and heading) and rows; a row has the parameters that name it and its ``cells``. A cell is the printed
+columns (key and heading) and rows; a row has the parameters that identify it and its ``cells``. A cell is the printed
 text, or a dictionary with these entries:
 
 * ``printed``: the text in the source; or a value that follows from the source or was computed independently, if the
@@ -14,8 +14,8 @@ text, or a dictionary with these entries:
 * ``missing``: information missing in the source that the cell depends on.
 
 Columns and tables (``cell``) provide defaults for their cells; null removes a default. A text ``@name`` is looked up in
-the ``texts`` of the table or of the document. A row with the entry ``open``, a reason, is not computed. Everything that
-:mod:`daedal.studies.reproduce.printed_table` does not allow is rejected.
+the ``texts`` of the table or of the document. A row with an entry ``open``, whose value is a reason, is not computed.
+All other entries are rejected.
 """
 
 import difflib
@@ -62,7 +62,7 @@ def _broken_by_tag(entry: Mapping[str, Any]) -> Iterator[str]:
     tag, reason = entry.get("tag"), entry.get("reason", "")
     if tag is None:
         if reason:
-            yield "a reason without tag: a band has a basis"
+            yield "a reason without a tag; give the justification of a band as its basis"
         return
     if tag not in TAGS:
         yield f"unknown tag {tag!r}"
@@ -82,18 +82,18 @@ def _broken_by_band(entry: Mapping[str, Any]) -> Iterator[str]:
     elif kind not in BASES:
         yield f"unknown basis {basis!r}"
     elif kind == "algorithm" and not detail.strip():
-        yield "a band by algorithm without naming the difference"
+        yield "a band due to the algorithm that does not name the difference"
     if len(band) != 1 or not band.keys() <= _BANDS:
         yield f"unknown band {dict(band)}"
     elif not is_number(entry["printed"]) or math.isinf(number(entry["printed"])):
-        yield "a band around something that is not a number"
+        yield "a band around a text that is not a number"
     else:
         yield from _broken_by_limits(entry, *limits(band, entry["printed"]))
 
 
 def _broken_by_limits(entry: Mapping[str, Any], low: float, high: float) -> Iterator[str]:
-    """Both ends are finite, the printed value is inside, and a size has no band that reaches zero, except for round-off
-    and single-digit values."""
+    """Check a band: both ends are finite, it contains the printed value, and for a size it does not reach zero, except
+    for round-off and single-digit values."""
     size = number(entry["printed"])
     size = abs(size) if "factor" in entry["band"] else size
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -188,7 +188,7 @@ class PrintedTable:
         return [None if row.open else values(row) for row in self.rows]
 
     def by_column(self, runs: Sequence[Mapping[str, float]]) -> list[Mapping[str, Any] | None]:
-        """The values of a table with a run for each column and a variable for each row."""
+        """The values of a table that has a run for each column and a variable for each row."""
         columns = list(self.columns)
         return self.each(lambda row: {key: runs[i][row["variable"]] for i, key in enumerate(columns)})
 
@@ -295,7 +295,7 @@ def _row(table: str, row: dict[str, Any], defaults: Mapping[str, dict[str, Any]]
 
 
 def _without_defaults(entry: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """A complete cell: names of texts replaced, nulls and entries made void by its tag removed."""
+    """A complete cell: text names are replaced, nulls and entries voided by its tag are removed."""
     void: tuple[str, ...] = ("band", "basis") if entry.get("tag") in ("open", "not reproduced") else ()
     if entry.get("tag") == "doubtful print" and "recomputed" in entry:
         void = ("band", "basis")

@@ -1,4 +1,4 @@
-"""Computation of tables: every cell with its printed and its computed value and a verdict."""
+"""Computation of tables: every cell with its printed value, its computed value and a verdict."""
 
 import json
 import math
@@ -45,10 +45,11 @@ WHERE_FROM = {
 class Cell:
     """A cell: place, printed value, computed value, and the verdict with its reason.
 
-    ``computed`` is a number, a text where the print is one, or None where nothing is computed. ``origin`` is
-    "printed"; or "derived" or "independent" where the source prints no number and ``printed`` follows from it, or was
-    computed independently. ``band`` and ``basis`` are empty where there is none. ``missing`` is what the source does
-    not say and the value depends on. ``explained`` is whether the data file has a reason for what is not reproduced.
+    ``computed`` is a number, a text if the printed value is one, or None if nothing is computed. ``origin`` is
+    "printed" or, if the source prints no number, "derived" (``printed`` follows from the source) or "independent" (it
+    was computed independently). ``band`` and ``basis`` are empty if there is no band. ``missing`` is information that
+    the value depends on and the source omits. ``explained`` is whether the data file gives a reason for a value that is
+    not reproduced.
     """
 
     document: str
@@ -68,11 +69,11 @@ class Cell:
 
     @property
     def complete(self) -> bool:
-        """Whether it is legible and undisputed, and the source provides everything it depends on."""
+        """Whether it is legible and undisputed, and the source provides everything that it depends on."""
         return self.origin == PRINTED and not self.missing and self.verdict != DOUBTFUL
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry of the JSON file; numbers that JSON cannot represent as text."""
+        """The entry of the JSON file; numbers that JSON cannot represent are written as text."""
         computed = self.computed
         if isinstance(computed, float) and not math.isfinite(computed):
             computed = str(computed)
@@ -132,7 +133,7 @@ class Reproduction:
         return all(cell.explained for cell in self.cells)
 
     def summary(self) -> str:
-        """Summary of the cells by origin, and of printed ones with complete data."""
+        """Summary of the cells by origin, and of printed cells with complete data."""
         count = len(self.results)
         parts = [f"{count} table{'' if count == 1 else 's'}, {len(self.cells)} cells."]
         for origin, words in WHERE_FROM.items():
@@ -151,13 +152,14 @@ class Reproduction:
         return " ".join(parts)
 
     def causes(self) -> list[tuple[int, str, str, str]]:
-        """Reasons why printed cells are not reproduced or open: number, table, verdict, reason; most frequent first."""
+        """Reasons for printed cells that are not reproduced or open: number, table, verdict, reason; most frequent
+        first."""
         rest = [cell for cell in self.cells if cell.origin == PRINTED and cell.verdict in (FAILED, OPEN)]
         found = Counter((f"{cell.document}/{cell.table}", cell.verdict, cell.reason) for cell in rest)
         return [(count, *cause) for cause, count in found.most_common()]
 
     def markdown(self) -> str:
-        """A table with a line per document: numbers of cells by origin and verdict."""
+        """A table with one line per document: numbers of cells by origin and verdict."""
         header = ("document", "tables", "origin", "cells", *VERDICTS)
         lines: list[tuple[Any, ...]] = [header, ("---",) * len(header)]
         for name in dict.fromkeys(result.table.document for result in self.results):
@@ -210,7 +212,7 @@ def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | Non
 
 
 def run_table(table: PrintedTable) -> Result:
-    """Compute one table and judge its cells."""
+    """Compute one table and determine the verdicts on its cells."""
     start = time.perf_counter()
     cells = judged(table, table.compute())
     return Result(table, cells, time.perf_counter() - start)

@@ -58,8 +58,8 @@ _LEVELS = {"fig-6.3.3": control_histories, "fig-6.5.2": flame_figure}
 
 # --- section 4.6: orders in the extrapolation table of the linearly implicit Euler method -----------------------------
 
-# Orders up to 8 are visible only if errors are far below the round-off of floats: decimal numbers of many digits are
-# used, on a problem of index 1 whose solution is rational.
+# Orders up to 8 are visible only if errors are far below the round-off of floats. Therefore, decimal numbers with many
+# digits are used for a problem of index 1 with a rational solution.
 
 _DIGITS = 120
 _STEP = Decimal(2) ** -20
@@ -104,7 +104,7 @@ _EXTRAPOLATION = {"4.6.1": _orders(0, 1), "4.6.2": _orders(1, 0)}
 
 
 def _residuals(sol: daedal.Solution) -> int:
-    """Residual evaluations without those for difference Jacobians, as DASSL counts them."""
+    """Residual evaluations, excluding those for difference Jacobians, as counted by DASSL."""
     return sol.stats.residual_evaluations - sol.stats.jacobian_residual_evaluations
 
 
@@ -187,7 +187,8 @@ def stabilised_pendulum(table: PrintedTable) -> Values:
 
 @cache
 def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
-    """As in the book: angles in radians, unknown derivatives of the controls set to zero, convergence rate kept."""
+    """Settings of the book: angles in radians, unknown derivatives of the controls set to zero, convergence rate
+    kept."""
     relative = library.tppc2(form=f"index{index}")
     model = library.tppc2(form="inertial") if coordinates == "inertial" else relative
     assert relative.reference is not None

@@ -203,7 +203,7 @@ def dense_errors(method: Any, h: float, projected: bool = False) -> np.ndarray:
 
 
 def five_stage_errors(h: float) -> np.ndarray:
-    """The same for the output by five stages of HEM4, which Daedal does not provide: of second order in v."""
+    """Errors of output from five stages of HEM4, which Daedal does not provide; second order in v."""
     q, v, _ = swing(1.0)
     stages = pendulum_stages(HEM4().tableau, q[:, None], v[:, None], h)
     found = []
@@ -244,7 +244,7 @@ def jay(table: PrintedTable) -> Values:
     return table.each(values)
 
 
-# --- a massless coordinate, a pivot that moves ----------------------------------------------------------------------
+# --- a massless coordinate, a moving pivot ----------------------------------------------------------------------------
 
 
 def _massless_force(t, q, v):
@@ -260,7 +260,7 @@ def _crank(t, q):
 
 @cache
 def massless() -> daedal.MechanicalSystem:
-    """The pendulum with its angle as a third, massless coordinate: only the augmented matrix is regular."""
+    """The pendulum with its angle as a third, massless coordinate, for which only the augmented matrix is regular."""
     return daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
 
 
@@ -273,7 +273,7 @@ def massless_errors(method: Any, steps: int, system: daedal.MechanicalSystem | N
 
 
 def singular_mass(table: PrintedTable) -> Values:
-    """HEM4 where the mass matrix is singular."""
+    """HEM4 with a singular mass matrix."""
     return table.each(lambda row: massless_errors(HEM4(projection="never"), row["steps"]))
 
 
@@ -285,7 +285,7 @@ def _moving_rod(t, q):
 
 @cache
 def moving() -> daedal.MechanicalSystem:
-    """A pendulum whose pivot moves along 0.3 sin 2t."""
+    """A pendulum with a pivot that moves along 0.3 sin 2t."""
     return daedal.MechanicalSystem(1.0, _weight, _moving_rod, n_q=2, n_constraints=1)
 
 
@@ -524,6 +524,6 @@ def draw_work(figure: Any, result: Any) -> None:
 
 
 FIGURES = {
-    "violin": ("Figure 3: the middle of the string", draw_violin),
-    "squeezer": ("Figure 2: work and precision, with evaluations instead of the printed seconds", draw_work),
+    "violin": ("Figure 3: the midpoint of the string", draw_violin),
+    "squeezer": ("Figure 2: work-precision diagram, with evaluations instead of the printed seconds", draw_work),
 }

@@ -32,7 +32,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
         surface = Event(model.extra["switching"], terminal=True, direction=-1, location=location)
         sol = daedal.solve(modes["cubic"], model.t_span, model.initial[1], events=surface, **options)
         t, x, steps = sol.t[-1], sol.y[:, -1], sol.stats.steps
-        if sides(t)[1] > 0.0:  # located too early: it slides
+        if sides(t)[1] > 0.0:  # located too early, so that it slides
             leave = Event(lambda t, x: sides(t)[1], terminal=True, location=location)
             sol = daedal.solve(modes["sliding"], (t, t_end), (x, [0.0]), events=leave, **options)
             t, x, steps = sol.t[-1], sol.y[:, -1], steps + sol.stats.steps
@@ -46,7 +46,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
 
 
 def pulse(table: PrintedTable) -> Values:
-    """Table 7.2: the pulse ignored, and its times as roots and as monitored functions."""
+    """Table 7.2: the pulse is ignored, and its times are located as roots and as monitored functions."""
     model = library.switched_pulse()
     assert model.reference is not None
     truth = model.reference.y[0]
@@ -265,7 +265,7 @@ STEPS = 2000
 
 
 def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
-    """The problem with errors of its constraint and of its derivative that differ at every step."""
+    """The problem with errors in its constraint and in its derivative that differ at every step."""
     random = np.random.default_rng(20)
     errors = random.uniform(4e-5, 6e-5, (STEPS + 2, problem.n_y))
     errors[0] = 0.0
@@ -284,7 +284,8 @@ def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
 
 
 def errors_in_the_constraint(table: PrintedTable) -> Values:
-    """Backward Euler, the last two thousand steps up to t = 1e-3: errors at the end, and of y in the quadratic mean."""
+    """Backward Euler, the last two thousand steps up to t = 1e-3: errors at the end, and the root mean square error of
+    y."""
     build, formulation, names = DISTURBED[table.number]
     model = build()
     problem, exact = model.problem, model.extra["exact"]
@@ -314,7 +315,7 @@ def errors_in_the_constraint(table: PrintedTable) -> Values:
 
 
 def _method(form: str, model: library.Model) -> DASSL:
-    """For index 3 the error test is scaled by powers of h and Newton's test is not, as printed."""
+    """For index 3, the error test is scaled by powers of h but Newton's test is not, as printed."""
     problem: Any = model.problem
     return DASSL(newton_weights=[0.0] * (2 * problem.n_q + problem.n_constraints)) if form == "index 3" else DASSL()
 
@@ -454,7 +455,7 @@ def draw_oscillator(figure: Any, result: Any) -> None:
 
 
 FIGURES = {
-    "fig-6.1": ("Figures 6.1 to 6.3: drift without and with stabilisation, and its price", draw_drift),
+    "fig-6.1": ("Figures 6.1 to 6.3: drift without and with stabilisation, and its cost", draw_drift),
     "fig-6.4": ("Figure 6.4: crank-slider, TOL = 1e-6", draw_crank_slider),
     "fig-7.1": ("Figure 7.1: a jump that is ignored (x' = 0, then 5 from t = 10 on)", draw_ignored),
     "7.9": ("Figures 7.6 and 7.7: the angle, and the force of the wall", draw_crash),

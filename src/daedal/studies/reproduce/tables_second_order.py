@@ -1,4 +1,4 @@
-"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her step size control.
+"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with its step size control.
 
 Coefficients are in :mod:`daedal.studies.reproduce.tables_second_order`.
 """
@@ -54,7 +54,7 @@ def _value(node: Any, names: Mapping[str, float]) -> float:
 def formula_for(
     entry: Mapping[str, Any], computed: float, names: Mapping[str, float] | None = None, tolerance: float = 1e-9
 ) -> str:
-    """The formula of a cell that gives the computed value: the printed one, the corrected one, or neither.
+    """The formula of a cell that gives the computed value: the printed formula, the corrected one, or neither.
 
     Examples
     --------
@@ -180,7 +180,8 @@ def _one_step(kind: str, c: list[float], constant: list[float], factor: list[flo
 _COEFFICIENTS = {"2.1": bdf, "3.3": coefficients_of_modified_bdf, "6.1": collocation}
 
 
-# --- Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her step size control -------------
+# --- Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with its step size control
+# --------------
 
 TIMES = np.linspace(0.0, 1.0, 11)
 
@@ -262,8 +263,9 @@ def _extended(t, x, xp, xpp):
 
 _OUTPUT = 0.1  # first output point of DASSL
 _END = 1.0  # TOUT of (4.30) for the modified BDF
-_LITERAL = 1e-12  # (4.20) weights a difference v by RTOL |v| + ATOL: |v| is the difference itself, practically zero
-_NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), which never fails
+# (4.20) weights a difference v by RTOL |v| + ATOL, where |v| is the difference itself, practically zero
+_LITERAL = 1e-12
+_NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), so the test never fails
 
 
 def _first_step(rtol: float, atol: float) -> float:
@@ -285,7 +287,7 @@ def _setting(number: str) -> tuple[Any, Any, int, dict[str, Any]]:
         options["atol"] = [1e-4, 1e-4, 1e-3, 1e-2, 1e-2, 1e-2]
         initial = [0.0, 1.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]
         return daedal.SecondOrderDAE(_extended, 5), initial, 4, options
-    # lambda of second order too, as the thesis writes it
+    # lambda also has second order, as in the thesis
     options["atol"] = [*atol, 1e-1]
     return model.problem.with_order([2, 2, 2]), ([0.0, 1.0, 0.0], [1.0, 0.0, 1.0]), 2, options
 
@@ -350,7 +352,7 @@ def _run(problem: Any, initial: Any, method: Any, **options: Any) -> Any:
 
 
 def cumulative(sol: Any) -> list[int]:
-    """Steps that begin before 0.1, 0.2, ..., 1."""
+    """Steps that start before 0.1, 0.2, ..., 1."""
     starts = sol.history.t - sol.history.h
     return [int(np.sum(starts < t - 1e-12)) for t in TIMES[1:]]
 

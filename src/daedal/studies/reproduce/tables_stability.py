@@ -87,7 +87,8 @@ def projected_invariants(table: PrintedTable) -> list[Mapping[str, Any] | None]:
         if row["form"] == "index 2":
             state = states(backward_euler(model.problem, model.initial, Index2()))[:, -1]
             error = state - math.e
-            drift, true_drift = (abs(error[0] - c * error[1]) for c in (2.0, 1.0))  # with C(0), as printed; with C(1)
+            # with C(0), as printed, and with C(1)
+            drift, true_drift = (abs(error[0] - c * error[1]) for c in (2.0, 1.0))
             return _errors(state) | {"drift": drift, "true_drift": true_drift}
         sol = backward_euler(model.problem, model.initial, ProjectedInvariants(1, DIRECTIONS[row["D"]]))
         state = states(sol)[:, -1]
@@ -160,7 +161,7 @@ def formulations(table: PrintedTable) -> list[Mapping[str, Any] | None]:
         model = library.stability_example3(row["nu"], table.data["kappa"])
         problem: Any = model.problem
         initial: Any = model.initial
-        if row["formulation"] == "essential ODE":  # for linear problems only
+        if row["formulation"] == "essential ODE":  # only for linear problems
             problem, initial = _as_linear_problem(row["nu"], table.data["kappa"]), np.ones(4)
         return _errors(states(backward_euler(problem, initial, FORMULATIONS[row["formulation"]](row)))[:, -1])
 

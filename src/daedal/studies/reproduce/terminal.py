@@ -1,4 +1,4 @@
-"""Tables on the terminal."""
+"""Display of tables on the terminal."""
 
 import math
 
@@ -23,7 +23,7 @@ MEANINGS = {
 
 
 def written(cell: Cell) -> str:
-    """The computed value, in the notation of the print with two more digits.
+    """The computed value in the notation of the printed one, with two more digits.
 
     Examples
     --------
@@ -65,13 +65,13 @@ STYLES = {
 
 
 def print_list(console: Console, tables: list[PrintedTable]) -> None:
-    """The identifiers, with the number of cells and what they show."""
+    """The identifiers, with the number of cells and the captions."""
     rows = [(table.identifier, sum(len(row.cells) for row in table.rows), table.caption) for table in tables]
     console.print(Tabular("lrl", rows, ("table", "cells", "shows")))
 
 
 def print_cells(console: Console, result: Result) -> None:
-    """All cells of a table: value and where it comes from, computed value, verdict and why."""
+    """All cells of a table: printed value and origin, computed value, verdict and reason."""
     table = result.table
     console.print(f"\n[bold]{table.identifier}[/bold]  {escape(table.caption)}")
     for note in table.notes:
@@ -91,9 +91,9 @@ def print_cells(console: Console, result: Result) -> None:
 
 
 def print_overview(console: Console, report: Reproduction) -> None:
-    """A line for each table: how many cells have each verdict, and how many of those with complete data are met.
+    """One line for each table: number of cells with each verdict, and number of cells with complete data that are met.
 
-    Then why printed cells are not reproduced or open.
+    The reasons for printed cells that are not reproduced or open follow.
     """
     rows = []
     for result in report.results:

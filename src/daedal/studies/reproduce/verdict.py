@@ -1,9 +1,9 @@
-"""Whether a computed value is the printed one: to its digits, within a band that has a basis, or not.
+"""Verdict on a computed value: equal to the printed one in its digits, within a justified band, or neither.
 
-A printed value is reproduced if the computed one rounds to it. Where the source leaves something open (another
+A printed value is reproduced if the computed one rounds to it. If the source does not determine the value (another
 machine, another version of a code), the data file gives a band with two sides and its basis. If the printed value is
-doubtful, it gives the argument and the corrected value. The value of an independent computation, where the data file
-has one beside the print, must be met as well.
+doubtful, it gives the argument and the corrected value. If the data file contains the value of an independent
+computation in addition to the printed one, both must be met.
 """
 
 import math
@@ -20,10 +20,10 @@ REPRODUCED, BAND, OBSERVED, FAILED, DOUBTFUL, OPEN = VERDICTS = (
     "open",
 )
 PRINTED, DERIVED, INDEPENDENT = ORIGINS = ("printed", "derived", "independent")
-SEEN_AFTERWARDS = "observed"  # the basis of a band that was set after looking at the computed value
+SEEN_AFTERWARDS = "observed"  # the basis of a band that was set after seeing the computed value
 BASES = ("printed digits", "machine constants", "algorithm", SEEN_AFTERWARDS)
 
-_SLACK = 1.0 + 1e-6  # for the rounding of half a unit itself
+_SLACK = 1.0 + 1e-6  # tolerance for the rounding of half a unit itself
 
 
 def number(text: str) -> float:
@@ -40,7 +40,7 @@ def number(text: str) -> float:
 
 
 def is_number(text: str) -> bool:
-    """Whether a printed text is a number, and no word or formula.
+    """Whether a printed text is a number, not a word or formula.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def unit(text: str) -> float:
 
 
 def has_printed_digits(text: str, computed: float, truncated: bool = False) -> bool:
-    """Whether `computed` rounds to the printed number, or is cut off to it.
+    """Whether `computed` rounds or truncates to the printed number.
 
     Examples
     --------
@@ -87,9 +87,9 @@ def has_printed_digits(text: str, computed: float, truncated: bool = False) -> b
 
 
 def meets(independent: str, computed: float) -> bool:
-    """Whether `computed` is what an independent computation gives with five digits.
+    """Whether `computed` equals the value of an independent computation in five digits.
 
-    Very large and very small errors have passed through cancellation or growth and are known with a digit less.
+    Very large and very small errors result from growth or cancellation, and are known to one digit fewer.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def in_band(band: Mapping[str, Any], text: str, computed: float) -> bool:
 
 
 def describe(band: Mapping[str, Any]) -> str:
-    """A band in words.
+    """Description of a band.
 
     Examples
     --------
@@ -171,11 +171,11 @@ def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, 
     Parameters
     ----------
     entry : dict
-        The cell of the data file: ``printed`` and, where they apply, ``tag`` (doubtful print, not
+        The cell of the data file: ``printed`` and, if applicable, ``tag`` (doubtful print, not
         reproduced, open),
         ``band`` and ``basis``, ``reason``, ``recomputed``, ``truncated``.
     computed : float, str or None
-        What Daedal computes; None where it computes nothing, a text where the print is one.
+        The value computed by Daedal; None if nothing is computed, a text if the printed value is one.
 
     Returns
     -------
@@ -192,9 +192,9 @@ def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, 
     if computed is None:
         return OPEN, reason
     if not _is_what_it_should_be(entry, computed):
-        return FAILED, f"not {entry['recomputed']}, which an independent computation gives"
+        return FAILED, f"not {entry['recomputed']}, the result of an independent computation"
     if _is_printed(entry, computed):
-        return REPRODUCED, "" if _is_printed(entry, computed, cut=False) else "printed cut off, not rounded"
+        return REPRODUCED, "" if _is_printed(entry, computed, cut=False) else "printed value truncated, not rounded"
     band, basis, tag = entry.get("band"), entry.get("basis", ""), entry.get("tag")
     inside = band is not None and isinstance(computed, float | int) and in_band(band, entry["printed"], computed)
     if tag == DOUBTFUL and (inside or (band is None and "recomputed" in entry)):
@@ -204,11 +204,11 @@ def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, 
         return verdict, f"{describe(band)}: {basis}"
     if tag == FAILED:
         return FAILED, reason
-    return FAILED, f"not {describe(band)}" if band is not None else f"not {entry['printed']} to its digits"
+    return FAILED, f"not {describe(band)}" if band is not None else f"differs from {entry['printed']} in its digits"
 
 
 def _is_what_it_should_be(entry: Mapping[str, Any], computed: float | str) -> bool:
-    """Whether it is the value of an independent computation, where there is one."""
+    """Whether it equals the value of an independent computation, if there is one."""
     expected = entry.get("recomputed")
     if expected is None:
         return True

@@ -15,12 +15,12 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_SAME = 1e-11  # relative difference always attributed to round-off
+_SAME = 1e-11  # relative difference that is always attributed to round-off
 _MOVE = 1e-12  # relative perturbation of the arguments for estimating round-off
 _WRONG = 1e-3  # relative error of an entry of a given matrix, in units of the largest of its row
 _FACTORS = ("cj", "c1", "c2")
 _MOVES = 3
-_ALLOWED = 100.0  # multiples of the change by such a perturbation attributed to round-off
+_ALLOWED = 100.0  # multiple of the change by such a perturbation that is attributed to round-off
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Disagreement:
 def disagreement(
     traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
 ) -> Disagreement | None:
-    """The first function that differs from its machine code at a point, given by argument names."""
+    """The first function that differs from its machine code at a point, which is given by argument names."""
     last = () if traced.layout is None else (params,)
     for name, function in functions.items():
         arrays = [point[argument] for argument in traced.arguments[name]]
@@ -50,12 +50,13 @@ def disagreement(
 
 
 def irregular_derivatives(traced: TracedProblem) -> tuple[str, ...]:
-    """Derivatives that can become infinite other than by overflow."""
+    """Derivatives that can become infinite for other reasons than overflow."""
     return tuple(name for name, function in traced.derivatives.items() if not function.is_regular)
 
 
 def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those that are infinite at a point at which their function is finite; finite differences may still work there."""
+    """Derivatives that are infinite at a point at which their function is finite, where finite differences may still
+    work."""
     last = () if traced.layout is None else (params,)
     found = []
     for name in irregular_derivatives(traced):
@@ -67,7 +68,8 @@ def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Ma
 
 
 def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[str, Any]) -> str | None:
-    """Description of an entry of a given Newton matrix that clearly differs from the residual's derivative; or None."""
+    """Description of an entry of a given Newton matrix that clearly differs from the residual's derivative; None if
+    there is none."""
     if traced.exact_matrix is None or getattr(problem, "jacobian", None) is None:
         return None
     values: dict[str, Any] = {"t": t, **point}
@@ -86,7 +88,7 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
             given = full_matrix(stacked, jacobian(t, *[x.copy() for x in arrays], *factors, *last))
         size = np.maximum(np.abs(exact), np.abs(given)).max(axis=1, keepdims=True)
         excess = np.abs(given - exact) - _WRONG * size
-    except Exception:  # not evaluable here; the run itself raises the detailed error
+    except Exception:  # undefined here; the run raises the detailed error
         return None
     if given.shape != exact.shape or not np.isfinite(excess).all() or excess.max() <= 0.0:
         return None
@@ -111,7 +113,7 @@ def _difference(function: TracedFunction, t: float, arrays: list, last: tuple) -
     """Index of the component that differs most, -1 if there is no result to compare; None if all agree."""
     status, found = function.evaluate(t, *arrays, *last)
     if status != 0:
-        return None  # falls back to Python there
+        return None  # falls back to Python at this point
     expected = _value(function, t, arrays, last)
     if expected is None or expected.shape != found.shape:
         return -1
@@ -130,7 +132,7 @@ def _beyond_round_off(function, t: float, arrays: list, last: tuple, found, expe
     for k in range(_MOVES):
         moved = _value(function, *_moved(t, arrays, k), last)
         if moved is None or moved.shape != found.shape:
-            return None  # at the boundary of its domain
+            return None  # the function is at the boundary of its domain
         noise = noise + _ALLOWED * np.abs(moved - expected)
     wrong &= ~(gap <= noise)
     return int(np.argmax(np.where(wrong, gap, 0.0))) if wrong.any() else None
@@ -139,7 +141,7 @@ def _beyond_round_off(function, t: float, arrays: list, last: tuple, found, expe
 def _moved(t: float, arrays: list, k: int) -> tuple[float, list]:
     """All arguments perturbed by about 1 in 10^12, each by a different relative amount that varies with k.
 
-    Cancelling terms then separate: the resulting change measures their size, and thus the expected round-off.
+    Terms then no longer cancel: the resulting change measures their size, and thus the expected round-off.
     """
     sizes = [np.size(a) for a in arrays]
     shares = np.cos(0.7 + 2.3 * np.arange(1 + sum(sizes)) + k * (1.0 + np.arange(1 + sum(sizes))))
@@ -153,5 +155,5 @@ def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.
     try:
         with np.errstate(all="ignore"):  # branches not taken may be undefined
             return np.asarray(function.reference(t, *copies, *last), dtype=float)
-    except Exception:  # any exception here is one that the code should have signalled
+    except Exception:  # any exception here should have been signalled by the code
         return None

@@ -19,7 +19,7 @@ _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 
 
 class TracedFunction(CodedFunction):
-    """A user function as machine code; called from Python it behaves as before.
+    """A user function as machine code. Called from Python, it behaves like the original.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class TracedFunction(CodedFunction):
     is_regular : bool
         Whether only overflow can make its result infinite.
     is_smooth : bool
-        Whether it is free of choices, absolute values, tables and the like.
+        Whether it contains no choices, absolute values, tables and similar operations.
     operations : int
         Number of operations of a call.
     trace : (Traced, dict) or None
@@ -41,7 +41,7 @@ class TracedFunction(CodedFunction):
 
     layout: Any  # layout of the parameters; None if there are none
     trace: tuple[Traced, dict[str, int]] | None = None
-    # lanes version of the code, for eight members
+    # version of the code for eight members in lanes
     in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)
 
     def __init__(
@@ -94,7 +94,7 @@ class TracedFunction(CodedFunction):
         return self.original(t, *self._given(arguments))
 
     def reference(self, t: float, *arguments):
-        """The user's function in Python, even if it is compiled with Numba, since that compilation may be pending."""
+        """The user's function in Python, even if it was compiled by Numba, since that compilation may be pending."""
         return self._reference(t, *self._given(arguments))
 
     def _given(self, arguments: tuple) -> tuple:
@@ -118,12 +118,12 @@ class TracedFunction(CodedFunction):
         return f"<{self.__name__}: {kind}, {self.operations} operations>"
 
     def __reduce__(self):
-        """Machine code is not pickled: only the original function is stored, and no derivatives."""
+        """Machine code is not pickled: only the original function is stored, without derivatives."""
         return _as_stated, (None if self.is_derivative else self.original,)
 
 
 def as_stated(function: Any) -> Any:
-    """The user's function behind machine code; other objects are returned unchanged."""
+    """The user's function of a machine code function; other objects are returned unchanged."""
     return function.original if isinstance(function, TracedFunction) and not function.is_derivative else function
 
 

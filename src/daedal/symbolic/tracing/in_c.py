@@ -28,7 +28,7 @@ from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 WORST_SINGLE = 1e-4
-"""Pivot quality below which single-precision results are not used."""
+"""Pivot quality below which single-precision results are rejected."""
 WORST_SINGLE_REST = 1e-3
 """Largest residual of a row for solutions in single precision, in units of its terms."""
 
@@ -120,9 +120,9 @@ class Rates:
     raises : int
         The condition under which a function raises.
     pivots : list
-        Those of the elimination.
+        Pivots of the elimination.
     algebraic : tuple of two lists of int
-        Entries of the state that no derivative determines, and nodes of the equations for them.
+        Entries of the state that no derivative determines, and nodes of the equations that determine them.
     """
 
     state: list[int]
@@ -137,7 +137,7 @@ class Rates:
 def rates_of(traced: TracedProblem) -> Rates:
     """The derivatives of the state of a problem for which :func:`problem_in_c` has succeeded.
 
-    The caller holds the lock of the tracer.
+    The caller must hold the lock of the tracer.
     """
     code, problem = code_of(traced.problem), traced.problem
     return _rates_of_mechanism(code, problem) if isinstance(problem, MechanicalSystem) else _first_order_rates(code)
@@ -166,7 +166,7 @@ def _first_order_rates(code: LinearlyImplicit) -> Rates:
         raise Untraceable(
             "has equations in which derivatives occur only together",
             "",
-            "state it such that there are as many equations with derivatives as variables that have one",
+            "reformulate it with as many equations with derivatives as variables with a derivative",
         )
     place = {j: k for k, j in enumerate(variables)}
     matrix: list[Row] = [{place[j]: x for j, x in rows[i].items()} for i in equations]
@@ -230,7 +230,7 @@ def parameter_nodes(tracer: Tracer) -> list[int]:
 
 
 class _CWriter:
-    """Writes functions of a common state."""
+    """Writes functions that share a state."""
 
     def __init__(self, tracer: Tracer, state: Sequence[int], single: bool):
         self.tracer, self.graph = tracer, tracer.graph
@@ -252,7 +252,7 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
     rates = _rates_of_mechanism(code, system)
     nodes = rates.nodes[n:]
     constrained = system.n_constraints + system.n_velocity_constraints > 0
-    # Corrections of velocities end every step and use the same matrix, so its pivots are tested there.
+    # corrections of velocities end every step and use the same matrix, so its pivots are tested here
     texts = [writer.function("slopes", nodes, rates.raises, [] if constrained else rates.pivots)]
     if system.n_constraints:
         positions = code.formulas("position_correction")
@@ -310,7 +310,7 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
 
 
 def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
-    """Newton step of the variables without derivatives, by the equations without; empty if their numbers differ."""
+    """Newton step of the variables without derivatives, from the equations without; empty if their numbers differ."""
     graph, (y, _) = writer.graph, code.unknowns
     rows = code.by_rates
     equations = [i for i, row in enumerate(rows) if not row]

@@ -39,10 +39,10 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
-_MOST_UNKNOWNS = 50  # beyond, a factorisation with pivoting is as fast
-_MOST_OPERATIONS = 8_000  # per step; code generation takes 40 us each
+_MOST_UNKNOWNS = 50  # number of operations above which factorisation with pivoting is as fast
+_MOST_OPERATIONS = 8_000  # maximum number of operations per step; code generation takes 40 us each
 WORST_REST = 1e-9
-"""Largest residual of a row, in units of its terms; larger ones indicate bad pivots."""
+"""Largest residual of a row, in units of its terms, for which pivots count as good."""
 
 
 class LinearlyImplicit:
@@ -68,7 +68,7 @@ class LinearlyImplicit:
 
     @property
     def tracer(self) -> Tracer:
-        """The tracer, which holds the graph and its lock."""
+        """The tracer, which contains the graph and its lock."""
         return self._tracer
 
     @property
@@ -93,7 +93,7 @@ class LinearlyImplicit:
 
     @property
     def constant_mass(self) -> bool:
-        """Whether dF/dy' depends on parameters only."""
+        """Whether dF/dy' depends only on parameters."""
         with self._tracer.lock:
             return self._constant_mass
 
@@ -106,7 +106,7 @@ class LinearlyImplicit:
 
     @property
     def depends_on_time(self) -> bool:
-        """Whether dF/dt does not vanish identically."""
+        """Whether dF/dt is not identically zero."""
         with self._tracer.lock:
             return any(not self._tracer.graph.is_zero(node) for node in self._by_time)
 
@@ -123,7 +123,7 @@ class LinearlyImplicit:
 
         It computes y at the end, the increments of all stages, the interior defect, and z if y' = z is solved.
 
-        Its status is BAD_PIVOT if the pivots were bad. None if there are too many operations, or no pivots.
+        Its status is BAD_PIVOT for bad pivots. The result is None if there are too many operations or no pivots.
         """
         return self._kept(name, lambda: self._make_step(tableau)) if len(self._y) <= _MOST_UNKNOWNS else None
 
@@ -153,7 +153,7 @@ class LinearlyImplicit:
         return self._function(nodes, (*self._arguments, "direction"), [])
 
     def step_in_lanes(self, name: str, tableau: Any) -> MachineFunction | None:
-        """A step with eight members in its lanes; None if there is no such code."""
+        """A step with eight members in lanes; None if unavailable."""
         with self._tracer.lock:
             if name not in self._wide:
                 try:
@@ -174,7 +174,7 @@ class LinearlyImplicit:
     def step_formulas(
         self, tableau: Any, worst_rest: float = WORST_REST
     ) -> tuple[list[int], list[tuple[int, int]]] | None:
-        """Nodes of a step of a method, functions of (t, y, y', h), and the conditions under which it fails.
+        """Nodes of a step of a method, as functions of (t, y, y', h), and the conditions under which it fails.
 
         The caller holds the lock of the tracer. None if there are too many operations.
         """
@@ -220,7 +220,8 @@ class _Step:
 
     @property
     def least_operations(self) -> int:
-        """Lower bound of the operations of the stages: values of F, and two for every entry of the factors."""
+        """Lower bound for the operations of the stages: values of F, and two operations for every entry of the
+        factors."""
         entries = sum(map(len, self.factors.rows)) + sum(map(len, self.factors.multipliers.values()))
         return (self.tableau.s + 1) * (self.graph.count(self.residual.nodes) + 2 * entries)
 
@@ -267,7 +268,7 @@ class _Step:
         return self.factors.solve([values[k] for k in self.places])
 
     def _sum(self, weights, vectors: list[list[int]]) -> list[int]:
-        """Weighted sum of vectors, accumulated from the first, so that sums with a common beginning share nodes."""
+        """Weighted sum of vectors, accumulated from the first, so that sums with common leading terms share nodes."""
         graph = self.graph
         total = [graph.zero] * len(self.y)
         for weight, vector in zip(weights, vectors, strict=False):

@@ -1,10 +1,10 @@
-r"""Convex combinations of branches, and in closed form the shares that keep a motion on its surfaces (Filippov).
+r"""Convex combinations of branches, with a closed form of the fractions that keep a motion on its surfaces (Filippov).
 
-On surfaces u = 0 the equations are a combination of those of both sides. If they are affine in each of the shares nu of
-the upper sides, u' = 0 is a system for the shares, solved on the graph: a linear one, or, if shares multiply, by a few
-Newton steps. The sliding motion is again an ordinary differential equation, or a mechanism with another force. The
-surfaces are selected by data, like the modes: mode 0 means that a share keeps the motion on its surface, a mode between
-0 and 1 is a fixed share.
+On surfaces u = 0 the equations are a combination of those of both sides. If they are affine in each of the fractions nu
+of the upper sides, u' = 0 is a system for the fractions, which is solved on the graph: directly if linear, or by a few
+Newton steps if fractions are multiplied. The sliding motion is again an ordinary differential equation, or a mechanism
+with another force. The surfaces are selected by data, like the modes: mode 0 means that a fraction keeps the motion on
+its surface; a mode between 0 and 1 is a fixed fraction.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 SHARES = "shares"
 _NEWTON = 4  # number of Newton steps
-SLACK = 2e-9  # by which a share may leave [0, 1] before the motion leaves its surface
+SLACK = 2e-9  # amount by which a fraction may leave [0, 1] before the motion leaves its surface
 
 
 class NotAffine(Exception):
-    """The equations are not affine in a share, which is the argument of a nonlinear function."""
+    """The equations are not affine in a fraction, which is the argument of a nonlinear function."""
 
 
 class _Condition(NamedTuple):
-    """A condition that holds with a share: the original condition, the share, and whether the share applies."""
+    """A condition that holds with a fraction: the original condition, the fraction, and whether it applies."""
 
     plain: int
     share: int
@@ -52,14 +52,14 @@ class Mixture:
     surfaces : sequence of int
         The switches whose branches may be combined; each has an entry of the argument "shares".
     always : bool
-        Whether they are combined whatever their modes are.
+        Whether they are combined in all modes.
 
     Attributes
     ----------
     shares, levels : list of int
-        For each surface its share, and its switching function minus the switching point.
+        For each surface its fraction, and its switching function minus the switching point.
     free, held : list of int
-        For each surface the conditions that its share keeps the motion on it, and that the share is fixed.
+        For each surface the conditions that its fraction keeps the motion on it, and that the fraction is fixed.
     """
 
     def __init__(self, switched: SwitchedProblem, surfaces: Sequence[int], *, always: bool = False):
@@ -74,11 +74,11 @@ class Mixture:
             graph.subtract(switched.switches[j].function, graph.constant(switched.switches[j].points[0]))
             for j in self.surfaces
         ]
-        self.multiply = False  # whether shares multiply each other
+        self.multiply = False  # whether fractions are multiplied with each other
         self._made: dict[int, int | _Condition] = {}
 
     def nodes(self, plain: Sequence[int]) -> list[int]:
-        """The nodes, affine in each of the shares; raises NotAffine otherwise."""
+        """The nodes, which must be affine in each of the fractions; otherwise raises NotAffine."""
         for i in self.graph.needed(plain):
             if i not in self._made:
                 self._made[i] = self._mixed(i)
@@ -92,7 +92,7 @@ class Mixture:
         return nodes
 
     def _shares_of(self, i: int) -> set[int]:
-        """The shares that a node depends on."""
+        """The fractions on which a node depends."""
         graph = self.graph
         read = [graph.data[k] for k in graph.needed([i]) if graph.operations[k] == "argument"]
         return {index for name, index in read if name == SHARES}
@@ -154,16 +154,16 @@ class Mixture:
 
 
 class ClosedForm:
-    """Sliding motion of a problem along any surfaces, with the shares eliminated.
+    """Sliding motion of a problem along any surfaces, with the fractions eliminated.
 
     Attributes
     ----------
     surfaces : tuple of int
         The switches whose surfaces permit sliding.
     problem : ODE or MechanicalSystem
-        The problem with its branches combined by the shares that the modes select.
+        The problem with its branches combined by the fractions that the modes select.
     balance : SwitchCode
-        The rates of the surfaces and the shares as functions of (t, state).
+        The rates of the surfaces and the fractions as functions of (t, state).
     """
 
     def __init__(self, switched: SwitchedProblem):
@@ -176,7 +176,7 @@ class ClosedForm:
         self.balance = switched.code([*self.rates, *self._nu])
 
     def events(self) -> list[int]:
-        """Event functions, positive while the shares are between 0 and 1: nu of all surfaces, then 1 - nu."""
+        """Event functions, positive while the fractions are between 0 and 1: nu of all surfaces, then 1 - nu."""
         graph, free = self.switched.tracer.graph, self._mixture.free
         above = [graph.add(x, graph.constant(SLACK)) for x in self._nu]
         below = [graph.subtract(graph.constant(1.0 + SLACK), x) for x in self._nu]
@@ -200,21 +200,21 @@ class ClosedForm:
         return known, asked
 
     def _row(self, k: int, row: Row, place: int) -> Row:
-        """A row of the system for the shares: u' = 0 if share k is free, otherwise its fixed value."""
+        """A row of the system for the fractions: u' = 0 if fraction k is free, otherwise its fixed value."""
         graph, free = self.switched.tracer.graph, self._mixture.free[k]
         made = {i: graph.where(free, x, graph.zero) for i, x in row.items()}
         made[place] = graph.where(free, row.get(place, graph.zero), graph.one)
         return made
 
     def _start(self) -> list[int]:
-        """Initial shares: the fixed ones, and arbitrary others."""
+        """Initial fractions: the fixed ones, and arbitrary values for the others."""
         graph, mixture = self.switched.tracer.graph, self._mixture
         middle = graph.constant(0.5 if mixture.multiply else 0.0)
         modes = [self.switched.modes.argument(j) for j in mixture.surfaces]
         return [graph.where(held, m, middle) for held, m in zip(mixture.held, modes, strict=True)]
 
     def _at(self, nodes: Sequence[int], rows: Sequence[Row], shares: Sequence[int]) -> tuple[list[int], list[Row]]:
-        """Nodes and their derivatives with respect to the shares, at given shares."""
+        """Nodes and their derivatives with respect to the fractions, at given fractions."""
         graph, there = self.switched.tracer.graph, dict(zip(self._mixture.shares, shares, strict=True))
         return replaced(graph, nodes, there), [
             dict(zip(row, replaced(graph, list(row.values()), there), strict=True)) for row in rows
@@ -272,7 +272,7 @@ class ClosedForm:
         return known
 
     def _of_mechanism(self) -> tuple[list[int], list[int], Any]:
-        """M a = f - K^T lam, K a = gamma, u_v a + u_q v + u_t = 0 for a, lam and the shares."""
+        """M a = f - K^T lam, K a = gamma, u_v a + u_q v + u_t = 0 for a, lam and the fractions."""
         tracer, system = self.switched.tracer, self.switched.problem
         if system.n_w or system.force_uses_multipliers:
             raise NotAffine

@@ -24,7 +24,7 @@ class Moded(ParametersOfRun):
     given : object
         The user's parameters, or None.
     modes : numpy.ndarray
-        One number per switch; NaN where functions are as written. The last number is the rate at which a motion along a
+        One number per switch; NaN if functions are as written. The last number is the rate at which a motion along a
         surface is pulled back to it.
     lower, upper : numpy.ndarray
         Bounds of each switching function in its mode.
@@ -43,7 +43,7 @@ class Moded(ParametersOfRun):
 
 
 class ModalLayout:
-    """Places of numbers and modes in the block of machine code: consecutive."""
+    """Consecutive places of numbers and modes in the block of machine code."""
 
     def __init__(self, inner: ParameterLayout | None, count: int):
         self.inner, self.count = inner, count

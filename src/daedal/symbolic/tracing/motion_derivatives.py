@@ -1,4 +1,4 @@
-"""Time derivatives of F(t, x, x', x'') along the motion through given values, as machine code, for consistent starts.
+"""Time derivatives of F(t, x, x', x'') along a motion through given values, as machine code for consistent starts.
 
 The motion is x + tau x' + tau^2 x'' / 2, with x' only for variables of order 1 and 2 and x'' only for those of order 2
 (:mod:`daedal.initial.second_order_start`).

@@ -64,7 +64,7 @@ class ParameterLayout:
         return all(numbers[k] == value for k, value in self.fixed.items())
 
     def numbers(self, params: Any) -> np.ndarray:
-        """Numbers of parameters that fit, in order."""
+        """Numbers of parameters of this structure, in order."""
         if type(params) is np.ndarray and params.dtype == np.float64 and params.ndim == 1:
             return params
         numbers: list[float] = []
@@ -94,7 +94,7 @@ class ParameterLayout:
         return [label for name, entry in zip(inner, entries) for label in self._labels(entry, name, depth + 1)]
 
     def symbols(self, graph: Graph, params: Any) -> tuple[Any, Any]:
-        """The same structure with symbols in place of its numbers, and the vector of these symbols."""
+        """The same structure with symbols instead of its numbers, and the vector of these symbols."""
         vector = vector_argument(graph, NAME, self.count, self.numbers(params).tolist())
         return self._rebuilt(params, iter(list(vector)), type(vector)), vector
 
@@ -111,7 +111,7 @@ class ParameterLayout:
         return self._rebuilt(params, iter(numbers), np.ndarray, dtype=float)
 
     def _read(self, value: Any, numbers: list[float], depth: int = 0) -> Any:
-        """Structure of a value as a comparable object; its numbers are appended."""
+        """Structure of a value as a comparable object; its numbers are appended to a list."""
         kind = type(value)
         if self._is_number(value):
             numbers.append(float(value))
@@ -173,7 +173,7 @@ def _as_python(symbol: Any) -> Any:
 
 
 def _is_vector(entries: tuple) -> bool:
-    """Whether an array is numeric with at least one float; its integers then stand for floats."""
+    """Whether an array is numeric with at least one float; its integers then also represent floats."""
     kinds = set(map(type, entries))
     return kinds <= {float, np.float64, int} and kinds != {int} and bool(kinds)
 
@@ -199,7 +199,7 @@ _NAMES: dict[type, tuple[str, ...]] = {
     SampledCourse: ("", "_weights", "_since"),  # samples u[0], u[1], ...
     Course: ("_coefficients", "_since"),
 }
-"""What the entries of tuples of Daedal are called; with a leading underscore, numbers that are not for the user."""
+"""Labels of the entries of Daedal's tuples; a leading underscore marks numbers that are not for the user."""
 
 
 def is_internal(label: str) -> bool:
@@ -208,7 +208,7 @@ def is_internal(label: str) -> bool:
 
 
 def _holds_attributes(value: Any) -> bool:
-    """Whether an object is a plain bundle of attributes, of a user class or a namespace."""
+    """Whether an object is a plain collection of attributes, of a user class or a namespace."""
     kind = type(value)
     if kind is SimpleNamespace:
         return True

@@ -1,4 +1,4 @@
-"""Problems with their functions traced to machine code; description of how functions are evaluated."""
+"""Problems whose functions are traced to machine code; description of how functions are evaluated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daedal.symbolic.tracing import traced_linear as linear
 from daedal.symbolic.tracing import traced_mechanical as mechanical
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_MOST_COORDINATES = 500  # for mechanisms; larger ones have sparse matrices
+_MOST_COORDINATES = 500  # maximum for mechanisms; larger ones have sparse matrices
 
 TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, LinearDAE)
 """Classes of problems whose functions can be traced."""
@@ -35,12 +35,12 @@ def traced_problem(
 ) -> TracedProblem | None:
     """The problem with its functions traced; None if tracing is impossible or unnecessary.
 
-    With `follow`, up to this many switches are set by data (:mod:`daedal.symbolic.modes`).
+    At most `follow` switches are set by data (:mod:`daedal.symbolic.modes`).
     """
     always = compile == "always"
     try:
         traced = _traced(problem, linear_solver, always, follow)
-    except Untraceable as reason:  # for the problem as a whole
+    except Untraceable as reason:  # the problem as a whole cannot be traced
         traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason.forgetting()))
         traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
     if always:

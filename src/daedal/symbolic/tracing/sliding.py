@@ -1,6 +1,6 @@
 """Motion along the surfaces between branches, as a problem built from the branches (Filippov).
 
-On the surface u = 0 the equations are a combination of those of both sides, with the share nu of the upper side that
+On the surface u = 0 the equations are a combination of those of both sides, with the fraction nu of the upper side that
 keeps u = 0 (Wijckmans 1996, (7.5) and (7.6)).
 """
 
@@ -19,7 +19,7 @@ from daedal.symbolic.tracing.mixture import Mixture, NotAffine
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
 MOST_MULTIPLIED = 3
-"""Largest number of simultaneous sliding surfaces if their shares multiply each other."""
+"""Largest number of simultaneous sliding surfaces if their fractions are multiplied with each other."""
 
 
 def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> tuple[Any, Any] | None:
@@ -27,9 +27,9 @@ def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> tupl
 
     .. math:: \nu F_1(t, y, y') + (1 - \nu) F_2(t, y, y') = 0, \qquad u(t, y) = 0, \qquad \nu = \eta'.
 
-    The unknown is the integral of nu instead of nu: this lowers the index by one and exposes changes of nu to the step
-    size control while the motion stands still. The second problem has u' = 0 in place of u = 0, which determines y', nu
-    and the algebraic variables at the start. None if the equations become too large.
+    The unknown is the integral of nu instead of nu: this lowers the index by one, and step size control notices changes
+    of nu while the motion is at rest. The second problem has u' = 0 instead of u = 0, which determines y', nu and the
+    algebraic variables at the start. None if the equations become too large.
     """
     tracer, problem = switched.tracer, switched.problem.implicit()
     graph, n, k = tracer.graph, problem.n, len(surfaces)
@@ -96,9 +96,9 @@ def sliding_system(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
 
     .. math:: M \dot v = \nu f_1 + (1 - \nu) f_2 - G^T \lambda, \qquad 0 = u(t, q, v).
 
-    The surfaces are velocity constraints. Their multipliers are the shares nu: the force :math:`u_v^T \nu` of an ideal
-    constraint is cancelled. The integrals of the shares are additional states r, which expose changes of the shares to
-    the step size control while the motion stands still.
+    The surfaces are velocity constraints. Their multipliers are the fractions nu: the force :math:`u_v^T \nu` of an
+    ideal constraint is cancelled. The integrals of the fractions are additional states r, by which step size control
+    notices changes of the fractions while the motion is at rest.
     """
     tracer, system = switched.tracer, switched.problem
     graph, n, k, n_lambda = tracer.graph, system.n_q, len(surfaces), system.n_lambda
@@ -176,12 +176,12 @@ def _without_shares(original, system):
 
 
 def _nothing(t, *arguments):
-    """Replaces a user function: the surfaces raise nothing."""
+    """Replaces a user function; the surfaces raise no exceptions."""
     return None
 
 
 def mixed(switched: SwitchedProblem, nodes: list[int], surfaces: Sequence[int], shares: Sequence[int]) -> list[int]:
-    """nu F_1 + (1 - nu) F_2; if that is not affine in the shares, surfaces are combined one after the other."""
+    """nu F_1 + (1 - nu) F_2; if this is not affine in the fractions, surfaces are combined one after the other."""
     graph = switched.tracer.graph
     try:
         mixture = Mixture(switched, surfaces, always=True)

@@ -12,7 +12,7 @@ def _called(name: str, function: Any) -> str:
 
 
 def jump_words(name: str, function: Any, reason: Untraceable, interval: float) -> str:
-    """Message on a function whose jumps are not located: name, reason, and a remedy."""
+    """Message on a function whose jumps are not located: name, reason and remedy."""
     place = f" ({reason.site})" if reason.site else ""
     return (
         f"{_called(name, function)} {reason.reason}{place} and is not traced: its jumps cannot be located, and a "
@@ -22,7 +22,7 @@ def jump_words(name: str, function: Any, reason: Untraceable, interval: float) -
 
 
 def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
-    """Message on a function with memory or random numbers: name, consequence, and a remedy."""
+    """Message on a function with memory or random numbers: name, consequence and remedy."""
     called = _called(name, function)
     place = f", {reason.site}" if reason.site else ""
     if reason.memory in DRAWN or "random" in reason.reason:

@@ -32,9 +32,9 @@ DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velo
 PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
 """The functions of a system that determine its accelerations."""
 STAGE = ("bar_q", "bar_v", "bar_t", "factor")
-"""Further arguments of a half-explicit stage: the point at which constraints are imposed, and 1 / (h ab_ii)."""
+"""Additional arguments of a half-explicit stage: the point at which constraints are imposed, and 1 / (h ab_ii)."""
 RATTLE = ("bar_q", "bar_v", "bar_t", "factor", "push")
-"""Further arguments of a step of RATTLE: q_1 and the velocity after the first half, t_1, h, and h/2."""
+"""Additional arguments of a step of RATTLE: q_1 and the velocity after the first half, t_1, h, and h/2."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class StraightLineOutputs:
     nodes : list of int
         Its results.
     arguments : tuple of str
-        Its input vectors, besides time and parameters.
+        Its input vectors, in addition to time and parameters.
     raises : int
         The condition under which a user function raises.
     """
@@ -69,7 +69,7 @@ class StraightLine:
     system : MechanicalSystem
         The original system.
     traces : mapping
-        Traces of its functions by name: all of mass, force and constraints that exist.
+        Traces of its functions by name: mass, force and constraints, if they exist.
     """
 
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
@@ -88,7 +88,7 @@ class StraightLine:
         return self._tracer
 
     def formulas(self, name: str) -> StraightLineOutputs:
-        """Outputs of a function as nodes, for other code generators; the caller holds the lock of the tracer."""
+        """Outputs of a function as nodes, for other code generators; the caller must hold the lock of the tracer."""
         graph = self._tracer.graph
         graph.most_nodes = max(graph.most_nodes, MOST_OPERATIONS)
         return getattr(self, f"_{name}")()
@@ -108,7 +108,7 @@ class StraightLine:
             return self._made[name]
 
     def in_lanes(self, name: str) -> MachineFunction | None:
-        """The same function with eight members in its lanes; None if there is no such code."""
+        """The same function with eight members in lanes; None if unavailable."""
         with self._tracer.lock:
             if name not in self._wide:
                 try:
@@ -162,7 +162,7 @@ class StraightLine:
         return ("q", "v", "r") if self._system.n_r else ("q", "v")
 
     def _raises(self, arguments: tuple[str, ...]) -> int:
-        """The condition under which a function of the system raises, among those that these arguments determine."""
+        """The condition under which a function of the system raises, among those that the given arguments determine."""
         tracer, raises = self._tracer, self._tracer.graph.false
         for trace in self._traces.values():
             if trace is not None and tracer.foreign([trace.raises], arguments) is None:
@@ -172,7 +172,7 @@ class StraightLine:
     def _made_of(
         self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
     ) -> StraightLineOutputs:
-        """`elsewhere` is the condition under which functions raise that are evaluated at other points."""
+        """`elsewhere` is the condition under which functions evaluated at other points raise."""
         raises = self._raises(arguments)
         for further in elsewhere:
             raises = self._tracer.graph.either(raises, further)
@@ -192,7 +192,7 @@ class StraightLine:
 
 
 def parts_of(tracer: Tracer, system: MechanicalSystem, names: Sequence[str]) -> dict[str, Any]:
-    """The attributes of a traced system with these names."""
+    """The attributes of a traced system with the given names."""
     made = tracer.result.functions | tracer.result.derivatives
     return {name: made.get(name, getattr(system, name)) for name in names}
 

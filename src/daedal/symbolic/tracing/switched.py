@@ -25,7 +25,8 @@ from daedal.symbolic.tracing.problem import traced_problem
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 MOST_SWITCHES = 64
-"""Problems with more switches are integrated as written: one of them would have switched at almost any time."""
+"""Maximum number of switches; problems with more are integrated as written, since one switch would occur at almost any
+time."""
 _BOUNDS = ("lower", "upper", "slack")
 _FOLLOWED: Any = (ImplicitDAE, SemiExplicitDAE, MechanicalSystem)
 
@@ -103,15 +104,15 @@ class SwitchedProblem:
         self.slides = [self._has_rate(switch) for switch in self.switches]
         self.has_constant_rates = all(map(self._is_steady, np.flatnonzero(self.is_affine).tolist()))
         self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
-        self._closed: list[ClosedForm | None] = []  # cached closed form: one entry once computed
+        self._closed: list[ClosedForm | None] = []  # cached closed form, a list with one entry once it is computed
         self._along: dict[tuple[int, ...], Any] = {}
-        # the switches whose functions depend on the mode of each
+        # for each mode, the switches whose functions depend on it
         self.readers: list[set[int]] = [set() for _ in self.switches]
         for k, switch in enumerate(self.switches):
             for i in self._graph.needed([switch.function]):
                 if self._graph.operations[i] == "argument" and self._graph.data[i][0] == MODES:
                     self.readers[self._graph.data[i][1]].add(k)
-        # SwitchingFunctions by number of unknowns, and whether along surfaces; made by the driver, once for all runs
+        # SwitchingFunctions by number of unknowns, and whether along surfaces; created once for all runs
         self.functions_known: dict[tuple[int, bool], Any] = {}
         self._guard = self.tracer.lock  # a graph is not thread-safe
         outputs = [node for trace in self.tracer.traces.values() for node in trace.nodes]
@@ -168,7 +169,7 @@ class SwitchedProblem:
             return self._closed[0]
 
     def along(self, surfaces: tuple[int, ...], make: Callable[[SwitchedProblem, tuple[int, ...]], Any]) -> Any:
-        """Result of ``make(self, surfaces)`` for the equations along surfaces, cached; holds the lock of the graph."""
+        """Result of ``make(self, surfaces)`` for the equations along surfaces; cached, under the lock of the graph."""
         with self._guard:
             if surfaces not in self._along:
                 with suppress(NotAffine):  # too many surfaces to combine one after the other
@@ -188,7 +189,7 @@ class SwitchedProblem:
     # --- dependencies of switches -------------------------------------------------------------------------------------
 
     def _is_in_time(self, switch: Followed) -> bool:
-        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # including its rate and bounds
+        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # including rates and bounds
         return few and self.modes.depends_on(switch.function) <= {"t", NAME, MODES}
 
     def _is_affine(self, switch: Followed) -> bool:
@@ -196,7 +197,8 @@ class SwitchedProblem:
         return self.modes.depends_on(rate) <= {NAME, MODES}
 
     def _is_steady(self, j: int) -> bool:
-        """Whether a switching function that is affine in time depends on no mode, so that its rate is one number."""
+        """Whether a switching function that is affine in time is independent of all modes, so that its rate is one
+        number."""
         return MODES not in self.modes.depends_on(self.switches[j].function)
 
     def _has_rate(self, switch: Followed) -> bool:
@@ -220,7 +222,7 @@ class SwitchedProblem:
         return {index for argument, index in read if argument == name}
 
     def _acts_as_force(self, switch: Followed) -> bool:
-        """Whether the switch of a mechanism is linear in v and affects forces only."""
+        """Whether the switch of a mechanism is linear in v and affects only forces."""
         graph, mode = self._graph, self.modes.argument(self.switches.index(switch))
         [row] = jacobian(graph, [switch.function], self.tracer.nodes("v"))
         if any("v" in self.modes.depends_on(entry) for entry in row.values()):
@@ -247,7 +249,7 @@ class SwitchCode(CodedFunction):
         self._call = _SIGNATURE(code.address)
 
     def numbers(self, params: Moded) -> np.ndarray:
-        """Parameters, modes and their bounds."""
+        """Parameters with their modes and bounds."""
         numbers = self._layout.numbers(params)
         return np.concatenate([numbers, *[getattr(params, name) for name in self._bounds]]) if self._bounds else numbers
 

@@ -13,11 +13,11 @@ from daedal.symbolic.machine import RAISES
 from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.tracer import Tracer
 
-_SLOPES = "slopes"  # name for y' of a mechanism, not available to switching functions
+_SLOPES = "slopes"  # name of y' for a mechanism, which switching functions cannot use
 
 
 def code_of(problem: Any) -> Any:
-    """Straight-line code of a mechanism, or the functions of linearly implicit methods; None if there is none."""
+    """Straight-line code of a mechanism, or the functions of linearly implicit methods; None if unavailable."""
     if isinstance(problem, MechanicalSystem):
         return problem.straight_line
     stated = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
@@ -27,7 +27,7 @@ def code_of(problem: Any) -> Any:
 def switching_nodes(
     tracer: Tracer, problem: Any, functions: Sequence[tuple[Any, int]]
 ) -> tuple[list[int], list[int], int]:
-    """Values of all functions, the number of values of each, and the condition under which one raises.
+    """Values of all functions, the number of values of each, and the condition under which any of them raises.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def switching_nodes(
 def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original: Callable[..., Any]) -> TracedFunction:
     """All functions as machine code of (t, y, y'), with y the state and y' its derivative.
 
-    Raises Untraceable if that is impossible. `original` computes the same in Python.
+    Raises Untraceable if impossible. `original` computes the same values in Python.
     """
     code = code_of(problem)
     if code is None:
@@ -72,7 +72,7 @@ def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original:
 
 
 def state_arguments(problem: Any, tracer: Tracer) -> tuple[tuple[str, ...], str]:
-    """Names of the parts of y, and of y', as arguments of the problem's functions."""
+    """Names of the parts of y and y' as arguments of the problem's functions."""
     if isinstance(problem, MechanicalSystem):
         return ("q", "v", "r") if problem.n_r else ("q", "v"), _SLOPES
     return (("y", "z"), "xp") if "z" in tracer.sizes else (("y",), "yp")

@@ -21,7 +21,7 @@ from daedal.symbolic.tracing.motion_derivatives import MotionDerivatives
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 _FEWEST_FOR_BAND = 40  # number of unknowns above which a narrow band is used by default
-_FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, managed in Python, beat dense ones
+_FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, managed in Python, are faster than dense ones
 _NARROW = 0.25  # bandwidth as a fraction of n
 _SPARSE = 0.1  # fraction of nonzero entries
 _FEWEST_FOR_PATTERN = 500  # number of unknowns above which functions too long for machine code are traced for a pattern
@@ -31,7 +31,7 @@ _MOST_DENSE = 120  # number of unknowns up to which a dense matrix is computed b
 
 
 def is_ready(problem: ImplicitDAE | SemiExplicitDAE | SecondOrderDAE) -> bool:
-    """Whether tracing gains nothing: the functions and the matrix are compiled already."""
+    """Whether tracing has no benefit: the functions and the matrix are already compiled."""
     functions = [problem.f, problem.g] if isinstance(problem, SemiExplicitDAE) else [problem.residual]
     return all(is_compiled(f) for f in [*functions, problem.jacobian])
 
@@ -163,10 +163,10 @@ def _set(problem, name: str, function):
 
 
 def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual):
-    """The user's jacobian traced, or an exact one in the form that the linear solver needs."""
+    """The user's jacobian, traced, or an exact one in the form required by the linear solver."""
     copies = getattr(problem, "copies", 1)
     n, arguments = problem.n // copies, (*residual.arguments, *residual.factors)
-    if copies > 1 and residual.traced is not None:  # one matrix, that of the leading unknowns, serves all copies
+    if copies > 1 and residual.traced is not None:  # the matrix of the leading unknowns serves all copies
         leading = replace(residual.traced, nodes=residual.traced.nodes[:n], shape=(n,))
         residual = replace(residual, groups=[group[:n] for group in residual.groups], traced=leading)
     if residual.traced is not None:
@@ -220,7 +220,7 @@ def _pattern_alone(tracer: Tracer, problem, residual: _Residual):
 
 
 def _matrix_from_slopes(tracer: Tracer, problem: Quasilinear, result, residual: _Residual):
-    """cj M - df/dy from the user's df/dy, if that is dense and traceable."""
+    """cj M - df/dy from the user's df/dy, if it is dense and traceable."""
     n, graph = problem.n, tracer.graph
     if residual.traced is None or problem.sparsity is not None or problem.bandwidth is not None:
         return
@@ -248,7 +248,7 @@ def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]
 
 
 def _orders(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:
-    """For each equation its unknowns, each with its highest derivative."""
+    """For each equation, its unknowns with their highest derivatives."""
     assert residual.traced is not None
     n, variables = len(residual.traced.nodes), [i for group in residual.groups for i in group]
     with tracer.lock:
@@ -276,7 +276,7 @@ def _sum(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:
 def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
     """A function that writes rows in the form of the linear solver, and the corresponding structure.
 
-    None if the matrix is left to finite differences: for a solver that does not use it, and if it would not fit the
+    None if the matrix is computed by finite differences: if the solver does not use it, or if it does not fit the
     structure given by the user.
     """
     n, zero = len(residual.groups[0]), tracer.graph.zero
@@ -299,7 +299,7 @@ def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
 
 
 def _structure(pattern: list[list[int]], n: int) -> dict[str, Any]:
-    """A band or sparsity worth using, for a problem without a given structure."""
+    """A band or sparsity that is worth using, for a problem without given structure."""
     ml = max((i - row[0] for i, row in enumerate(pattern) if row), default=0)
     mu = max((row[-1] - i for i, row in enumerate(pattern) if row), default=0)
     ml, mu = max(ml, 0), max(mu, 0)

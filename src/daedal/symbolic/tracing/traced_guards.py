@@ -1,4 +1,4 @@
-"""Guards of a mode on one graph: bounds of those that can be traced, and machine code where all of them can."""
+"""Guards of a mode on one graph: bounds for those that can be traced, and machine code if all can be traced."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class TracedGuards:
         ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``, with the number of arguments; None for
         a guard that must not be traced.
     counts : sequence of int
-        How many values each of them has.
+        Number of values of each guard.
     sizes : mapping
-        The names of y, and of what follows it, with their lengths.
+        Names and lengths of y and of the vectors that follow it.
     n : int
         Length of the state.
     params : object
@@ -33,7 +33,7 @@ class TracedGuards:
     Attributes
     ----------
     program : Enclosure or None
-        Bounds of the guards that can be traced; None where there are none, or bounds would cost too much.
+        Bounds of the guards that can be traced; None if there are none, or if bounds would be too expensive.
     is_complete : bool
         Whether all guards can be traced, so that there is machine code.
     """
@@ -81,15 +81,16 @@ class TracedGuards:
 
     @property
     def read(self) -> Callable[[Any], np.ndarray] | None:
-        """What reads the numbers of the parameters."""
+        """Reader of the numbers of the parameters."""
         return None if self._layout is None else self._layout.numbers
 
     def is_current(self, params: Any) -> bool:
-        """Whether the functions still read the same from outside, and parameters have the same structure."""
+        """Whether external values are unchanged and parameters have the same structure."""
         return all(check() for check in self._checks) and (self._layout is None or self._layout.fits(params))
 
     def code(self, n: int, original: Callable[..., Any]) -> TracedFunction:
-        """Machine code of (t, y, y') for n unknowns, the first of which are the state; `original` does the same."""
+        """Machine code of (t, y, y') for n unknowns, the first of which are the state; `original` is the Python
+        version."""
         if n not in self._codes:
             sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
             results = {"guards": np.array(self._nodes)}

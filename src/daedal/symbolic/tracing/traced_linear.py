@@ -15,12 +15,12 @@ from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(problem: HessenbergDAE | LinearDAE) -> bool:
-    """Whether nothing depends on time, or all derivatives are given and calls are separate."""
+    """Whether nothing depends on time, or all derivatives are given and separate calls suffice."""
     return not (_on_time(problem) if isinstance(problem, HessenbergDAE) else _missing(problem))
 
 
 def traced_linear(problem: HessenbergDAE | LinearDAE, *, always: bool = False) -> TracedProblem:
-    """The problem with missing derivatives added; a Hessenberg problem with all coefficients in one call."""
+    """The problem with missing derivatives added; a Hessenberg problem evaluates all coefficients in one call."""
     tracer, result = Tracer(problem, {}, always=always), copy(problem)
     missing = _missing(problem)
     names = _on_time(problem) if isinstance(problem, HessenbergDAE) else list(missing)
@@ -33,7 +33,7 @@ def traced_linear(problem: HessenbergDAE | LinearDAE, *, always: bool = False) -
     if isinstance(problem, HessenbergDAE) and all(traces.values()) and _gather(tracer, problem, result, traces):
         return tracer.finished(result)
     for name in (name for name, traced in traces.items() if traced is not None):
-        tracer.result.words.pop(name)  # its values are computed in Python
+        tracer.result.words.pop(name)  # values are computed in Python
     return tracer.finished(result)
 
 
@@ -62,7 +62,7 @@ def _shape(problem: HessenbergDAE | LinearDAE, name: str) -> tuple[int, ...]:
 
 
 def _coefficient(tracer: Tracer, problem: HessenbergDAE | LinearDAE, name: str) -> Traced | None:
-    """A coefficient on the graph; None if it cannot be traced or has the wrong shape."""
+    """A coefficient on the graph; None if it cannot be traced or has an invalid shape."""
     traced = tracer.function(name, getattr(problem, name), (), None)
     wanted = [k for k in _shape(problem, name) if k != 1]
     return traced if traced is not None and [k for k in traced.shape if k != 1] == wanted else None
@@ -77,7 +77,7 @@ def _rates(tracer: Tracer, nodes: list[int], count: int) -> list[list[int]]:
 
 
 def _derivatives(tracer: Tracer, name: str, traced: Traced | None, shape: tuple[int, ...], count: int):
-    """Derivatives 1 to `count` in sequence; for 0 the first one, in the shape of the coefficient."""
+    """Derivatives 1 to `count` in sequence; for `count` = 0 only the first, in the shape of the coefficient."""
     if traced is None:
         return None
 
@@ -89,7 +89,7 @@ def _derivatives(tracer: Tracer, name: str, traced: Traced | None, shape: tuple[
 
 
 def _gather(tracer: Tracer, problem: HessenbergDAE, result: Any, traces: dict[str, Any]) -> bool:
-    """Make ``coefficients(t)`` of `result` machine code; False if it has too many operations."""
+    """Convert ``coefficients(t)`` of `result` to machine code; False if there are too many operations."""
     graph, entries = tracer.graph, []
     for name in ("A", "B", "q", "C", "r"):
         if name in traces:

@@ -52,7 +52,7 @@ class Linearisation:
         self._parts = parts_of(tracer, system, _PARTS)
 
     def belongs_to(self, system: MechanicalSystem) -> bool:
-        """Whether `system` has the functions that this was built from."""
+        """Whether `system` has the functions from which this was built."""
         return has_parts(system, self._parts)
 
     def function(self, levels: int) -> TracedFunction | None:
@@ -108,7 +108,7 @@ class Linearisation:
         return dynamics(tracer, self._system, self._traces).balance(tracer.nodes("a"), multipliers)
 
     def _by_multipliers(self) -> list[Row]:
-        """Derivatives of -f, -f_d and d with respect to the multipliers they depend on."""
+        """Derivatives of -f, -f_d and d with respect to the multipliers on which they depend."""
         graph, variables = self._tracer.graph, self._tracer.nodes("lam")
         nodes = [*map(graph.negative, self._nodes("force")), *map(graph.negative, self._nodes("state_rate"))]
         return jacobian(graph, [*nodes, *self._nodes("algebraic")], variables)

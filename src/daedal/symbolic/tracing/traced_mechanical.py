@@ -1,4 +1,4 @@
-"""Mechanical systems as machine code: the given functions, and G, g_t, gamma etc. where not given."""
+"""Mechanical systems as machine code: the given functions, and G, g_t, gamma and others if they are not given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(system: MechanicalSystem) -> bool:
-    """Whether tracing gains nothing: all functions are machine code already."""
+    """Whether tracing has no benefit: all functions are already machine code."""
     given = [getattr(system, name) for name in FUNCTIONS]
     return all(isinstance(f, CodedFunction) for f in given if callable(f))
 

@@ -1,4 +1,4 @@
-"""The functions of one problem on one graph: traced, differentiated and compiled one by one."""
+"""The functions of one problem on one graph: traced, differentiated and compiled individually."""
 
 from __future__ import annotations
 
@@ -33,28 +33,26 @@ MOST_OPERATIONS = 20_000
 unless they are Python loops.
 
 An operation costs 10 us for every new problem object and 40 us of code generation once: together one second at this
-limit. A plain loop over 1000 grid points gains a factor of hundreds, one in NumPy's vector operations nothing.
+limit. A plain loop over 1000 grid points becomes hundreds of times faster, one in NumPy's vector operations does not.
 """
 FOR_EACH_READ = 50
-"""Additional operations allowed for each array entry that is read singly, that is, in a Python loop."""
+"""Additional operations allowed for each array entry that is read individually, in a Python loop."""
 MOST_ARGUMENTS = 100_000
 """Number of argument entries above which problems are not traced."""
 STATE = ("q", "v", "r", "y", "z", "yp")
-"""Arguments that switching functions of a run may depend on, besides time and parameters."""
+"""Arguments on which switching functions of a run may depend, in addition to time and parameters."""
 
 
 @dataclass(eq=False)
 class TracedProblem:
-    """A problem whose functions are machine code as far as possible.
+    """A problem whose functions are machine code if possible.
 
     Attributes
     ----------
     problem : object
         Of the same class as the original.
-    words : dict
-        For each function how it is evaluated.
-    functions : dict
-        User functions that are machine code.
+    words : dict Description of how each function is evaluated.
+    functions : dict User functions compiled to machine code.
     derivatives : dict
         Derivatives as machine code.
     refused : dict
@@ -98,7 +96,7 @@ class TracedProblem:
 
     @cached_property
     def plain(self) -> dict[str, TracedFunction]:
-        """The functions as they were before: those not compiled, with the recorded globals."""
+        """The original functions; those that were not compiled use the recorded globals."""
         return {name: f for name, f in self.functions.items() if not is_compiled(f.original)}
 
     @cached_property
@@ -132,7 +130,7 @@ class Tracer:
         always: bool = False,
         follow: int = 0,
     ):
-        # these need code in any case
+        # these require code in any case
         graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())
         most = MOST_NODES if always or graphs else MOST_OPERATIONS
         if sum(sizes.values()) > max(most, MOST_ARGUMENTS):
@@ -166,7 +164,7 @@ class Tracer:
     def function(
         self, name: str, function: Any, arguments: Sequence[str], shape: tuple[int, ...] | None
     ) -> Traced | None:
-        """Trace a user function and keep its machine code; None if that is impossible."""
+        """Trace a user function and store its machine code; None if impossible."""
         if not callable(function):
             return None
         if isinstance(function, TracedFunction):
@@ -209,7 +207,7 @@ class Tracer:
         ]
 
     def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
-        """Nodes built from several functions as one function, known to Python as `function`."""
+        """Nodes built from several functions as one function, which in Python is `function`."""
         raises = self.graph.false
         for part in parts:
             raises = self.graph.either(raises, part.raises)
@@ -237,8 +235,8 @@ class Tracer:
         """Machine code for a derivative of a traced function, in the form of ``nodes()``.
 
         `shared` selects the arguments of the function itself, if it must be called; `original` is called if it was
-        built from several functions. Operations of a derivative that needs too many do not count against later
-        functions, such as switching functions.
+        built from several functions. If a derivative needs too many operations, they do not count towards the limit for
+        later functions, such as switching functions.
         """
         before = len(self.graph)
         try:
@@ -260,7 +258,7 @@ class Tracer:
         return made
 
     def finished(self, problem: Any) -> TracedProblem:
-        """The result, with the problem built from the functions."""
+        """The result, with the problem built from the traced functions."""
         if self.layout is not None:
             graph, layout = self.graph, self.layout
             layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
@@ -280,7 +278,7 @@ class Tracer:
         return TracedFunction(name, code, self.layout, function, **options)
 
     def symbols(self, name: str) -> Any:
-        """An argument as seen by functions: a scalar or a vector."""
+        """An argument in the form seen by functions: a scalar or a vector."""
         return self._symbols[name]
 
     def _remembers(self, function, arguments: Sequence[str]) -> bool:
@@ -303,7 +301,7 @@ class Tracer:
     def _copied(
         self, known: Traced, sizes: Mapping[str, int], symbols: Sequence[Any], shape: tuple[int, ...] | None
     ) -> Traced | None:
-        """Nodes of another trace copied to this graph; None if arguments, parameters or shape differ."""
+        """Nodes of another trace, copied to this graph; None if arguments, parameters or shape differ."""
         entries = [x.node for vector in symbols for x in (vector if np.ndim(vector) else [vector])]
         places = [(name, k) for name, size in sizes.items() for k in range(size)]
         given = {("t", 0): self.t.node, **dict(zip(places, entries, strict=False))}
@@ -317,7 +315,7 @@ class Tracer:
         if len(places) != len(entries) or not read <= set(given) or (shape is not None and shape != known.shape):
             return None
         if any(source.data[i][0] == NAME for i in source.fixed):
-            return None  # for other numbers the function may take other branches
+            return None  # with other numbers, the function may take other branches
         *nodes, raises = inlined(source, wanted, self.graph, given)
         return replace(known, graph=self.graph, nodes=tuple(nodes), raises=raises)
 
@@ -346,7 +344,7 @@ class Tracer:
         )
 
     def _in_lanes(self, name: str, arguments: tuple[str, ...], nodes: np.ndarray, raises: int):
-        """The code of a function with eight members in its lanes, created once; None if there is no such code."""
+        """The code of a function with eight members in lanes, created once; None if unavailable."""
         with self.lock:
             if name not in self._wide:
                 try:
@@ -365,13 +363,13 @@ class Tracer:
         return raises
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
-        """Raise if a derivative depends on anything but its arguments."""
+        """Raise if a derivative depends on other quantities than its arguments."""
         other = self.foreign(nodes.ravel().tolist(), arguments)
         if other is not None:
             raise Untraceable(f"has a derivative that depends on {other}", "")
 
     def foreign(self, nodes: Sequence[int], arguments: Sequence[str]) -> str | None:
-        """An argument that nodes depend on, other than these, the time and the parameters; None if there is none."""
+        """An argument on which nodes depend, other than the given ones, time and parameters; None if there is none."""
         allowed = {"t", NAME, MODES, *arguments}
         for i in self.graph.needed(nodes):
             if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
@@ -393,7 +391,7 @@ def _modal_layout(problem: Any) -> ModalLayout:
 
 
 def _takes_vector(function: Any) -> bool:
-    """Whether a function takes its parameters as one float vector; derivatives may take either form."""
+    """Whether a function receives its parameters as one float vector; derivatives may have either form."""
     stated = as_stated(function)
     return is_compiled(stated) and not isinstance(stated, TracedFunction)
 
