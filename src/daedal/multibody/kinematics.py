@@ -69,8 +69,8 @@ class BodyTree(NamedTuple):
     gravity: np.ndarray  # (3,)
 
 
-# type: ignore[attr-defined]
-BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)
+_KINDS = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)
+BodyTree.kinds = _KINDS  # type: ignore[attr-defined]
 
 
 def in_axes_of_joints(tree: BodyTree) -> BodyTree:
