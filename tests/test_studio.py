@@ -138,13 +138,13 @@ def test_parameters_and_starts_change_the_motion_to_that_of_solve(page):
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["robertson", "pendulum", "transistor_amplifier"])
+@pytest.mark.parametrize("name", ["robertson", "pendulum", "index3_chain", "transistor_amplifier"])
 def test_daes_are_solved_as_by_solve(name):
     """Index 1, index 3 that is reduced, and a circuit, by Rosenbrock steps."""
     model = getattr(daedal.library, name)()
-    t_span = (0.0, {"robertson": 40.0, "pendulum": 1.0, "transistor_amplifier": 0.02}[name])
+    t_span = (0.0, {"robertson": 40.0, "transistor_amplifier": 0.02}.get(name, 1.0))
     found = in_node(pages._page(model.problem, t_span, model.initial, rtol=1e-9, atol=1e-11, drawing=None))
-    method = {} if name == "pendulum" else {"method": Rosenbrock(variant="rodas5p")}
+    method = {"method": Rosenbrock(variant="rodas5p")} if name in ("robertson", "transistor_amplifier") else {}
     sol = expected(found, model.problem, model.initial, rtol=1e-11, atol=1e-13, **method)
     size = np.maximum(1.0, np.abs(sol.y))
     assert found["failure"] == "" and np.max(np.abs(found["y"][: len(sol.y)] - sol.y) / size) < 1e-7
@@ -155,6 +155,37 @@ def test_a_start_without_a_configuration_is_told():
     html = pages._page(linkage(), (0.0, 1.0), START)
     found = in_node(html, "run.setting.params[1] = 40;")
     assert found["reached"] == 0 and "constraints" in found["failure"]
+
+
+def cart():
+    """A pendulum on a cart that is pushed."""
+    return daedal.ODE(
+        lambda t, y, p, push: [y[1], push - 0.1 * y[1], y[3], p["gravity"] * np.sin(y[2]) - push * np.cos(y[2])],
+        4,
+        params={"gravity": 9.81},
+        names=["x", "x'", "angle", "rate"],
+        inputs=["push"],
+    )
+
+
+CART = {"sliders": {"push": (-5.0, 5.0), "angle": None}, "rtol": 1e-10, "atol": 1e-12}
+
+
+@needs_node
+def test_inputs_by_hand_drive_the_model_as_inputs_in_pieces_do():
+    script, data = content(pages._page(cart().with_inputs({"push": 0.0}), (0.0, 4.0), [0.0, 0.0, 0.1, 0.0], **CART))
+    assert [(one["name"], one["low"]) for one in data["inputs"]] == [("push", -5.0)]
+    found = node(
+        f"{script}\n{RUN}\nconst run = new DaedalRun(daedalModel(), {json.dumps(data)}), u = run.setting.params;"
+        "run.startDriving(); for (let k = 0; k < 400; k++) { u[1] = k < 100 ? 5 : -2; run.drive(0.0025); }"
+        "const y = Array.from(run.member.y), t = run.setting.t1, record = run.reached; run.stopDriving(); u[1] = 0;"
+        "run.solve(1e4); console.log(JSON.stringify({y, t, record, free: run.reached}));"
+    )
+    sol = daedal.solve(
+        cart(), (0.0, 1.0), [0.0, 0.0, 0.1, 0.0], rtol=1e-11, atol=1e-13, inputs={"push": ([0.0, 0.25], [5.0, -2.0])}
+    )
+    assert found["t"] == pytest.approx(1.0, abs=1e-12) and found["record"] == found["free"] == data["frames"]
+    np.testing.assert_allclose(found["y"], sol.y[:, -1], atol=1e-8)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -265,6 +296,25 @@ def test_pages_fit_their_window_and_rest_for_readers_who_ask_for_calm(chromium, 
     assert chromium.evaluate("document.documentElement.scrollWidth") <= width
     assert not chromium.evaluate(f"{PLAYER}.playing")
     chromium.evaluate("document.querySelector('.studio select').focus()")
+    assert chromium.complaints == []
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_an_arrow_key_pushes_a_driven_model(chromium, tmp_path):
+    problem = cart().with_inputs({"push": 0.0})
+    chromium.complaints.clear()
+    chromium.open(daedal.studio(problem, (0.0, 4.0), [0.0, 0.0, 0.1, 0.0], tmp_path / "cart.html", **CART), calm=True)
+    chromium.evaluate("document.querySelector('.drive').click()")
+    key = {"key": "ArrowRight", "windowsVirtualKeyCode": 39}
+    chromium.send("Input.dispatchKeyEvent", type="keyDown", **key)
+    chromium.wait_for(f"{PLAYER}.run.setting.params[1] === 5 && {PLAYER}.run.setting.starts[0] > 0.01")
+    chromium.send("Input.dispatchKeyEvent", type="keyUp", **key)
+    chromium.wait_for(f"{PLAYER}.run.setting.params[1] === 0")
+    chromium.click(".drive")
+    chromium.wait_for(
+        f"!{PLAYER}.driving && {PLAYER}.run.setting.t1 === 4 && {PLAYER}.run.reached === {PLAYER}.data.frames"
+    )
     assert chromium.complaints == []
 
 

@@ -605,6 +605,27 @@ def test_index_2_starts_at_a_late_zero_of_its_constraint():
         np.testing.assert_allclose(sol.y[:, -1], [np.sin(3.0), np.cos(3.0)], atol=1e-8)
 
 
+@pytest.mark.parametrize("span", [(10.0, 0.0), (0.0, 10.0)], ids=["backwards", "forwards"])
+@pytest.mark.parametrize("begin", [7.293839335952523, 8.302044618221775, 4.4])
+def test_an_arc_may_end_in_a_root(begin, span):
+    """z is a half ellipse of area 1, with an infinite slope at its ends; the rounding of t limits steps before them."""
+    radius = 0.015
+    height = 2.0 / (np.pi * radius)
+
+    def pulse(t):
+        return np.nan_to_num(height * np.sqrt(1.0 - ((t - begin - radius) / radius) ** 2))
+
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [z[0] - pulse(t)], 1, 1)
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error", daedal.SwitchWarning)
+        sol = daedal.solve(problem, span, ([0.0], None))
+    assert sol.y[0, -1] == pytest.approx(np.sign(span[1] - span[0]), abs=1e-5)
+    edges = begin + np.array([0.0, 2.0 * radius])
+    np.testing.assert_allclose(np.sort([event.t for event in sol.events]), edges, rtol=1e-13)
+    y, z = sol((edges[:, None] + np.linspace(-2e-8, 2e-8, 9)).ravel())
+    assert np.all(np.abs(y) < 1.001) and np.all(np.abs(z) < 1.0)
+
+
 # --- remainders, look-ups and steps -----------------------------------------------------------------------------------
 
 WINDOW = np.array([0.0, 1.0 / 0.3, 0.0])

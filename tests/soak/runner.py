@@ -8,6 +8,7 @@ of, and at most 1 % of the well-posed problems refused. Cases that are not right
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -30,7 +31,7 @@ PATIENCE = 20.0
 SILENCE = 180.0
 """Seconds of any kind after which a worker that reports nothing is stopped."""
 GROWTH = 100.0
-"""MB that a worker may grow after its first hundred cases."""
+"""MB that a worker may grow in the second half of its cases."""
 SHARE = 0.01
 """The largest share of cases that are warned of, and of well-posed problems that are refused."""
 BAD = ("wrong", "crashed", "hung")
@@ -88,7 +89,9 @@ def _work(families: list[str], first: int, start: int, beyond: int, stride: int,
         signal.setitimer(signal.ITIMER_PROF, PATIENCE)  # ends the process, in compiled code as well
         verdict = case.judged(number)
         signal.setitimer(signal.ITIMER_PROF, 0.0)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+        if index // stride % 10 == 0:
+            gc.collect()
+        memory = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
         lines.write(json.dumps(asdict(verdict) | {"family": family, "memory": memory}) + "\n")
         lines.flush()
 
@@ -193,9 +196,9 @@ class Tally:
             print(f"error / what is allowed: median {middle:.2g}, 99 % below {high:.2g}, worst {worst:.2g}")
         for family, seed in self.bad:
             print(f"to repeat: cd tests && python -m soak.runner {family} --first {seed} --cases 1 --workers 1")
-        settled = self.memory[100:]
-        growth = max(settled) - settled[0] if settled else 0.0
-        print(f"memory: {max(self.memory, default=0.0):.0f} MB at most, grown by {growth:.0f} MB after the first cases")
+        quarter = len(self.memory) // 4  # the least of many cases: what a single one takes is given back
+        growth = min(self.memory[-quarter:]) - min(self.memory[quarter : 2 * quarter]) if quarter >= 50 else 0.0
+        print(f"memory: {max(self.memory, default=0.0):.0f} MB at most, grown by {growth:.0f} MB in the second half")
         many = total["warned"] + total["missed"] > SHARE * number or total["refused"] > SHARE * posed
         return int(any(total[kind] for kind in BAD) or many or growth > GROWTH)
 

@@ -139,6 +139,16 @@ def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
     return replace(dense, coefficients=coefficients, ends=ends)
 
 
+def line(begin: tuple[float, np.ndarray], end: tuple[float, np.ndarray], like: DenseOutput) -> DenseOutput:
+    """Dense output of one linear step, with arrays of the widths of `like`."""
+    (t0, y0), (t, y) = begin, end
+    psi = np.zeros((1, like.psi.shape[1]))
+    psi[0, 0] = t - t0
+    rows = np.array([y, y0])
+    modified_differences(rows, psi[0, :1])
+    return DenseOutput(t0, np.array([t]), np.array([1]), np.array([0]), psi, rows)
+
+
 def modified_differences(rows: np.ndarray, psi: np.ndarray):
     """Convert values at t_n, t_n - psi_0, t_n - psi_1, ... to the coefficients of the Newton form, in place."""
     nodes = np.concatenate([[0.0], psi])

@@ -426,8 +426,12 @@ class FirstOrderRunState(RunState):
         settings = self.request.settings
         if self._t == 0.0 or self.plan.ordinary is not None or settings.fixed_step is not None or settings.first_step:
             return {}
-        least = _RESOLVED * float(np.spacing(abs(self._t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
+        least = self.least_step(self._t)
         return {"first_step": min(least, abs(end - self._t))} if least > self.step_by_scale(end) else {}
+
+    def least_step(self, t: float) -> float:
+        """The step in which the rounding of t changes slopes by less than their relative tolerance."""
+        return _RESOLVED * float(np.spacing(abs(t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
 
     def step_by_scale(self, end: float) -> float:
         """An admissible first step size of order 1, from the known scale of the solution."""

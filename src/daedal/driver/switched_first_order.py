@@ -9,8 +9,9 @@ import numpy as np
 
 from daedal.common.progress import Progress
 from daedal.driver.event_view import EventView, switching_functions
-from daedal.driver.finish import cut, delivered
+from daedal.driver.finish import cut, delivered, joined_dense_output, line
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
+from daedal.driver.first_order_choice import FAILURES
 from daedal.driver.first_order_output import finished
 from daedal.driver.request import Request
 from daedal.driver.run_segments import PreparedSegment, Segment
@@ -24,7 +25,7 @@ from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Outcome
 from daedal.problems.compile import with_numbers
-from daedal.solution.solution import Solution
+from daedal.solution.solution import DenseOutput, Solution
 
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
@@ -44,6 +45,8 @@ class SwitchedRunState(FirstOrderRunState):
         self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
+        self._dense: DenseOutput | None = None  # of the last arc
+        self._arc, self._end = self._t, request.span[1]  # between which it lies
         self._restarted: dict[Any, Any] = {}  # values of the last restart, by the state from which they were computed
         y0, yp0 = self.y0, self.yp0
         tracker.start(self._t, (y0, yp0), self._rates)
@@ -61,7 +64,7 @@ class SwitchedRunState(FirstOrderRunState):
 
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
-        end = tracker.horizon(self._t)
+        end = self._end = tracker.horizon(self._t)
         changes = self.left(earlier, end) | self.resolved(end)
         if earlier and self.choice.method.is_multistep and changes["first_step"] is None:
             changes["first_step"] = self.step_by_scale(end)
@@ -100,8 +103,39 @@ class SwitchedRunState(FirstOrderRunState):
 
     # --- between arcs --------------------------------------------------------------------------------------
 
+    def _reach_end(self, outcome: Outcome):
+        """End an arc that stopped within the rounding of t before a switch, where slopes may be infinite."""
+        failure, short = outcome.failure, self._end - outcome.t_reached
+        if failure is None or failure.code not in FAILURES or abs(short) > self.least_step(self._end):
+            return
+        n = self.plan.implicit.n
+        y, change = outcome.y_reached[:n], self.ready.slope()[:n] * short
+        if np.all(self.algebraic() | (np.abs(change) <= self.plan.rtol * np.abs(y) + self.plan.atol)):
+            if outcome.dense is not None:
+                rest = line((outcome.t_reached, outcome.y_reached), (self._end, outcome.y_reached), outcome.dense)
+                outcome.dense = joined_dense_output([outcome.dense, rest])
+            outcome.failure, outcome.reason, outcome.t_reached = None, Ending.FINISHED, self._end
+
+    def _passes_start(self, outcome: Outcome) -> bool:
+        """Whether an arc that cannot start, since its slopes are infinite there, starts a little later."""
+        failure, arc = outcome.failure, self._arc
+        ahead = 0.1 * self.least_step(arc) * self.request.sign
+        stuck = failure is not None and failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
+        if not stuck or self._t != arc or arc == self.request.span[0] or abs(self._end - arc) < 10.0 * abs(ahead):
+            return False
+        y = self.y0
+        self._t = arc + ahead
+        self._restart()
+        change = np.where(self.algebraic(), 0.0, ahead * self.yp0)
+        self.y0 = self.y0 + change
+        if self._dense is not None:
+            outcome.dense = line((arc, y), (self._t, self.y0), self._dense)
+        return bool(np.all(np.abs(change) <= 3.0 * (self.plan.rtol * np.abs(self.y0) + self.plan.atol)))
+
     def goes_on(self, segment: Segment) -> bool:
-        if self._along is None and super().goes_on(segment):
+        self._reach_end(segment.outcome)
+        self._dense = segment.outcome.dense or self._dense
+        if self._along is None and (super().goes_on(segment) or self._passes_start(segment.outcome)):
             return True  # repeat the same arc with another method
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
@@ -144,6 +178,7 @@ class SwitchedRunState(FirstOrderRunState):
     def _cross(self, outcome, clocked: list[int]):
         """Continue on the branches or surfaces that follow."""
         tracker, t, y, yp = self.tracker, self._t, self.y0, self.yp0
+        self._arc = t
         before = [j for j in tracker.sliding if j not in [left for left, _ in self._left_by]]
         tracker.cross(t, self._ended, self._left_by)
         weights = self.plan.rtol * np.abs(y) + self.plan.atol

@@ -1,8 +1,8 @@
 """Models inside other programs: differentiable in JAX, PyTorch and PyTensor, as FMUs, as live pages.
 
-Each module is imported when it is used. ``jax.py``, ``torch.py`` and ``pytensor.py`` are reached as ``daedal.jax``,
-``daedal.torch`` and ``daedal.pytensor``, and import the package of the same name when their functions are called; what
-they have in common is in ``differentiable.py`` and ``run_arguments.py``.
+Each module is imported when it is used. ``jax.py``, ``torch.py`` and ``pytensor.py`` are accessible as ``daedal.jax``,
+``daedal.torch`` and ``daedal.pytensor``, and import the package of the same name when their functions are called;
+``differentiable.py`` and ``run_arguments.py`` contain the common code.
 
 >>> import daedal
 >>> daedal.exchange.ExportedFMU.__name__

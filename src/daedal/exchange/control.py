@@ -37,7 +37,7 @@ def state_space(linear: Any, **options: Any) -> control.StateSpace:
 def io_system(problem: Any, **options: Any) -> control.NonlinearIOSystem:
     """An :class:`ODE` or a mechanism, whose states are y or (q, v), as a ``control.NonlinearIOSystem``.
 
-    Constraints of a mechanism hold in the accelerations, so that states have to be consistent. Outputs are the states.
+    Constraints of a mechanism are imposed on the accelerations, so states must be consistent. Outputs are the states.
     Problems with algebraic variables have no such form: use :func:`state_space`, or :class:`daedal.Simulation`.
 
     Examples
@@ -82,7 +82,7 @@ class DiscreteController:
     system : control.StateSpace or control.TransferFunction
         In discrete time; its inputs are the outputs of the simulation, its outputs the inputs.
     sign : float
-        With which its outputs are taken: -1 for negative feedback.
+        Sign of its outputs: -1 for negative feedback.
 
     Examples
     --------
@@ -102,11 +102,11 @@ class DiscreteController:
         self.reset()
 
     def reset(self) -> None:
-        """Back to the state zero."""
+        """Reset the state to zero."""
         self._x = np.zeros(self._system.nstates)
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The inputs at an instant."""
+        """Return the inputs at an instant."""
         system = self._system
         u = system.C @ self._x + system.D @ y
         self._x = system.A @ self._x + system.B @ y
@@ -114,5 +114,5 @@ class DiscreteController:
 
 
 def _plain(names: Any) -> list[str]:
-    """Names that python-control takes: its signals have no dots."""
+    """Names accepted by python-control, whose signals contain no dots."""
     return [str(name).replace(".", "_") for name in names]

@@ -6,9 +6,9 @@ r"""Runs as differentiable functions of numbers: values, products with the Jacob
     \dot Y = \frac{\partial Y}{\partial \theta} \dot\theta, \qquad
     \bar\theta = \frac{\partial Y}{\partial \theta}^T \bar Y ,
 
-with initial values, parameters and inputs in :math:`\theta`. Values are those of :func:`daedal.solve`, Jacobians are
-made of forward sensitivities, and the last product is found from these or by adjoint equations. The modules beside this
-one make operators of JAX, PyTorch and PyTensor of it.
+with initial values, parameters and inputs in :math:`\theta`. Values are those of :func:`daedal.solve`, Jacobians
+consist of forward sensitivities; the last product is computed from these or by adjoint equations. Other modules of this
+package wrap these functions as operators of JAX, PyTorch and PyTensor.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
 
 FORWARD, ADJOINT, AUTO = "forward", "adjoint", "auto"
 _MOST_FORWARD = 24
-"""Number of parameters up to which "auto" uses forward sensitivities: such a run takes as long as one backward."""
+"""Number of parameters up to which "auto" uses forward sensitivities; such a run takes as long as one backward run."""
 _MOST_FORMS, _MOST_JACOBIANS = 32, 32
-_SHORT = 1e-6  # fraction of the interval of a short run, which shows the start values
+_SHORT = 1e-6  # length of a short run as a fraction of the interval, used to obtain the initial values
 _FREE, _STEP = 1e-8, 1e-5
 _FAILURES = (IntegrationError, InconsistentInitialError, ArithmeticError)
 
@@ -48,15 +48,15 @@ class DifferentiableSolve:
         Of any class that has sensitivities, or a multibody model or a circuit.
     t_span : (float, float)
     t_eval : array, optional
-        Output times; the end alone by default, and results then have no axis for times.
+        Output times; by default only the end; results then have no time axis.
     outputs : sequence of str, optional
-        Variables in this order; all of them by default.
+        Variables in this order; by default all.
     hold : {"zero", "first"}
         How samples of inputs are held.
     derivatives : {"auto", "forward", "adjoint"}
         How products with the transposed Jacobian are computed.
     failed : {"raise", "nan"}
-        What a run that fails does.
+        Whether a failed run raises an error or returns NaN.
     options : dict
         Of :func:`daedal.prepare`.
     """
@@ -97,13 +97,13 @@ class DifferentiableSolve:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one result."""
+        """Shape of one result."""
         return (len(self.rows),) if self.at_end else (len(self.rows), self.times.size)
 
     def bound(
         self, initial: Any, params: Any, inputs: Any, varies: Callable[[Any], bool] = lambda value: True
     ) -> tuple[DifferentiableRun, ArgumentForm]:
-        """The run of arguments of this structure, and the arguments; those that do not vary are constants of it."""
+        """The run for arguments with this structure, and the arguments; those that do not vary are constants."""
         if self.source is not None and not isinstance(initial, (tuple, list)):
             initial = self.source.as_initial(initial, self.span[0], None)
         if initial is None:
@@ -119,7 +119,7 @@ class DifferentiableSolve:
 
 
 class DifferentiableRun:
-    """The function of the numbers of arguments of one structure: of rows of a batch, (N, m).
+    """Function of the numeric arguments with a given structure, for rows of a batch, (N, m).
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class DifferentiableRun:
         states = [self._placed(found, k) for k in range(len(rows))]
         failed = {*found.failed.tolist(), *(k for k, y in enumerate(states) if not np.isfinite(y).all())}
         for k in sorted(failed):
-            states[k] = self._one(rows[k])  # raises what the member has raised
+            states[k] = self._one(rows[k])  # re-raises the exception of the member
         return states
 
     def _mixed(self, rows: np.ndarray, bad: np.ndarray) -> list[np.ndarray]:
@@ -249,7 +249,7 @@ class DifferentiableRun:
         return found[:, 0] if self.given.at_end else found
 
     def _guarded(self, run: Callable[[], np.ndarray], row: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """The result of a run; NaN if it fails and `failed` requests that."""
+        """The result of a run; NaN if it fails and `failed` is "nan"."""
         if self.given.failed == "raise":
             return run()
         if not np.isfinite(row).all():
@@ -262,7 +262,8 @@ class DifferentiableRun:
     # --- derivatives --------------------------------------------------------------------------------------------------
 
     def _jacobians_of(self, rows: np.ndarray) -> list[np.ndarray]:
-        """(*shape, m) for each row; the last ones are kept, since products follow each other."""
+        """Jacobians, (*shape, m) for each row; the most recent ones are cached, since several products are often
+        requested."""
         known = {row.tobytes(): self._jacobians.get(row.tobytes()) for row in rows}
         missing = [row for row in rows if known[row.tobytes()] is None]
         found = dict(zip([row.tobytes() for row in missing], _mapped(self._jacobian, missing), strict=True))
@@ -290,10 +291,10 @@ class DifferentiableRun:
         return self._guarded(run, row, shape)
 
     def _shift(self, row: np.ndarray) -> np.ndarray | None:
-        """By how much consistent initial values follow the arguments otherwise than sensitivities assume, (s, m).
+        """Difference between the derivatives of consistent initial values and those assumed by sensitivities, (s, m).
 
-        Values that constraints do not allow are corrected, in a metric that weighs tolerances, and sensitivities move
-        in another one. None where the constraints leave initial values free.
+        Inconsistent values are corrected in a norm weighted by tolerances, sensitivities in another one. None if the
+        constraints do not restrict initial values.
         """
         if not self._starts or isinstance(self.given.problem, daedal.hybrid.HybridProblem):
             return None
@@ -338,7 +339,7 @@ class DifferentiableRun:
 
 
 def _distinct(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Different rows in the order in which they come, and which of them each row is."""
+    """Distinct rows in order of occurrence, and the index of each row among them."""
     places: dict[bytes, int] = {}
     rows = np.ascontiguousarray(theta, dtype=float)
     found = np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], dtype=np.int64)
@@ -347,7 +348,7 @@ def _distinct(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mapped(function: Callable, items: Sequence[Any]) -> list[Any]:
-    """A function of each item, on all cores."""
+    """Apply a function to each item, on all cores."""
     if len(items) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(len(items), available_cores())) as pool:
@@ -370,12 +371,12 @@ def _rows(names: Sequence[str], outputs: Any) -> list[int]:
         if name not in names:
             raise unknown_name(name, names, "variable", "outputs")
     if not wanted:
-        raise InvalidProblemError("outputs is empty: name variables, or leave it out")
+        raise InvalidProblemError("outputs is empty: name variables, or omit it")
     return [list(names).index(name) for name in wanted]
 
 
 def required(package: str, extra: str) -> Any:
-    """A package that is needed now, or the error that names the extra that brings it."""
+    """Import an optional package; if that fails, raise the error that names the extra to install."""
     try:
         return import_module(package)
     except ImportError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from daedal.errors import DaedalError, InvalidProblemError
 
 NAMES = ("cc", "gcc", "clang")
-"""Programs that are looked for, in this order; then the module ziglang."""
+"""Programs to search for, in this order; then the module ziglang."""
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-std=c99")
 
 
@@ -30,7 +30,7 @@ class Compiler:
 
 
 def found_compiler(wanted: str | None) -> Compiler | None:
-    """The compiler of a name or path, or the first one there is; None if there is none."""
+    """The compiler with the given name or path, or the first one found; None if there is none."""
     if wanted is not None:
         if wanted == "ziglang":
             if importlib.util.find_spec("ziglang") is None:
@@ -52,7 +52,7 @@ def _zig() -> Compiler:
 
 
 def folder_of_platform(version: str) -> tuple[str, str]:
-    """The folder of binaries for this platform, and the ending of libraries."""
+    """The folder of binaries for this platform, and the file extension of libraries."""
     system, machine = platform.system(), platform.machine().lower()
     bits = "64" if sys.maxsize > 2**32 else "32"
     name, ending = {"Windows": ("win", ".dll"), "Darwin": ("darwin", ".dylib")}.get(system, ("linux", ".so"))
@@ -63,7 +63,7 @@ def folder_of_platform(version: str) -> tuple[str, str]:
 
 
 def compiled(compiler: Compiler, source: str, identifier: str, ending: str) -> bytes:
-    """The shared library of a source."""
+    """Compile a source to a shared library."""
     with tempfile.TemporaryDirectory() as folder:
         path, library = Path(folder) / f"{identifier}.c", Path(folder) / f"{identifier}{ending}"
         path.write_text(source, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""modelDescription.xml of an FMU, and what a build of its sources needs."""
+"""modelDescription.xml of an FMU, and the description of its source build."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _version_2(model, variables, name, token, kind, identifier, more) -> ET.Elem
 
 
 def _initial_unknowns(variables: list[Variable]) -> list[Variable]:
-    """Outputs, states and derivatives that are computed at the start."""
+    """Outputs, states and derivatives computed at the start."""
     states = {variable.derivative_of for variable in variables if variable.derivative_of is not None}
     return [
         v

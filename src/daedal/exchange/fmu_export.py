@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from daedal.problems.problem_sources import ProblemSource
 
 
-_SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 takes less time
+_SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 is faster
 _LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
 _DATE = (1980, 1, 1, 0, 0, 0)  # date of all entries, constant so that the same model gives the same file
 PROBLEMS = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, LinearDAE, daedal.hybrid.HybridProblem)
@@ -63,7 +63,7 @@ VERSIONS = ("2.0", "3.0")
 
 @dataclass(frozen=True)
 class ExportedFMU:
-    """What :func:`daedal.export_fmu` has written.
+    """The file written by :func:`daedal.export_fmu`.
 
     Attributes
     ----------
@@ -75,9 +75,9 @@ class ExportedFMU:
     compiler : str or None
         The C compiler of the binary.
     platform : str or None
-        The folder of the binary; None where the FMU has sources only.
+        The folder of the binary; None if the FMU has only sources.
     message : str
-        What was done, in words.
+        Summary of the export.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def export_fmu(
 ) -> ExportedFMU:
     """Write a problem as an FMU, a model for other simulation programs (Functional Mock-up Interface).
 
-    The FMU holds C sources of the model and of its integrator, and a shared library for this platform if there is a C
-    compiler. It needs neither Python nor Daedal where it runs.
+    The FMU contains C sources of the model and its integrator, and a shared library for this platform if a C compiler
+    is available. It runs without Python and Daedal.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def export_fmu(
         The problem; its functions must be traceable. One of index 2 or higher that is not a mechanism is reduced to
         index 1 first.
     path : path
-        The file to write, with the ending ``.fmu``.
+        The file to write, with the extension ``.fmu``.
     initial : object
         Start values, as `initial` of :func:`daedal.solve`.
     inputs : list of str, or mapping, optional
@@ -218,7 +218,7 @@ def export_fmu(
         model = _hybrid_model(problem, initial, chosen, stated, method, rtol, atol, options)
     else:
         model = _plain_model(problem, initial, t0, chosen, stated, method, rtol, atol, options)
-    # refuses initial values and tolerances that `solve` refuses
+    # rejects initial values and tolerances that `solve` rejects
     daedal.Simulation(problem, initial, t0=t0, rtol=rtol, atol=atol, correct_initial=correct_initial)
     return _written(model, path, kind, version, name or path.stem, float(np.min(rtol)), compiler, binary)
 
@@ -239,8 +239,8 @@ def _with_inputs(problem: Any, inputs: Any) -> tuple[list[str], Any]:
         return (list(known) if isinstance(known, Inputs) else []), problem
     if not isinstance(known, Inputs):
         raise InvalidProblemError(
-            f"inputs: the {type(problem).__name__} was stated without inputs. Remedy: name them when it is stated, as "
-            "in inputs=['u'], and let its functions take u as their last argument"
+            f"inputs: the {type(problem).__name__} was defined without inputs. Remedy: name them in its definition, "
+            f"as in inputs=['u'], and add u as the last argument of its functions"
         )
     names = [inputs] if isinstance(inputs, str) else list(inputs)
     for one in names:
@@ -267,7 +267,7 @@ def _plain_model(
 ) -> FMUModel:
     n_stated = getattr(problem, "n", 0)
     problem, start, labels, names = integrable(problem, initial, t0)
-    if outputs is None and names is not None:  # further unknowns of a problem that was reduced are not shown
+    if outputs is None and names is not None:  # additional unknowns of a reduced problem are not shown
         outputs = [(name, None) for name in names[:n_stated]]
     tableau = tableau_of(method, problem, float(np.min(rtol)))
     mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None)
@@ -290,15 +290,15 @@ def _plain_model(
 
 
 def _of_size(n: int, rtol: Any, atol: Any) -> tuple[Any, Any]:
-    """Tolerances for the state of n entries; those of a problem that was reduced are given for fewer unknowns."""
-    relative, absolute = (x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))
-    return relative, absolute
+    """Tolerances for a state with n entries; those of a reduced problem are given for fewer unknowns."""
+    # type: ignore[return-value]
+    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))
 
 
 def integrable(
     problem: Any, initial: Any, t0: float, by: str = "export_fmu"
 ) -> tuple[Any, np.ndarray, list[str] | None, list[str] | None]:
-    """The problem in a form that the integrator takes, its start, the names of its parameters and shown variables."""
+    """The problem in a form accepted by the integrator, its start, the names of its parameters and shown variables."""
     if isinstance(problem, MechanicalSystem):
         if problem.n_w or problem.n_s or problem.force_uses_multipliers:
             raise InvalidProblemError(
@@ -331,7 +331,7 @@ def _by_name(problem: Any, initial: Any, t0: float) -> Any:
 
 
 def _reduced(problem: Any, initial: Any, t0: float, equations: Any, signature: Any):
-    """A problem of higher index, with the selection that suits its start."""
+    """A problem of higher index, with a selection suitable for its start."""
     reduction = ReducedProblem.checked(problem, equations, signature)
     found: Any = daedal.consistent_initial(problem, t0, initial)
     y = np.concatenate(found) if isinstance(problem, SemiExplicitDAE) else np.asarray(found[0])
@@ -351,17 +351,19 @@ def _reduced(problem: Any, initial: Any, t0: float, equations: Any, signature: A
 
 
 def _with_fixed_selection(reduction: ReducedProblem, count: int) -> ImplicitDAE:
-    """The reduced problem, its selection written into the equations: only what is selected has derivatives."""
+    """The reduced problem with its selection as part of the equations: only selected unknowns have derivatives."""
     problem: Any = reduction.problem
     numbers = np.zeros(0) if problem.params is None else np.asarray(problem.params, dtype=float)
-    residual = problem.residual.with_constants(count, numbers[count:])
+    residual = problem.residual  # which takes numbers only if there are several selections
+    if numbers.size > count:
+        residual = residual.with_constants(count, numbers[count:])
     return ImplicitDAE(residual, problem.n, params=numbers[:count] if count else None, names=problem.names)
 
 
 def _in_order_of_pivots(problem: ImplicitDAE, t0: float, y: np.ndarray, yp: np.ndarray) -> ImplicitDAE:
-    """The equations in the order in which the largest entries of dF/dy + c dF/dy' at the start are on the diagonal.
+    """The equations, ordered such that the largest entries of dF/dy + c dF/dy' at the start are on the diagonal.
 
-    Elimination without pivoting at run time takes its pivots from there.
+    Elimination without pivoting at run time uses these as pivots.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -381,7 +383,7 @@ def _in_order_of_pivots(problem: ImplicitDAE, t0: float, y: np.ndarray, yp: np.n
 def numbers_of(
     problem: Any, mode: ModeInC, chosen: Sequence[str], labels: list[str] | None
 ) -> tuple[list[str], np.ndarray, list[int]]:
-    """Names and values of the numbers among the parameters, and the places of the inputs."""
+    """Names and values of the numbers among the parameters, and the positions of the inputs."""
     tracer, params = mode.tracer, mode.problem.params
     if tracer.layout is None:
         return [], np.zeros(0), []
@@ -470,7 +472,7 @@ def _hybrid_model(
     smallest = min(modes, key=lambda mode: mode.code.n)
     n = largest.code.n
     tolerances = check_tolerances(n, *_of_size(n, rtol, atol))
-    if outputs is None:  # states that only some modes have are not shown
+    if outputs is None:  # states that exist only in some modes are not shown
         outputs = [(name, None) for name in state_names(smallest.problem)]
     return model_of(
         modes,
@@ -490,7 +492,7 @@ def _hybrid_model(
 
 
 def _with_guards(mode: ModeInC, transitions: Sequence[Any]) -> ModeInC:
-    """The guards of a mode as functions that fire where they become negative."""
+    """The guards of a mode as functions that fire when they become negative."""
     graph = mode.tracer.graph
     guards, immediate, owners = list[int](), list[bool](), list[Any]()
     for transition in transitions:

@@ -16,7 +16,7 @@ from daedal.exchange.fmu_instance import FMUInstance, has_directional_derivative
 from daedal.problems.checks import check_finite
 from daedal.symbolic import Untraceable
 
-_FIRST_NUDGE, _LAST_NUDGE = 1e-15, 1e-9  # beyond the zero of an event indicator, relative to the time
+_FIRST_NUDGE, _LAST_NUDGE = 1e-15, 1e-9  # distance beyond the zero of an event indicator, relative to the time
 _BEFORE = 1e-7  # before it
 _MODE = "fmu"
 
@@ -30,9 +30,9 @@ class ImportedFMU:
     path : pathlib.Path
         The file.
     problem : ODE or HybridProblem
-        Its states as an ODE; with one mode and transitions into itself where it has event indicators.
+        Its states as an ODE; with one mode and transitions into itself if it has event indicators.
     initial : numpy.ndarray
-        Start values of the states, as the FMU gives them.
+        Start values of the states, from the FMU.
     states, parameters, inputs, outputs : tuple of str
         Names of its variables.
     t0 : float
@@ -72,7 +72,7 @@ class ImportedFMU:
         self._has_jacobian = has_directional_derivatives(self.path)
         if not self.states:
             raise InvalidProblemError(f"{self.path} has no continuous states, so there is nothing to integrate")
-        self._numbers: tuple[float, ...] | None = None  # parameters of the run that the instance is in
+        self._numbers: tuple[float, ...] | None = None  # parameters of the current run of the instance
         self._last_event = -np.inf
         self._taken: tuple[Any, np.ndarray] | None = None  # the last event, and the states after it
         self.initial = self._restarted(tuple(self._start[name] for name in self.parameters))
@@ -116,7 +116,7 @@ class ImportedFMU:
         return _FMUFunction(function, name, bool(self.parameters), bool(self.inputs))
 
     def _entry(self, initial: Any) -> tuple[str, Any]:
-        """A run begins: the discrete states are those of the start."""
+        """Begin a run: the discrete states are reset to those of the start."""
         with self._lock:
             self._numbers = None
         return _MODE, self.initial if initial is None else initial
@@ -155,10 +155,10 @@ class ImportedFMU:
             return np.append(found, (following if np.isfinite(following) else t + 1.0) - t)
 
     def _reset(self, t, y, p, u) -> np.ndarray:
-        """The event: at a point where an indicator has the sign that it changes to."""
+        """Handle the event at a point where an indicator has its new sign."""
         with self._lock:
             key = t, np.asarray(y, dtype=float).tobytes()
-            if self._taken is not None and self._taken[0] == key:  # asked for twice: the event has been taken
+            if self._taken is not None and self._taken[0] == key:  # called twice: the event has already been handled
                 return self._taken[1]
             self._place(t, y, p, u)
             slopes, start = self._instance.derivatives(), np.asarray(y, dtype=float)
@@ -178,9 +178,9 @@ class ImportedFMU:
     # --- outputs ------------------------------------------------------------------------------------------------------
 
     def output(self, name: str) -> Any:
-        """An output as a function of the state, for events, :func:`daedal.linearise` and the like.
+        """An output as a function of the state, for example for events and :func:`daedal.linearise`.
 
-        It is evaluated with the discrete states that the FMU is in.
+        It is evaluated with the current discrete states of the FMU.
         """
         if name not in self._references:
             hint = near_names(name, self.outputs)
@@ -196,7 +196,7 @@ class ImportedFMU:
 
 
 class _FMUFunction:
-    """A function of (t, y, p, u) with the arguments that the functions of the problem have; it is never traced."""
+    """A function of (t, y, p, u) with the arguments of the problem's functions; it is never traced."""
 
     def __init__(self, function: Any, name: str, has_params: bool, has_inputs: bool):
         self._function, self._has_params, self._has_inputs = function, has_params, has_inputs
@@ -210,7 +210,7 @@ class _FMUFunction:
         return self._function(t, y, p, further[-1] if self._has_inputs else ())
 
     def on_symbols(self, *arguments):
-        """Refuse to be traced."""
+        """Raise, since an FMU cannot be traced."""
         raise Untraceable(f"calls '{self.__name__}' of an FMU, which is compiled code", "")
 
 
@@ -228,13 +228,13 @@ def import_fmu(path: str | Path, *, t0: float = 0.0) -> ImportedFMU:
     -------
     ImportedFMU
         ``problem`` is an :class:`ODE` with the inputs and parameters of the FMU by name, or a
-        :class:`daedal.hybrid.HybridProblem` where it has events; ``initial`` its start values.
+        :class:`daedal.hybrid.HybridProblem` if it has events; ``initial`` its start values.
 
     Notes
     -----
-    FMPy (``pip install daedal[fmu]``) loads the binary. Its functions are called from Python, about 10 us each. Where
-    the FMU has directional derivatives they are the Jacobian. Discrete states live in the FMU: a run through events
-    restarts it, so one problem serves one run at a time.
+    FMPy (``pip install daedal[fmu]``) loads the binary. Its functions are called from Python, about 10 us each.
+    Directional derivatives of the FMU, if available, are the Jacobian. Discrete states are stored in the FMU: a run
+    through events restarts it, so a problem supports one run at a time.
 
     Examples
     --------

@@ -15,11 +15,11 @@ import numpy as np
 from daedal.errors import DaedalError, InvalidFileError, InvalidProblemError
 
 _MOST_ITERATIONS = 100  # maximum number of iterations of an event
-_DISCARDED = 2  # status of calls whose values cannot be evaluated there
+_DISCARDED = 2  # status of calls whose values cannot be evaluated
 
 
 def fmpy_module() -> Any:
-    """The package FMPy."""
+    """Import the package FMPy."""
     try:
         import fmpy
     except ImportError:
@@ -28,13 +28,13 @@ def fmpy_module() -> Any:
 
 
 def read_description(path: Path) -> Any:
-    """The model description of a file; refused where it is none of a Model Exchange FMU 2.0 or 3.0."""
+    """Read the model description of a file; raises an error unless it is a Model Exchange FMU 2.0 or 3.0."""
     fmpy = fmpy_module()
     if not path.is_file():
         raise InvalidFileError(f"{path} does not exist")
     try:
         found = fmpy.read_model_description(str(path))
-    except Exception as error:  # whatever FMPy raises on a file that it cannot read
+    except Exception as error:  # FMPy may raise any exception for a file that it cannot read
         raise InvalidFileError(f"{path} is no FMU that can be read: {error}") from error
     if found.fmiVersion not in ("2.0", "3.0"):
         raise InvalidProblemError(f"{path} is an FMU of version {found.fmiVersion}; versions 2.0 and 3.0 are imported")
@@ -150,16 +150,16 @@ class FMUInstance:
             self._call(self._fmu.setContinuousStates, _pointer(self._x), self.n)
 
     def derivatives(self) -> np.ndarray:
-        """Derivatives of the states at what was set."""
+        """Derivatives of the states at the current values."""
         get = self._fmu.getDerivatives if self.is_version_2 else self._fmu.getContinuousStateDerivatives
         return self._evaluated(get, self._dx)
 
     def indicators(self) -> np.ndarray:
-        """Event indicators at what was set."""
+        """Event indicators at the current values."""
         return self._evaluated(self._fmu.getEventIndicators, self._z)
 
     def _evaluated(self, get: Any, values: np.ndarray) -> np.ndarray:
-        """Values at what was set; NaN where they cannot be evaluated."""
+        """Evaluate at the current values; NaN if that is impossible."""
         try:
             if values.size:
                 self._call(get, _pointer(values), values.size)
@@ -168,7 +168,7 @@ class FMUInstance:
         return values.copy()
 
     def jacobian(self) -> np.ndarray:
-        """The derivatives of the rates by the states, from directional derivatives."""
+        """The derivatives of the rates with respect to the states, from directional derivatives."""
         columns = [
             self._call(self._fmu.getDirectionalDerivative, self.rate_references, [reference], [1.0])
             for reference in self.state_references
@@ -176,7 +176,7 @@ class FMUInstance:
         return np.array(columns, dtype=float).reshape(self.n, self.n).T
 
     def event(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The states after an event at (t, y)."""
+        """Return the states after an event at (t, y)."""
         self.place(t, y)
         self._call(self._fmu.enterEventMode)
         return self.update_discrete(t)
@@ -204,7 +204,7 @@ class FMUInstance:
         self._said.clear()
         try:
             return function(*arguments, **options)
-        except Exception as error:  # FMPy's, for a status that is an error
+        except Exception as error:  # FMPy's exception for an error status
             kind = _Discarded if getattr(error, "status", None) == _DISCARDED else DaedalError
             raise kind(" ".join(["the FMU reports an error:", f"{error}", *self._said])) from error
 
@@ -214,7 +214,7 @@ class FMUInstance:
         if fmu is not None:
             try:
                 fmu.freeInstance()
-            except Exception:  # a library that is unloaded at the end of the process
+            except Exception:  # the library is unloaded at the end of the process
                 return
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -225,7 +225,7 @@ class FMUInstance:
 
 
 class _Discarded(DaedalError):
-    """Values that the FMU cannot evaluate there."""
+    """Values that the FMU cannot evaluate."""
 
 
 def _text(text: Any) -> str:
@@ -241,7 +241,7 @@ def callbacks(fmpy: Any, said: list[str]) -> Any:
     )
     try:
         from fmpy.logging import addLoggerProxy
-    except Exception:  # a platform for which FMPy has no library that formats messages
+    except Exception:  # FMPy has no library for formatting messages on this platform
         return own
     addLoggerProxy(ctypes.byref(own))
     return own

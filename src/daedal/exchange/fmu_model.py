@@ -30,7 +30,7 @@ from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 MOST_OPERATIONS = 60_000
-"""Operations of the partial derivatives up to which an FMU has directional derivatives."""
+"""Number of operations of the partial derivatives up to which an FMU has directional derivatives."""
 _EMITTED = ("slopes", "correct_positions", "correct_velocities", "rosenbrock_step", "correct_algebraic")
 
 
@@ -57,7 +57,7 @@ class ModeInC:
 
 @dataclass(frozen=True)
 class FMUModel:
-    """What an FMU has inside.
+    """The contents of an FMU.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class FMUModel:
 
 
 def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> ModeInC:
-    """The equations of a problem; refused with a remedy where functions cannot be traced."""
+    """The equations of a problem; raises an error with a remedy if functions cannot be traced."""
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
         code = problem_in_c(traced, tableau)
@@ -133,7 +133,8 @@ def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> 
 
 
 def function_nodes(mode: ModeInC, function: Callable[..., Any], what: str, by: str = "export_fmu") -> list[int]:
-    """A function of the state on the graph of a mode, y' in it replaced by what it is; the caller holds the lock."""
+    """Evaluate a function of the state on the graph of a mode, with y' replaced by its expression; the caller holds the
+    lock."""
     [standard] = standard_functions(Event(function), mode.problem, [what])
     try:
         nodes, _, _ = switching_nodes(mode.tracer, mode.problem, [standard])
@@ -163,7 +164,7 @@ def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str, by: str = "ex
 
 
 def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., Any]:
-    """A reset whose result is the vector of the state."""
+    """A reset that returns the vector of the state."""
 
     def values(*arguments):
         found = reset(*arguments)
@@ -176,7 +177,7 @@ def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., A
 
 
 def traced_at_state(mode: ModeInC, function: Callable[..., Any], is_reset: bool, what: str) -> tuple[list[int], int]:
-    """A reset or a decision on the graph of a mode: its nodes, and where it raises."""
+    """A reset or a decision on the graph of a mode: its nodes, and the condition under which it raises an exception."""
     [(standard, count)] = standard_functions(Event(function), mode.problem, [what])
     tracer = mode.tracer
     names = ("q", "v") if isinstance(mode.problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
@@ -206,7 +207,7 @@ def state_names(problem: Any) -> list[str]:
 
 
 def named_nodes(mode: ModeInC) -> dict[str, int]:
-    """What outputs may be called, with the nodes."""
+    """Names accepted as outputs, with their nodes."""
     rates, names = mode.rates, state_names(mode.problem)
     found = dict(zip(names, rates.state, strict=True))
     for place, node in zip(rates.integrated, rates.nodes, strict=True):
@@ -217,7 +218,7 @@ def named_nodes(mode: ModeInC) -> dict[str, int]:
 
 
 def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[list[str], list[int]]:
-    """Names and nodes of the outputs, those of functions entry by entry."""
+    """Names and nodes of the outputs, with one for each entry of a function."""
     known = named_nodes(mode)
     names, nodes = list[str](), list[int]()
     for name, output in outputs:
@@ -237,7 +238,7 @@ def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[lis
 
 
 def stated_outputs(outputs: Any) -> list[tuple[str, Any]] | None:
-    """Outputs as names with functions, or with None for variables."""
+    """Outputs as pairs of a name and a function, or None for variables."""
     if outputs is None:
         return None
     if isinstance(outputs, str) or callable(outputs):
@@ -260,7 +261,7 @@ def stated_outputs(outputs: Any) -> list[tuple[str, Any]] | None:
 
 
 class _ModeWriter:
-    """Functions of (t, y, p) in C, one for each mode, and the function that calls the one of the current mode."""
+    """Functions of (t, y, p) in C, one for each mode, and a function that dispatches to the current mode."""
 
     def __init__(self, modes: Sequence[ModeInC]):
         self.modes, self.texts = modes, list[str]()
@@ -287,7 +288,7 @@ class _ModeWriter:
 
 
 def _numbered(text: str, k: int) -> str:
-    """The functions of a mode, with its number behind their names."""
+    """The functions of a mode, with the mode number appended to their names."""
     return re.sub(rf"\b({'|'.join(_EMITTED)})(?=\(|_table_)", rf"\1_{k}", text)
 
 
@@ -323,7 +324,7 @@ def model_of(
             graph, rates = mode.tracer.graph, mode.rates
             graph.most_nodes = max(graph.most_nodes, len(graph) + 10 * MOST_OPERATIONS)
             output_names, of_outputs = output_nodes(mode, computed)
-            padding = [graph.zero] * (n - mode.code.n)  # a mode without some states leaves them as they are
+            padding = [graph.zero] * (n - mode.code.n)  # states that a mode does not have are unchanged
             writer.function("rates", k, [*rates.nodes, *padding], rates.raises, rates.pivots)
             writer.function("model_outputs", k, of_outputs, graph.false)
             if is_hybrid:
@@ -463,7 +464,8 @@ def _hidden_switches(graph: Any, rates: Rates) -> list[int]:
 
 
 def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> list[int] | None:
-    """The derivatives of rates, state and outputs by states and inputs, row by row; None if they need too much code."""
+    """The derivatives of rates, state and outputs with respect to states and inputs, row by row; None if they need too
+    much code."""
     graph, rates = mode.tracer.graph, mode.rates
     known = [rates.state[j] for j in rates.integrated] + [parameter_nodes(mode.tracer)[k] for k in inputs]
     rows = [*rates.nodes, *rates.state, *outputs]
@@ -548,6 +550,6 @@ def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC], n: int) -> list[
 
 
 def token_of(text: str) -> str:
-    """The guid of a model: the digest of what it was made from."""
+    """The GUID of a model: a digest of its description and sources."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{{{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}}}"

@@ -23,7 +23,7 @@ except ImportError as error:
 
 
 class Environment(gymnasium.Env):
-    """A problem as an environment.
+    """A problem as a Gymnasium environment.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ class Environment(gymnasium.Env):
 class Environments(VectorEnv):
     """Several members of one environment, stepped together in one process.
 
-    A member that has ended begins again with the next step, whose action it ignores (``AutoresetMode.NEXT_STEP``).
+    A member that has ended is reset in the next step, whose action it ignores (``AutoresetMode.NEXT_STEP``).
 
     Parameters
     ----------
     count : int
-        How many.
+        Number of members.
     make : callable
         ``make()`` returns an :class:`Environment`.
 
@@ -182,7 +182,7 @@ class Environments(VectorEnv):
         self._over = np.zeros(count, dtype=bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None):
-        """Begin an episode of each member; seeds are seed, seed + 1, ..., or one for each."""
+        """Begin an episode of each member. Seeds are seed, seed + 1, ..., or a list with one for each."""
         seeds = [seed if seed is None else seed + i for i in range(self.num_envs)] if np.ndim(seed) == 0 else list(seed)
         times = np.zeros(self.num_envs)
         for i, member in enumerate(self.members):
@@ -192,7 +192,7 @@ class Environments(VectorEnv):
         return self._observations.copy(), {"t": times}
 
     def step(self, actions: Any):
-        """One step of each member."""
+        """Step each member once."""
         actions = np.asarray(actions, dtype=float).reshape(self.num_envs, -1)
         rewards, times = np.zeros(self.num_envs), np.zeros(self.num_envs)
         terminated, truncated = np.zeros(self.num_envs, dtype=bool), np.zeros(self.num_envs, dtype=bool)

@@ -31,15 +31,15 @@ def solve(
         Of any class whose sensitivities :func:`daedal.solve` computes, or a multibody model or a circuit.
     t_span : (float, float)
     t_eval : array, optional
-        Output times; the end alone by default.
+        Output times; by default only the end.
     outputs : sequence of str, optional
-        Names of variables; all of them by default, in the order of ``sol.names``.
+        Names of variables; by default all, in the order of ``sol.names``.
     hold : {"zero", "first"}
         How samples of inputs are held between their times.
     derivatives : {"auto", "forward", "adjoint"}
         How reverse derivatives (vector-Jacobian products) are computed: from forward sensitivities, or by adjoint
-        equations, whose effort does not grow with the number of parameters. "auto" takes adjoint equations for more
-        than 24 numbers, where the problem has them. Forward derivatives are always made of forward sensitivities.
+        equations, whose cost does not grow with the number of parameters. "auto" uses adjoint equations for more than
+        24 numbers if the problem supports them. Forward derivatives always use forward sensitivities.
     failed : {"raise", "nan"}
         Whether a run that fails raises, or returns nan, in all derivatives as well.
     **options
@@ -74,7 +74,7 @@ def solve(
 
 
 class JaxSolve:
-    """What :func:`daedal.jax.solve` returns."""
+    """The function returned by :func:`daedal.jax.solve`."""
 
     def __init__(self, given: DifferentiableSolve):
         self._given = given
@@ -97,7 +97,7 @@ class JaxSolve:
 def _primitives() -> SimpleNamespace:
     """The function and its two products as primitives of JAX, whose leading axes are batches.
 
-    A product with the Jacobian is linear in the change, and transposed it is the other product.
+    The product with the Jacobian is linear in the change, and its transpose is the other product.
     """
     jax = required("jax", "jax")
     ad, batching, mlir = (required(f"jax.interpreters.{name}", "jax") for name in ("ad", "batching", "mlir"))

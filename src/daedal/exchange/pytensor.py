@@ -1,4 +1,4 @@
-"""Solutions as operations of PyTensor, so that models of PyMC contain them and are sampled with gradients."""
+"""Solutions as PyTensor operations, for PyMC models sampled with gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def solve(
     Parameters
     ----------
     problem, t_span, t_eval, outputs, hold, derivatives, failed, **options
-        As for :func:`daedal.jax.solve`. ``failed="nan"`` lets a sampler reject parameters for which a run fails.
+        As for :func:`daedal.jax.solve`. ``failed="nan"`` lets a sampler reject parameters with failed runs.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def solve(
 
 
 class PyTensorSolve:
-    """What :func:`daedal.pytensor.solve` returns."""
+    """The function returned by :func:`daedal.pytensor.solve`."""
 
     def __init__(self, given: DifferentiableSolve):
         self._given = given
@@ -79,7 +79,7 @@ def _operations() -> SimpleNamespace:
     disconnected = required("pytensor.gradient", "pytensor").DisconnectedType
 
     class SolveOperation(op):
-        """A method of a run: of theta, and of what the Jacobian or its transpose is multiplied with."""
+        """Name of a method of a run with two arguments: theta, and the factor of the Jacobian or its transpose."""
 
         __props__ = ("run", "product")
 
@@ -115,7 +115,7 @@ def _operations() -> SimpleNamespace:
             return [undefined(self, 0, inputs[0], reason), other(inputs[0], weights)]
 
         def R_op(self, inputs: Any, changes: Any) -> Any:
-            """The product of the Jacobian with changes; None where nothing changes."""
+            """The product of the Jacobian with changes; None if nothing changes."""
             if self.product == "values":
                 return [None if changes[0] is None else SolveOperation(self.run, "pushed")(inputs[0], changes[0])]
             return [None if changes[1] is None else self(inputs[0], changes[1])]

@@ -25,12 +25,12 @@ class Leaf:
     Attributes
     ----------
     kind : str
-        Of which argument.
+        The argument that contains it.
     path : tuple of str
-        Where it stands in that argument.
+        Its position in that argument.
     shape : tuple of int
     labels : tuple of str or None
-        What its numbers are called in sensitivities; None for guesses, on which solutions do not depend.
+        Names of its numbers in sensitivities; None for guesses, which do not affect solutions.
     """
 
     kind: str
@@ -40,17 +40,17 @@ class Leaf:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of its entries."""
         return int(np.prod(self.shape))
 
     @property
     def name(self) -> str:
-        """As messages call it."""
+        """The name in messages."""
         return f"{self.kind}[{', '.join(map(repr, self.path))}]" if self.path else self.kind
 
 
 class ArgumentForm:
-    """The structure of the arguments of a run: which numbers there are, and what is the same in all runs.
+    """The structure of the arguments of a run: its numbers, and the values common to all runs.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class ArgumentForm:
     initial, params, inputs
         As for :func:`daedal.solve`.
     varies : callable
-        Whether a value is an array of the package in question; what is not, and belongs to no batch, is constant.
+        Whether a value is an array of the package; other values that belong to no batch are constant.
 
     Attributes
     ----------
     leaves : list of Leaf
     values : list
-        What was given for each leaf.
+        The given value of each leaf.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ArgumentForm:
         self.leaves: list[Leaf] = []
         self.values: list[Any] = []
         self.constants: dict[Leaf, np.ndarray] = {}
-        self.fixed: dict[tuple[Any, ...], Any] = {}  # what is no leaf, by kind and path
+        self.fixed: dict[tuple[Any, ...], Any] = {}  # values that are not leaves, by kind and path
         self._params_before = given_params(getattr(self.problem, "params", None))
         self._labels = ParameterNumbers.of(self.problem).labels if hasattr(self.problem, "params") else []
         self._mode: str | None = None
@@ -88,7 +88,7 @@ class ArgumentForm:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells forms apart that need different machine code or have other constants."""
+        """Key of forms with the same machine code and constants."""
         fixed = tuple(
             (where, value.tobytes() if isinstance(value, np.ndarray) else id(value))
             for where, value in self.fixed.items()
@@ -98,7 +98,7 @@ class ArgumentForm:
 
     @property
     def labels(self) -> list[str | None]:
-        """What the numbers of all leaves are called."""
+        """Names of the numbers of all leaves."""
         return [
             label for leaf in self.leaves for label in (leaf.labels if leaf.labels is not None else [None] * leaf.size)
         ]
@@ -123,7 +123,7 @@ class ArgumentForm:
             if len(found) == len(shape):
                 self.constants[leaf] = np.array(value, dtype=float)
                 return
-            leaf = replace(leaf, labels=None)  # a batch of constants, which nothing is differentiated by
+            leaf = replace(leaf, labels=None)  # a batch of constants, which are not differentiated
         self.leaves.append(leaf)
         self.values.append(value)
 
@@ -201,7 +201,7 @@ class ArgumentForm:
             elif isinstance(value, (tuple, list)) and len(value) == 2 and len(shape_of(value[0])) == 1:
                 try:
                     times = np.array(value[0], dtype=float)
-                except Exception:  # whatever a framework raises for numbers that it does not know yet
+                except Exception:  # frameworks raise various exceptions for numbers that are not yet known
                     raise InvalidProblemError(
                         f"inputs[{name!r}]: the times of samples must be known numbers; only their values can vary"
                     ) from None
@@ -259,7 +259,7 @@ class ArgumentForm:
 
 
 def _put(params: dict[str, Any], path: tuple[Any, ...], value: Any, before: Any) -> None:
-    """Store a value at a path; mappings on the way keep what else they had."""
+    """Store a value at a path; mappings along it keep their other entries."""
     name, *rest = path
     if rest:
         own = (named_params(before) or {})[name]
@@ -276,7 +276,7 @@ def _is_in_parts(initial: Any) -> bool:
 
 
 def _initial_parts(problem: Any, variables: Sequence[str]) -> list[tuple[str, int | None, Sequence[str] | None]]:
-    """Name, length and variables of the parts of initial values; no variables for guesses."""
+    """Name, length and variables of each entry of the initial values; no variables for guesses."""
     n = problem.n
     if isinstance(problem, MechanicalSystem):
         n_q, n_r = problem.n_q, problem.n_r
@@ -292,7 +292,7 @@ def _initial_parts(problem: Any, variables: Sequence[str]) -> list[tuple[str, in
 
 
 def shape_of(value: Any) -> tuple[int | None, ...]:
-    """The shape of a number, a list, or an array of any package; None for lengths that are not known yet."""
+    """The shape of a number, a list, or an array of any package; None for unknown lengths."""
     kind = getattr(value, "type", None)
     shape = getattr(kind, "shape", None) if not callable(kind) or hasattr(kind, "shape") else None
     if not isinstance(shape, tuple):
@@ -305,7 +305,7 @@ def shape_of(value: Any) -> tuple[int | None, ...]:
 
 
 def has(value: Any, kind: type) -> bool:
-    """Whether a value is of a class, or a list with an entry that is."""
+    """Whether a value is an instance of a class, or a list that contains one."""
     if isinstance(value, (list, tuple)):
         return any(has(entry, kind) for entry in value)
     return isinstance(value, kind)

@@ -12,13 +12,13 @@ import numpy as np
 import daedal
 from daedal.ensembles.gpu import MESSAGES
 from daedal.errors import InvalidProblemError
-from daedal.exchange.web_model import WebModel, check_problem, ranges, web_model
+from daedal.exchange.web_model import WebModel, check_problem, inputs_of, ranges, web_model
 from daedal.problems import ODE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.problem_sources import is_source
 
 _FRAMES = 301  # or more
 _MOST_STEPS = 200_000
-_FEW = 6  # sliders up to which those of the start are open
+_FEW = 6  # number of sliders up to which those of the start are open
 
 
 def studio(
@@ -38,11 +38,11 @@ def studio(
     seconds: float | None = None,
     title: str = "",
 ) -> Path:
-    r"""Write a live page: parameters and start values are sliders, and the page solves the motion while one drags.
+    r"""Write a live page: parameters and start values are sliders, and the page solves the motion as they are moved.
 
-    The page is one file that works offline, on a phone and without a mouse. It holds the functions of the problem, its
-    exact derivatives and the integrator as JavaScript, translated from the C that GPUs and FMUs get: the same tableau,
-    step size control and projection onto the constraints.
+    The page is one file that works offline, on a phone and without a mouse. It contains the functions of the problem,
+    their exact derivatives and the integrator as JavaScript, translated from the C code for GPUs and FMUs: the same
+    tableau, step size control and projection onto the constraints.
 
     Parameters
     ----------
@@ -89,7 +89,9 @@ def studio(
     Notes
     -----
     Mechanisms :math:`M q'' = f - G^T \lambda,\; g(q) = 0` are integrated as :math:`q'' = a(t, q, v)`, and every step is
-    projected in the norm of M. The page shows the largest :math:`|g|` and :math:`|G v + g_t|`.
+    projected in the norm of M. The page shows the largest :math:`|g|` and :math:`|G v + g_t|`. Inputs of the problem
+    that are numbers can be driven: the model then runs in time, and arrow keys or the pointer set them within the
+    ranges of their sliders.
 
     Examples
     --------
@@ -107,7 +109,7 @@ def studio(
 
 
 def studio_of(sol: Any, problem: Any, path: Any, **options: Any) -> Path:
-    """The page of a solution; see :meth:`daedal.Solution.studio`."""
+    """Write the page of a solution; see :meth:`daedal.Solution.studio`."""
     system = problem if problem is not None else getattr(sol, "system", None)
     if system is None:
         raise InvalidProblemError(
@@ -186,6 +188,7 @@ def _page(
     data = {**_picture(scene, span, seconds), **model.data, "t": list(span), "most_steps": _MOST_STEPS}
     data["messages"] = {str(code): text for code, text in MESSAGES.items()}
     data["sliders"] = ranges(model, sol.y.T, sliders)
+    data["inputs"] = inputs_of(problem, data["sliders"])
     page = render(
         "studio.html",
         "daedal.exchange",
@@ -208,7 +211,7 @@ def script_of(model: WebModel) -> Any:
 
 
 def _picture(scene: Any, span: tuple[float, float], seconds: float | None) -> dict[str, Any]:
-    """The data of the player: the drawing, or what it needs without one."""
+    """The data of the player: the drawing, or the data required without one."""
     from daedal.viz.animate import playing_time, scene_data, scene_frame
 
     shown = playing_time(np.array(span), seconds)

@@ -33,14 +33,14 @@ def solve(
     -------
     function
         ``run(initial, params=None, inputs=None)`` with arguments as those of :func:`daedal.solve`, whose numbers may be
-        tensors: it returns the variables at `t_eval`, of shape (n, len(t_eval)), or (n,) at the end. Arguments with one
-        more leading axis are batches, as are those that `torch.vmap` maps: their members are solved by
+        tensors: it returns the variables at `t_eval`, of shape (n, len(t_eval)), or (n,) at the end. Arguments with an
+        additional leading axis are batches, as are those mapped by `torch.vmap`: their members are solved by
         :func:`daedal.solve_many`.
 
     Notes
     -----
     The solution is computed on the CPU in double precision, and cast to the type and the device of the arguments: to
-    the widest type among the tensors, float64 if there are none. Second derivatives are refused.
+    the widest type among the tensors, float64 if there are none. Second derivatives raise an error.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def solve(
 
 
 class TorchSolve:
-    """What :func:`daedal.torch.solve` returns."""
+    """The function returned by :func:`daedal.torch.solve`."""
 
     def __init__(self, given: DifferentiableSolve):
         self._given = given
@@ -93,12 +93,12 @@ def _tensors(value: Any, torch: Any) -> list[Any]:
 
 @lru_cache(maxsize=1)
 def _functions() -> Any:
-    """The solution as a function of autograd; its products with the Jacobian are functions of their own."""
+    """The solution as a function of autograd; its products with the Jacobian are separate functions."""
     torch = required("torch", "torch")
     function: Any = torch.autograd.Function
 
     def called(product: str, run: DifferentiableRun, theta: Any, *further: Any) -> Any:
-        """A method of the run, of tensors with any leading axes."""
+        """Apply a method of the run to tensors with any leading axes."""
         leading = theta.shape[:-1]
         count = int(np.prod(leading))
         flat = [
@@ -109,7 +109,7 @@ def _functions() -> Any:
         return torch.from_numpy(found.reshape(*leading, *found.shape[1:])).to(theta)
 
     def in_front(count: int, dims: Any, *tensors: Any) -> list[Any]:
-        """With the mapped axis first, where there is one and where there is none."""
+        """Move the mapped axis, if there is one, to the front; otherwise add one."""
         return [x.expand(count, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in zip(tensors, dims)]
 
     class ValueFunction(function):
@@ -139,7 +139,7 @@ def _functions() -> Any:
             return ValueFunction.apply(theta, run), 0
 
     class ProductFunction(function):
-        """A product with the Jacobian, or with its transpose; linear in what it is multiplied with."""
+        """A product with the Jacobian, or with its transpose; linear in the other factor."""
 
         @staticmethod
         def forward(theta: Any, change: Any, run: DifferentiableRun, product: str) -> Any:

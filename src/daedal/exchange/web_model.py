@@ -1,4 +1,4 @@
-"""A problem as JavaScript: what a live page solves, and what it shows of it."""
+"""A problem as JavaScript: the model and the output of a live page."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from daedal.exchange.fmu_model import ModeInC, function_nodes, mode_in_c, state_
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_tolerances
+from daedal.problems.named_inputs import Inputs
+from daedal.problems.symbols import Driven
 from daedal.symbolic import Graph, Untraceable, trace
 from daedal.symbolic.arrays import array_of
 from daedal.symbolic.cuda import c_function
@@ -24,6 +26,7 @@ from daedal.symbolic.expression import Expression
 from daedal.symbolic.javascript import LIBRARY, javascript
 from daedal.symbolic.kinds import FLOAT
 from daedal.symbolic.tracing.in_c import parameter_nodes
+from daedal.symbolic.tracing.parameters import is_internal
 
 _OF_TOLERANCE = 1e-3  # fraction of the tolerance by which the constraints may be violated within a run
 
@@ -39,7 +42,7 @@ class WebModel:
     states : list of str
         Names of the state.
     shown : int
-        Number of states that belong to the problem as stated.
+        Number of states of the original problem.
     start : numpy.ndarray
         Consistent start values.
     parameters : list of str
@@ -53,11 +56,11 @@ class WebModel:
     residuals : int
         Number of residuals that are shown.
     constraints : int
-        How many of them are constraints on positions; the others are those on velocities.
+        Number of position constraints among them; the others are velocity constraints.
     series : list of str
-        Names of the quantities that are shown in addition to the states.
+        Names of additional displayed quantities.
     points : list of int
-        Points of the drawing that move.
+        Moving points of the drawing.
     rtol, atol : numpy.ndarray
     method : str
         Name of the method.
@@ -81,7 +84,7 @@ class WebModel:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the driver in the page requires."""
+        """Requirements of the driver in the page."""
         return {
             **{"states": self.states, "shown": self.shown, "start": self.start.tolist(), "series": self.series},
             **{"params": self.values.tolist(), "positions": self.positions, "residuals": self.residuals},
@@ -129,7 +132,14 @@ def web_model(
     n_stated = getattr(problem, "n", 0)
     problem, start, own, names = integrable(problem, initial, t0, "studio")
     tableau = tableau_of(method, problem, float(np.min(rtol)), "a live page")
-    mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None, "studio")
+    try:
+        mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None, "studio")
+    except InvalidProblemError as error:
+        if "Remedy" in str(error):
+            raise
+        raise InvalidProblemError(
+            f"{error}. Remedy: solve it with daedal.solve, and show the solution with sol.animate or sol.plot"
+        ) from error
     parameters, values, _ = numbers_of(problem, mode, (), own)
     parameters = [(labels or {}).get(name, name) for name in parameters]
     sizes = check_tolerances(mode.code.n, rtol, atol)
@@ -168,7 +178,7 @@ def web_model(
 
 
 def check_problem(problem: Any) -> None:
-    """Raise for problems with modes and transitions, and for what is no problem."""
+    """Raise an error for problems with modes and transitions, and for other objects."""
     if not isinstance(problem, PROBLEMS):
         raise InvalidProblemError(
             f"studio takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
@@ -182,7 +192,7 @@ def check_problem(problem: Any) -> None:
 
 
 def states_shown(problem: Any, n_stated: int, names: list[str] | None) -> int:
-    """Number of states that belong to the problem as stated."""
+    """Number of states of the original problem."""
     if names is not None:
         return min(n_stated, len(names))
     return 2 * problem.n_q + problem.n_r if isinstance(problem, MechanicalSystem) else problem.n
@@ -215,7 +225,7 @@ def residual_nodes(mode: ModeInC) -> list[int]:
 
 
 def _series(mode: ModeInC, outputs: Any) -> dict[str, int]:
-    """The kinetic energy of a mechanism, and the outputs of the user."""
+    """The kinetic energy of a mechanism, and the user-defined outputs."""
     found = dict[str, int]()
     kinetic = _kinetic_energy(mode)
     if kinetic is not None:
@@ -256,7 +266,7 @@ def _sum(graph: Graph, nodes: list[int]) -> int:
 
 
 def _drawn(mode: ModeInC, drawing: Any) -> tuple[list[int], list[int]]:
-    """Points of a drawing that move, and the nodes of their x and y, then those of the angles of wheels."""
+    """Moving points of a drawing, and the nodes of their x and y, then those of the angles of wheels."""
     if drawing is None:
         return [], []
     graph, moving, nodes = mode.tracer.graph, list[int](), list[int]()
@@ -279,7 +289,8 @@ def _place(mode: ModeInC, function: Callable[..., Any], size: int, what: str) ->
     count = required_arguments(function)
     try:
         if count == 3:
-            made = tracer.trace(function, [q], None)
+            driven = isinstance(problem.params, Driven)  # with inputs, of which a drawing is independent
+            made = tracer.trace((lambda t, q, p: function(t, q, p.given)) if driven else function, [q], None)
         else:
             made = trace(function, [tracer.t, q] if count == 2 else [q], None)
     except Untraceable as reason:
@@ -296,6 +307,8 @@ def ranges(model: WebModel, rows: np.ndarray, chosen: Any) -> list[dict[str, Any
     """The sliders: of parameters about their values, of start values over the range of the motion `rows`."""
     found = list[dict[str, Any]]()
     for k, (name, value) in enumerate(zip(model.parameters, model.values, strict=True)):
+        if is_internal(name):
+            continue
         low, high = sorted((0.2 * value, 3.0 * value)) if value else (-1.0, 1.0)
         found.append({"kind": "params", "k": k, "name": name, "low": low, "high": high})
     for k in model.integrated:
@@ -304,6 +317,13 @@ def ranges(model: WebModel, rows: np.ndarray, chosen: Any) -> list[dict[str, Any
             wide = 0.25 * (high - low) or max(1.0, abs(high))
             found.append({"kind": "start", "k": k, "name": model.states[k], "low": low - wide, "high": high + wide})
     return found if chosen is None else _chosen_ranges(found, chosen)
+
+
+def inputs_of(problem: Any, sliders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the sliders that set inputs."""
+    known = getattr(problem, "inputs", None)
+    names = list(known) if isinstance(known, Inputs) else []
+    return [one for one in sliders if one["kind"] == "params" and one["name"].split("[")[0] in names]
 
 
 def _chosen_ranges(found: list[dict[str, Any]], chosen: Any) -> list[dict[str, Any]]:

@@ -363,7 +363,7 @@ class HybridRun:
             return self._consistent(self.mode, ModeInitial(y, None, not form.mechanical))
         ahead = self.request.sign * _BEYOND * float(np.spacing(max(map(abs, self.request.span))))
         form, weights = self._in_machine_code(self.mode, y), self.settings[self.mode].weights(y)
-        found = make_consistent(form, self.t + ahead, ModeInitial(y, None, True), weights, continuous=True)
+        found = make_consistent(form, self.t + ahead, ModeInitial(y, None, True), weights)
         if found.yp is None:
             return found
         return replace(found, y=np.where(found.y == y, y, found.y - ahead * found.yp))

@@ -324,12 +324,11 @@ def _continued(transition: Transition, source: str, target: str, old: StateForm,
     return np.array([y[places[label]] if label in places else 0.0 for label in new.labels])
 
 
-def make_consistent(
-    form: StateForm, t: float, begin: ModeInitial, weights: np.ndarray, *, continuous: bool = False
-) -> ModeInitial:
+def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.ndarray) -> ModeInitial:
     """Values projected onto the constraints; raises if corrections are not allowed and exceed the tolerances.
 
-    Those of differential variables exceed them nowhere if the state is `continuous`, as where functions of time jump.
+    Differential variables of first-order problems change only if the constraints require it, and by no more than the
+    tolerances explain.
     """
     problem = form.problem.semi_explicit() if isinstance(form.problem, LinearDAE) else form.problem
     if isinstance(problem, (HessenbergDAE, SecondOrderDAE)):
@@ -339,16 +338,19 @@ def make_consistent(
             slope = form.problem.slope(t, begin.y)
             if np.isfinite(slope).all():
                 return ModeInitial(begin.y, slope, True, found=True)
-    measured: dict[str, Any] = {"reach": np.inf if begin.correct and not continuous else _EXPLAINED}
-    measured |= {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
-    try:
-        found: Any = corrected_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
-    except InconsistentInitialError:
-        small = np.abs(begin.y) < _NEGLIGIBLE * weights
-        if not small.any():
-            raise
-        # round-off near zero provides no scale for judging a projection
-        found = corrected_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
+    measured: dict[str, Any] = {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
+    small = np.abs(begin.y) < _NEGLIGIBLE * weights  # round-off near zero provides no scale for judging a projection
+    guesses = [(begin.y, 0.0), (begin.y, _EXPLAINED), *([(np.where(small, 0.0, begin.y), 0.0)] if small.any() else [])]
+    refusal: InconsistentInitialError | None = None
+    for y, reach in guesses:
+        try:
+            found = corrected_initial(problem, t, form.initial(y, begin.yp), reach=reach, **measured)
+            break
+        except InconsistentInitialError as error:
+            refusal = refusal or error
+    else:
+        assert refusal is not None
+        raise refusal
     if form.mechanical:
         y, yp = np.concatenate([found.q, found.v, found.r]), None
     else:

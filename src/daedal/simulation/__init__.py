@@ -1,8 +1,8 @@
-"""A problem solved step by step: time, inputs and state are in the caller's hands.
+"""Step-by-step solution of problems: the caller controls time, inputs and state.
 
-:mod:`daedal.simulation.simulation` is the public class. It checks what it is given and leaves the integration to a
-:class:`~daedal.simulation.continued_run.ContinuedRun`, whose method keeps its history between calls, or for problems
-with modes to one such run for each mode (:mod:`daedal.simulation.continued_modes`).
+:mod:`daedal.simulation.simulation` is the public class. It checks the arguments and delegates the integration to a
+:class:`~daedal.simulation.continued_run.ContinuedRun`, whose method keeps its history between calls, or, for problems
+with modes, to one such run for each mode (:mod:`daedal.simulation.continued_modes`).
 
 >>> import daedal
 >>> tank = daedal.ODE(lambda t, y, flow: [flow - 0.5 * y[0]], 1, names=["level"], inputs=["flow"])

@@ -1,4 +1,4 @@
-"""A run through modes that continues from call to call: a continued run for each stretch, and its transitions."""
+"""A run through modes that continues from call to call: a continued run for each arc, and the transitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daedal.simulation.held_inputs import HeldInputs
 
 
 class ContinuedModes(HybridRun):
-    """A run through the modes of a hybrid problem, up to times that are given one after the other.
+    """A run through the modes of a hybrid problem, up to times that are given in sequence.
 
     The parameters are those of a :class:`~daedal.simulation.continued_run.ContinuedRun`.
     """
@@ -30,7 +30,7 @@ class ContinuedModes(HybridRun):
 
     def __init__(self, request: Request, held: HeldInputs, stated: Any, *, exact: bool):
         if request.settings.fixed_step is not None:
-            raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; leave it out")
+            raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; omit it")
         self._held, self._exact, self.exact = held, exact, exact
         self.inner: ContinuedRun | None = None
         self._start: GuardsAtStart | None = None
@@ -40,16 +40,16 @@ class ContinuedModes(HybridRun):
         super().__init__(request, [(request.span[0], inf * request.sign)], never, HybridPlan(request.problem))
 
     def _take_inputs(self):
-        """Inputs are held in the problem itself."""
+        """Inputs are stored in the problem."""
 
     # --- onwards ------------------------------------------------------------------------------------------------------
 
     def go_to(self, t: float, most_steps: int = 0) -> bool:
-        """Integrate to t; False if a terminal event or transition has stopped the run before."""
+        """Integrate to t; False if a terminal event or transition has stopped the run before t."""
         return self._onwards(lambda inner: inner.go_to(t, most_steps), t)
 
     def internal_step(self) -> bool:
-        """One step of the method, or the rest of the last one, or up to the next transition."""
+        """Take one step of the method, or the rest of the last one, at most to the next transition."""
         return self._onwards(lambda inner: inner.internal_step(), None)
 
     def _onwards(self, advance, end: float | None) -> bool:
@@ -82,7 +82,7 @@ class ContinuedModes(HybridRun):
         return False
 
     def _entered(self) -> ContinuedRun:
-        """The continued run of the stretch, made after the transitions that are immediate."""
+        """The continued run of the arc, created after immediate transitions."""
         if self.inner is not None:
             return self.inner
         self.shortest = FEWEST_SPACINGS * abs(self.t) * 2.3e-16
@@ -108,7 +108,7 @@ class ContinuedModes(HybridRun):
         return self.given if is_first else self.forms[self.mode].initial(self.begin.y, self.begin.yp)
 
     def _note_events(self, inner: ContinuedRun):
-        """Record what has happened in a mode, but for its guards."""
+        """Record the events of a mode, except its guards."""
         guards, form = self.guards[self.mode], self.forms[self.mode]
         for event in inner.events:
             if event.kind != "event" or event.index >= len(guards):
@@ -120,7 +120,7 @@ class ContinuedModes(HybridRun):
         inner.events.clear()
 
     def _passes(self, inner: ContinuedRun) -> bool:
-        """Take the transition that has stopped the stretch; False where an event of the user has."""
+        """Take the transition that has stopped the arc; False if a user-defined event has stopped it."""
         guards, form = self.guards[self.mode], self.forms[self.mode]
         last = self._fired[-1].t
         fired = [event for event in self._fired if event.t == last]
@@ -151,13 +151,13 @@ class ContinuedModes(HybridRun):
 
     @property
     def events_so_far(self) -> list[Any]:
-        """What has happened, which the caller may take away."""
+        """Events, which the caller may remove."""
         return self.store.events
 
     follows_time = False
 
     def change(self, write: Callable[[], None], at: float | None = None):
-        """Go on with the inputs that `write` sets; transitions whose guards change their sign with them are taken."""
+        """Continue with the inputs set by `write`, and take transitions whose guards change sign with them."""
         guards, form = self.guards[self.mode], self.forms[self.mode]
         self.t = self.t if at is None else at
         if self.inner is None:

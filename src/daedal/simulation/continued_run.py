@@ -1,9 +1,8 @@
 """A run that continues from call to call: the method keeps its history, its step size and its matrices.
 
-The driver prepares the run as for :func:`daedal.solve` and hands it over before its first step
-(:class:`daedal.driver.run_segments.Begun`). From there on this module takes the place of the loop over segments: it
-sets another end for every call, and starts the next segment when a switch, another method or a jump of an input asks
-for it.
+The driver prepares the run as for :func:`daedal.solve` and passes it on before its first step
+(:class:`daedal.driver.run_segments.Begun`). From then on this module replaces the loop over segments: it sets a new end
+for every call, and starts the next segment after a switch, a change of method or a jump of an input.
 """
 
 from __future__ import annotations
@@ -41,18 +40,19 @@ _CLOSE = 1e-6  # fraction of the interval of the request
 
 
 class ContinuedRun:
-    """One problem, integrated up to times that are given one after the other.
+    """One problem, integrated up to times that are given in sequence.
 
     Parameters
     ----------
     request : Request
-        The start, and an interval that tells scales alone: the run has no end.
+        The start, and an interval that only provides scales: the run has no end.
     held : HeldInputs
         The numbers of the problem that change between calls.
     stated : object
-        The problem with its original parameters, whose plan serves all others.
+        The problem with its original parameters, whose plan is used for all others.
     exact : bool
-        Whether steps end where calls do; else the method takes its own steps, and values between them are interpolated.
+        Whether steps end where calls do; otherwise the method chooses its steps, and values between them are
+        interpolated.
     """
 
     def __init__(self, request: Request, held: HeldInputs, stated: Any, *, exact: bool):
@@ -78,7 +78,7 @@ class ContinuedRun:
         raise InvalidProblemError(f"a {type(request.problem).__name__} with these options cannot be simulated by steps")
 
     def _plan(self, request: Request) -> Any:
-        """The plan of the problem; the numbers of a problem with inputs are changed under that of the stated one."""
+        """The plan of the problem; a problem with inputs uses the plan of the original problem with changed values."""
         if self.plan is not None and self.plan.is_current():
             return self.plan
         plan = None
@@ -94,7 +94,7 @@ class ContinuedRun:
     def _open(self, first_step: float | None = None):
         """Start the next segment."""
         tracker = getattr(self.run_state, "tracker", None)
-        if tracker is None:  # the run has no end: what asks for it gets one that lies ahead
+        if tracker is None:  # the run has no end: provide one ahead
             length = self.request.span[1] - self.request.span[0]
             state: Any = self.run_state
             state.request = state.request.changed(span=(self.t, self.t + length))
@@ -104,7 +104,7 @@ class ContinuedRun:
             if first_step is not None and task.fixed_step is None and prepared.ready.constant_order is not None:
                 task.first_step = first_step
             task.t_eval = np.full(1, self.t)
-            prepared.ready.reusable = False  # saved states refer to its memory
+            prepared.ready.reusable = False  # saved states refer to this memory
             prepared.ready.open(task)
         self._prepared, self._ready, self._task, self.t = prepared, prepared.ready, task, task.t_span[0]
         ready, n = prepared.ready, prepared.ready.equations.n
@@ -112,13 +112,13 @@ class ContinuedRun:
         self._has_events = task.switching is not None
         self._y, self._yp = task.y0[:n].copy(), task.yp0[:n].copy()
         self._y_address, self._yp_address = self._y.ctypes.data, self._yp.ctypes.data
-        # An explicit method takes other inputs by evaluating its first slope again.
+        # An explicit method applies other inputs by evaluating its first slope again.
         self._explicit = isinstance(ready.method, ExplicitRungeKutta)
         fields = ready.record.data.dtype.fields
         self._slope_known = ready.record.data.view(np.int64)[fields["slope_known"][1] // 8 :][:1]
         self._reached = ready.record.data.view(np.float64)[fields["t"][1] // 8 :][:1]
         self._held.bind([ready.bridge, *([] if ready.switching is None else [ready.switching.bridge])])
-        # Switches are followed up to the end of the interval of the request, where the run begins again.
+        # Switches are tracked up to the end of the interval of the request, where the run restarts.
         self._limit = inf * self.sign if tracker is None else task.t_span[1]
         self._own_steps, self._slope_is_old, self.over = task.max_steps, False, False
         own = getattr(self.run_state, "_n_own", None)
@@ -126,16 +126,16 @@ class ContinuedRun:
         recovers = getattr(prepared.equations, "recover", None) is not None
         foreign = self._carried_back is not None or isinstance(self.run_state, ReducedRunState)
         self.is_plain = not (recovers or foreign)  # whether the leading unknowns are those of the problem, in order
-        # what one call of compiled code can do
+        # calls that compiled code can handle alone
         self.is_quick = self._limit in (inf, -inf) and self._own_steps is None and not self._has_events
         self.is_quick = self.is_quick and self.fixed is None and isinstance(self._threads, nullcontext)
 
     # --- onwards ------------------------------------------------------------------------------------------------------
 
     def go_to(self, t: float, most_steps: int = 0) -> bool:
-        """Integrate to t; False if a terminal event has stopped the run before.
+        """Integrate to t; False if a terminal event has stopped the run before t.
 
-        Compiled code alone serves calls during which nothing happens.
+        Calls without events or segment changes use only compiled code.
         """
         if self.is_quick:
             stop = t if self.exact else self._limit
@@ -158,7 +158,7 @@ class ContinuedRun:
         return reached
 
     def _go(self, t: float, most_steps: int, reason: int | None) -> bool | None:
-        """The same from the reason with which compiled code has returned; None if the steps did not suffice."""
+        """Interpret the return status of compiled code; None if the steps did not suffice."""
         left, own = most_steps, False
         while True:
             if self.over:
@@ -206,7 +206,7 @@ class ContinuedRun:
         return own
 
     def internal_step(self) -> bool:
-        """One step of the method, or the rest of the last one; False if a terminal event has stopped the run."""
+        """Take one step of the method, or the rest of the last one; False if a terminal event has stopped the run."""
         if self.sign * (float(self._reached[0]) - self.t) > 0.0:
             return self.go_to(float(self._reached[0]))
         exact, self.exact = self.exact, False
@@ -238,7 +238,7 @@ class ContinuedRun:
         self.events.append(replace(event, y=self._users(event.t, event.y), yp=event.yp.copy()))
 
     def _is_stopped_by_user(self) -> bool:
-        """Whether one of the user's terminal events has stopped the run; it can continue after it."""
+        """Whether one of the user's terminal events has stopped the run; the run can continue after it."""
         found = self._ready.take_events(self._task)
         last = found[-1] if found else None
         if last is None or not any(e.terminal and e.index < self._n_own and e.t == last.t for e in found):
@@ -252,7 +252,7 @@ class ContinuedRun:
         return True
 
     def _users(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The state of the problem, or the unknowns of the method where that is something else."""
+        """The state of the problem, or the unknowns of the method if these differ."""
         states = getattr(self._prepared.equations, "states", None)
         return y.copy() if states is None else states(np.array([t]), np.ascontiguousarray(y[:, None]))[0].copy()
 
@@ -261,7 +261,7 @@ class ContinuedRun:
         return self._y
 
     def outcome(self) -> Outcome:
-        """The point at t as the outcome of a task."""
+        """The point at t in the form of a task's result."""
         t, y, yp, counts = self.t, self._y.copy(), self._yp.copy(), self._ready.counts()
         ordinary = getattr(getattr(self.run_state, "plan", None), "ordinary", None)
         if self._slope_is_old and ordinary is not None:
@@ -304,18 +304,19 @@ class ContinuedRun:
 
     @property
     def follows_time(self) -> bool:
-        """Whether the interval of the request matters: switches are followed up to its end."""
+        """Whether the interval of the request matters, because switches are tracked up to its end."""
         return self._limit not in (inf, -inf)
 
     @property
     def events_so_far(self) -> list[EventRecord]:
-        """The events, which the caller may take away."""
+        """The events, which the caller may remove."""
         return self.events
 
     def change(self, write: Callable[[], None], at: float | None = None):
-        """Go on with the inputs that `write` sets: at once in an explicit method, else from a restart at t.
+        """Continue with the inputs set by `write`: without a restart in an explicit method, otherwise from a restart at
+        t.
 
-        With `at`, the time is that from then on.
+        If `at` is given, it becomes the time.
         """
         write()
         if at is not None:
@@ -323,7 +324,7 @@ class ContinuedRun:
         self.restart()
 
     def restart(self):
-        """Go on from t with functions that have jumped there; where that is impossible the next call tries again."""
+        """Restart at t, where functions have jumped; if that is impossible, the next call tries again."""
         try:
             self._restart()
         except BaseException as error:
@@ -334,8 +335,8 @@ class ContinuedRun:
 
     def _restart(self):
         layout = None if self.plan.traced is None else self.plan.traced.layout
-        branches = layout is not None and layout.fixed  # on parameters, perhaps on inputs: `a[int(u)]`
-        # Other forms of a problem have their own numbers, made with their plan.
+        branches = layout is not None and layout.fixed  # of parameters, possibly of inputs: `a[int(u)]`
+        # Other forms of a problem have separate values, created with their plan.
         if not self.is_plain or (branches and not self._is_current()):
             request = self._again(jumped=True)
             self.plan = None
@@ -369,7 +370,7 @@ class ContinuedRun:
         return self._prepared.finish(self._ready.close(self._task, reason, interrupted))
 
     def _keep(self, segment: Segment):
-        """Remember of a segment what the next one asks for, however many there have been."""
+        """Store the data of a segment that the next one requires, for any number of segments."""
         self._earlier = [segment]
         for name in ("stretches", "_earlier"):
             if hasattr(self.run_state, name):
@@ -379,7 +380,7 @@ class ContinuedRun:
             del tracker.history[:-2]
 
     def _next_segment(self, reason: int, interrupted: bool):
-        """What follows where a method has stopped: another one, other equations, or an error."""
+        """Continue after a method has stopped: with another method, other equations, or an error."""
         segment = self._ended(reason, interrupted)
         outcome = segment.outcome
         exception = outcome.exception
@@ -393,10 +394,11 @@ class ContinuedRun:
                 request = self._again()
                 self._take(self.run_state.plan.begin(request, found), request)
                 return
-            if outcome.reason == Ending.FINISHED:  # the end of the interval in which switches in time are known
+            # the end of the interval for which switches in time have been computed
+            if outcome.reason == Ending.FINISHED:
                 self._note_all(outcome)
                 return
-            self.run_state.delivered([segment])  # raises, with the cause
+            self.run_state.delivered([segment])  # raises an error that states the cause
             raise IntegrationError(f"Stopped at t = {self.t:.10g}.", self.solution())
         self._note_all(outcome)
         self._keep(segment)
@@ -407,7 +409,7 @@ class ContinuedRun:
             self._note(event)
 
     def _stay(self, outcome: Outcome):
-        """Stay where the last step has ended; the next call begins there."""
+        """Stop at the end of the last step; the next call continues from there."""
         self.over = True
         if outcome.steps and self.sign * (outcome.t_reached - self.t) > 0.0:
             self.t = outcome.t_reached
@@ -415,17 +417,18 @@ class ContinuedRun:
             self._yp[:] = self._ready.slope()[: self._yp.size]
 
     def _begin_again(self):
-        """Begin a run at t, with all that the driver does at a start."""
+        """Begin a run at t as the driver does."""
         self._begin(self._again())
 
     def _again(self, *, jumped: bool = False) -> Request:
-        """The request of a run that begins at t; where functions have jumped there, differential variables stay."""
+        """The request of a run that begins at t; if functions have jumped there, differential variables keep their
+        values."""
         form, solution = StateForm(self.problem), self.solution()
         y, yp = form.at_end(solution)[0], None
         if jumped and isinstance(self.problem, (ImplicitDAE, SemiExplicitDAE)) and not form.ordinary:
             settings = self.request.settings
             weights = np.asarray(settings.rtol) * np.abs(y) + np.asarray(settings.atol)
-            found = make_consistent(form, self.t, ModeInitial(y, None, True), weights, continuous=True)
+            found = make_consistent(form, self.t, ModeInitial(y, None, True), weights)
             y, yp = found.y, found.yp
         length = self.request.span[1] - self.request.span[0]
         last = abs(float(self._record["h_last"]))

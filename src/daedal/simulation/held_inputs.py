@@ -1,4 +1,4 @@
-"""The inputs of a simulation: constant between two calls, and changed in place, where machine code reads them."""
+"""The inputs of a simulation: constant between two calls, and changed in place for machine code."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from daedal.problems.compile import with_known_params
 from daedal.problems.named_inputs import Inputs, Signal, value_of
 from daedal.problems.symbols import Driven
 
-_UNUSUAL = 0.6180339887498949  # markers that parameters of a user are unlikely to equal
+_UNUSUAL = 0.6180339887498949  # markers that are unlikely to equal parameters of a user
 
 
 class HeldInputs:
-    """What calls change in a problem: its inputs, and parameters that are named as inputs.
+    """The values of a problem that calls change: its inputs, and parameters named as inputs.
 
     Parameters
     ----------
     problem : object
-        As the user stated it.
+        The user's problem.
     given : mapping or sequence of str, optional
-        Values by name, or names alone, in the order in which vectors hold them. By default all inputs of the problem.
+        Values by name, or only names, in the order of vectors. By default all inputs of the problem.
     hold : {"zero", "first"}
-        How samples are held, of inputs that are given as (times, values).
+        Interpolation of inputs given as samples (times, values).
 
     Attributes
     ----------
     problem : object
-        The same problem, whose parameters this object owns.
+        The same problem, with parameters owned by this object.
     numbers : list of float
-        The numbers at present; replaced as a whole.
+        The current values; always replaced as a whole.
     """
 
     def __init__(self, problem: Any, given: Any = None, hold: str = "zero"):
@@ -72,7 +72,7 @@ class HeldInputs:
         self._refreshed: list[Any] = []
 
     def _own(self, problem, params, stated, names, values, own, hold):
-        """Copies of the dictionaries that hold the numbers, for this simulation alone."""
+        """Copies of the dictionaries that contain the values, for this simulation only."""
         driven = isinstance(params, Driven)
         given = params.given if driven else params
         boxes = self._boxes
@@ -97,7 +97,7 @@ class HeldInputs:
             elif name in names or not names:
                 self._held[name] = box, np.shape(box[name])
         self._held = {name: self._held[name] for name in [*names, *self._held] if name in self._held}
-        if hasattr(problem, "in_each"):  # all modes read one dictionary of inputs
+        if hasattr(problem, "in_each"):  # all modes read the same dictionary of inputs
             self.problem = problem.in_each(
                 lambda mode: with_known_params(mode, Driven(mode.params.given, params.inputs))
             )
@@ -105,12 +105,12 @@ class HeldInputs:
             self.problem = with_known_params(problem, params)
 
     def jump_after(self, t: float) -> float:
-        """The next time at which an input that was given as samples or a table jumps or has a kink."""
+        """The next time at which an input given by samples or a table jumps or has a kink."""
         signals = [signal for signal in self.signals.values() if isinstance(signal, Signal)]
         return min((float(time) for signal in signals for time in signal.times[signal.times > t][:1]), default=np.inf)
 
     def take_pieces(self, t: float) -> None:
-        """Have inputs that were given as samples or tables as they are from t to their next break point."""
+        """Set inputs given by samples or tables to their values from t to the next break point."""
         for name, signal in self.signals.items():
             if isinstance(signal, Signal):
                 self._boxes[name][name] = signal.course(t)
@@ -118,14 +118,14 @@ class HeldInputs:
             bridge.refresh()
 
     def levels(self, t: float) -> dict[str, Any]:
-        """The values at t of all that is named."""
+        """The values at t of all named inputs."""
         return {name: value_of(self._boxes[name][name], t) for name in (*self._held, *self.signals)}
 
     # --- values -------------------------------------------------------------------------------------------------------
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the numbers are called."""
+        """Names of the numbers."""
         return () if self.inputs is None else self.inputs.labels
 
     def __getitem__(self, name: str) -> Any:
@@ -135,7 +135,7 @@ class HeldInputs:
         return name in self._held
 
     def checked(self, u: Any) -> np.ndarray:
-        """Values by name, or the vector of all, as a vector; what is not named stays as it is."""
+        """Convert values by name, or a vector of all values, to a vector; other values are unchanged."""
         if self.inputs is None:
             raise InvalidProblemError(
                 "u is given, but the simulation has no inputs: state the problem with inputs=['u'], or name "
@@ -165,7 +165,7 @@ class HeldInputs:
         return vector
 
     def set(self, numbers: list[float]) -> None:
-        """Write the numbers to the parameters, and to the places where machine code reads them."""
+        """Write the numbers to the parameters, and to the memory that machine code reads."""
         self.numbers, k = numbers, 0
         for name, (box, shape) in self._held.items():
             if shape:
@@ -182,7 +182,8 @@ class HeldInputs:
             bridge.refresh()
 
     def bind(self, bridges: Sequence[Any]) -> None:
-        """Find the places in memory that machine code reads; others are written by reading all parameters again."""
+        """Find the places in memory that machine code reads; other values are written by reading all parameters
+        again."""
         self._bridges, self._refreshed, self._places = list(bridges), [], []
         if not self.size:
             return
@@ -216,6 +217,6 @@ class HeldInputs:
 
 
 def _named_parameters(params: Any) -> dict[str, Any]:
-    """The parameters in a dictionary, which alone can be changed by name."""
+    """The parameters as a dictionary; only dictionaries can be changed by name."""
     given = params.given if isinstance(params, Driven) else params
     return dict(given) if isinstance(given, dict) else {}

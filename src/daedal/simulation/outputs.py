@@ -1,4 +1,4 @@
-"""What a simulation shows: its state at one time, and the outputs that its steps return."""
+"""Results of a simulation: its state at one time, and the outputs returned by steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daedal.solution.quantities import row_named
 
 @dataclass(frozen=True, eq=False)
 class SimulationState:
-    """The state of a simulation at one time; a mechanism's has q, v, lam and the like as well.
+    """The state of a simulation at one time; for a mechanism also with q, v, lam and so on.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ Chosen = tuple[tuple[str, ...], Any, list[Callable[[], Any]]]
 
 
 def chosen_outputs(simulation: Any, wanted: Any) -> Chosen:
-    """The names of the outputs, and their places in y if all of them are entries of y, otherwise functions."""
+    """The names of the outputs, and their indices in y if all are entries of y, otherwise functions."""
     labels, has_modes = simulation.names, simulation.mode is not None
     if wanted is None:
         return labels, None if has_modes else slice(0, len(labels)), [lambda: simulation.y]

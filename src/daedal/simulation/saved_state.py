@@ -1,4 +1,4 @@
-"""Saved states of a simulation: copies of the memory of its method, and of what the driver keeps beside it."""
+"""Saved states of a simulation: copies of the memory of its method and of the driver's data."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CONSTANT = ("Settings", "Request", "SavedState", "Pool", "HybridProblem", "Mode
 
 @dataclass(frozen=True, eq=False)
 class SavedState:
-    """A state that :meth:`daedal.Simulation.save_state` has returned; it belongs to that simulation.
+    """A state returned by :meth:`daedal.Simulation.save_state`, valid for that simulation.
 
     Attributes
     ----------
     owner : int
-        Which simulation.
+        Identity of the simulation.
     t : float
         The time.
     image : object
@@ -57,7 +57,7 @@ class SavedState:
 
 
 def image_of(simulation: Any) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[Any, Any]]]:
-    """Copies of all arrays that compiled code writes to, and of the attributes of the objects around them."""
+    """Copies of all arrays that compiled code writes to, and of the attributes of the objects that contain them."""
     arrays: dict[tuple[int, int], np.ndarray] = {}
     objects: dict[int, Any] = {}
     for found in _reached(simulation):
@@ -72,7 +72,7 @@ def image_of(simulation: Any) -> tuple[list[tuple[np.ndarray, np.ndarray]], list
 
 
 def restore_image(simulation: Any, image: Any) -> None:
-    """Write everything back, where it was."""
+    """Write all copies back to their original locations."""
     arrays, objects = image
     for one, contents in objects:
         if isinstance(one, list):

@@ -1,4 +1,4 @@
-"""The stepper: :class:`Simulation`."""
+"""The class :class:`Simulation`."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     Outputs = Output | Sequence[Output] | Mapping[str, Output] | None
 
 _NUMBERS = (float, int, np.integer, np.floating)
-_HORIZON = 1000.0  # first steps, an interval for scales
+_HORIZON = 1000.0  # numbers of first steps; interval for scales
 
 
 class Simulation:
-    r"""A problem that is solved step by step, with inputs that the caller sets.
+    r"""A problem that is solved step by step, with inputs set by the caller.
 
-    The method keeps its history, its step size and its matrices from call to call; only where an input jumps does it
-    restart. Events, modes, hidden switches and projections onto constraints work as in :func:`daedal.solve`.
+    The method keeps its history, its step size and its matrices from call to call, and restarts only when an input
+    jumps. Events, modes, hidden switches and projections onto constraints work as in :func:`daedal.solve`.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ class Simulation:
     t0 : float
         The time at which the simulation begins.
     inputs : mapping or sequence of str, optional
-        Values at the start by name: numbers and vectors, which steps change; or functions of time, tables and samples,
-        which they do not. Names may be those of parameters of the problem too. A sequence of names fixes the order in
-        which the vector `u` of a step holds them; by default all inputs in their order.
+        Initial values by name: numbers and vectors, which steps may change; or functions of time, tables and samples,
+        which they may not. Names may also be those of parameters of the problem. A sequence of names defines the order
+        of the vector `u` of a step; by default all inputs in their order.
     outputs : sequence, mapping or callable, optional
-        What steps return and :attr:`outputs` holds: names of quantities, and functions ``f(t, y)`` of the variables. By
-        default the variables y: (q, v, r) of a mechanism, (y, z), or y.
+        Return value of steps, also in :attr:`outputs`: names of quantities, and functions ``f(t, y)`` of the variables.
+        By default the variables y: (q, v, r) of a mechanism, (y, z), or y.
     params : object, optional
-        Parameters in place of the problem's, as for :func:`daedal.solve`.
+        Parameters instead of the problem's, as for :func:`daedal.solve`.
     exact : bool, optional
         Whether internal steps end where calls end. By default they do in problems with inputs, which may jump there.
         Otherwise the method takes the steps that suit the tolerances, and values between them are interpolated.
@@ -173,7 +173,7 @@ class Simulation:
         self._solution: Any = None
 
     def reset(self, initial: Any = None, *, t0: float | None = None) -> None:
-        """Begin again at the start, or at other initial values; inputs and parameters are those of the start."""
+        """Restart from the start, or from other initial values; inputs and parameters are those of the start."""
         with self._alone():
             before = dict(vars(self))
             try:
@@ -195,12 +195,12 @@ class Simulation:
         dt : float
             Positive.
         u : array or mapping, optional
-            Inputs from now on: the vector of all, or values by name. By default they stay as they are.
+            New inputs: the vector of all, or values by name. By default they are unchanged.
 
         Returns
         -------
         numpy.ndarray
-            :attr:`outputs` at the end. A terminal event stops the step before: compare :attr:`t`.
+            :attr:`outputs` at the end. A terminal event stops the step earlier: check :attr:`t`.
         """
         if type(dt) is bool or not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
             raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
@@ -240,9 +240,9 @@ class Simulation:
             self._lock.release()
 
     def internal_step(self) -> np.ndarray:
-        """One step of the method, as long as its error control allows, and return the outputs.
+        """Take one step of the method, as long as its error control allows, and return the outputs.
 
-        Where calls of :meth:`step` with ``exact=False`` have stopped within a step, it leads to the end of that one.
+        If calls of :meth:`step` with ``exact=False`` have stopped within a step, it advances to the end of that step.
         """
         with self._alone():
             if not self._moved:
@@ -256,7 +256,7 @@ class Simulation:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """What changes the memory of the method, which compiled code uses without the interpreter's lock."""
+        """Guard for changes of the method's memory, which compiled code uses without the interpreter's lock."""
         if not self._lock.acquire(False):
             self._refuse_use()
         try:
@@ -279,7 +279,7 @@ class Simulation:
         )
 
     def _first_step(self, t: float):
-        """Scales of time are those of the first call, where nothing else is known."""
+        """Set the time scales from the first call if they are otherwise unknown."""
         self._moved = True
         if self._horizon is None and t - self._t > 0.0 and self._t == self._t0:
             length = _HORIZON * (t - self._t)
@@ -287,11 +287,11 @@ class Simulation:
                 self._start(length)
 
     def _over_jumps(self, t: float) -> bool:
-        """To t, with a restart at each jump of an input that was given as samples or a table."""
+        """Advance to t, with a restart at each jump of an input given by samples or a table."""
         run = self._run
         while self._next_jump <= t:
             at = self._next_jump
-            before = float(np.nextafter(at, -inf))  # where functions are as they were
+            before = float(np.nextafter(at, -inf))  # functions are unchanged there
             if before > run.t and not run.go_to(before, self._most_steps):
                 return False
             run.change(partial(self._held.take_pieces, at), at)
@@ -338,7 +338,7 @@ class Simulation:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The inputs at present, by name."""
+        """The current inputs by name."""
         return {name: self._held[name] for name in self._held.names}
 
     @inputs.setter
@@ -348,17 +348,17 @@ class Simulation:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """What the numbers of the vector u are called."""
+        """Names of the entries of the vector u."""
         return self._held.labels
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """What the outputs are called."""
+        """Names of the outputs."""
         return self._output_names
 
     @property
     def outputs(self) -> np.ndarray:
-        """The outputs at present, as a vector."""
+        """The current outputs as a vector."""
         run, places = self._run, self._places
         if places is None:
             return np.concatenate([np.ravel(np.asarray(one(), dtype=float)) for one in self._functions])
@@ -375,12 +375,12 @@ class Simulation:
 
     @property
     def problem(self) -> Any:
-        """The problem as it was given."""
+        """The given problem."""
         return self._given[0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables: of those in the present mode, where there are modes."""
+        """The names of the variables; with modes, those of the current mode."""
         return tuple(self._one_point().names)
 
     @property
@@ -390,7 +390,7 @@ class Simulation:
 
     @property
     def y(self) -> np.ndarray:
-        """The variables as integrated."""
+        """The integrated variables."""
         run = self._run
         if run.is_plain:
             return run.unknowns()[: self._n].copy()
@@ -398,7 +398,7 @@ class Simulation:
 
     @property
     def state(self) -> SimulationState:
-        """The state: ``.y``, ``.yp``; of a mechanism ``.q``, ``.v``, ``.lam`` and the like; quantities by name."""
+        """The state: ``.y``, ``.yp``; for a mechanism also ``.q``, ``.v``, ``.lam`` and so on; quantities by name."""
         return SimulationState(self._t, self._one_point())
 
     def __getitem__(self, name: str) -> Any:
@@ -417,7 +417,7 @@ class Simulation:
         raise unknown_name(name, [*known, *self._held.names])
 
     def _one_point(self) -> Solution:
-        """The present point as a solution, computed once."""
+        """The current point as a solution, computed once."""
         if self._solution is None:
             self._solution = self._run.solution()
         return self._solution
@@ -425,15 +425,16 @@ class Simulation:
     # --- states -------------------------------------------------------------------------------------------------------
 
     def save_state(self) -> SavedState:
-        """All that the continuation depends on: the state, the history and the matrices of the method, inputs, modes.
+        """Save all data that determine the continuation: the state, the history and the matrices of the method, inputs,
+        modes.
 
-        What follows :meth:`restore` is, bit for bit, what follows now.
+        After :meth:`restore` the continuation is bit-identical.
         """
         with self._alone():
             return SavedState(id(self), self._t, image_of(self))
 
     def restore(self, state: SavedState) -> None:
-        """Go back to a state of this simulation; any number of times."""
+        """Restore a state of this simulation, any number of times."""
         if not isinstance(state, SavedState):
             raise InvalidProblemError(f"state must come from save_state(), got {type(state).__name__}")
         if state.owner != id(self):
@@ -454,18 +455,18 @@ class Simulation:
         *,
         progress: bool = False,
     ) -> Recording:
-        """Let a controller set the inputs at regular instants, up to `t_end`.
+        """Run with a controller that sets the inputs at regular instants, up to `t_end`.
 
         Parameters
         ----------
         controller : callable or Sampled
             ``u = controller(t, y)``, called with the outputs at the beginning of each interval; see
-            :class:`daedal.simulation.Sampled` for delays and quantisation. A controller with a state is an object that
-            is called; where it has ``reset()``, that is called first.
+            :class:`daedal.simulation.Sampled` for delays and quantisation. A controller with a state is a callable
+            object; its ``reset()``, if defined, is called first.
         dt : float
             The sampling interval; that of a :class:`~daedal.simulation.Sampled` by default.
         t_end : float
-            The end. The last interval is shorter if it is no multiple of dt.
+            The end. The last interval is shorter if the duration is not a multiple of dt.
         progress : bool
             Show a bar with the model time.
 
@@ -487,7 +488,7 @@ class Simulation:
         return sampled.run(self, t_end, progress=progress)
 
     def linearise(self, *, inputs: Sequence[str] | None = None, outputs: Outputs = None) -> LinearModel:
-        """The linear model at the present point, with the present inputs; see :func:`daedal.linearise`.
+        """The linear model at the current point, with the current inputs; see :func:`daedal.linearise`.
 
         Examples
         --------

@@ -188,7 +188,8 @@ def checked_frames(frames: int) -> int:
 def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> MovingDrawing:
     t = np.linspace(begin, end, count)
     if drawing.params is None:
-        drawing = replace(drawing, params=getattr(getattr(sol, "system", None), "params", None))
+        params = getattr(getattr(sol, "system", None), "params", None)
+        drawing = replace(drawing, params=getattr(params, "given", params))  # without inputs
     return MovingDrawing(drawing, t, coordinates(sol, t))
 
 

@@ -88,7 +88,9 @@
       const svg = this.pictured();
       data.sliders.forEach((one) => this.addSlider(root, one));
       for (const kind of ["params", "start"]) root.querySelector("." + kind).hidden = !data.sliders.some((one) => one.kind === kind);
+      if (data.inputs.length) this.addDriving(root, svg);
       root.querySelector(".reset").addEventListener("click", () => {
+        this.park();
         this.run.setting.starts.set(data.start);
         this.run.setting.params.set(data.params);
         this.changed();
@@ -105,7 +107,7 @@
       const input = control("input", label, { type: "range", min: one.low, max: one.high, step: "any", "aria-label": one.name });
       input.dataset.name = one.name;
       input.addEventListener("input", () => {
-        if (one.kind === "start") this.adopt();
+        if (one.kind === "start") { this.park(); this.adopt(); }
         this.values(one.kind)[one.k] = Number(input.value);
         this.held = input;
         this.changed();
@@ -117,6 +119,7 @@
     values(kind) { return kind === "params" ? this.run.setting.params : this.run.setting.starts; }
 
     changed() {
+      if (this.driving) return this.settle();
       if (this.waiting) return;
       this.waiting = true;
       requestAnimationFrame(() => { this.waiting = false; this.renew(); });
@@ -149,16 +152,20 @@
 
     renew() {
       this.run.solve(LIMIT);
+      this.redraw(this.frame);
+    }
+
+    redraw(frame) {
       this.settle();
       this.refill();
       this.recurve();
       this.report();
-      this.show(this.frame);
+      this.show(frame);
     }
 
     report() {
       const run = this.run, last = run.reached - 1;
-      const parts = [`${run.member.steps} steps in ${run.milliseconds < 10 ? run.milliseconds.toFixed(1) : run.milliseconds.toFixed(0)} ms`];
+      const parts = this.driving ? ["driven by hand"] : [`${run.member.steps} steps in ${run.milliseconds < 10 ? run.milliseconds.toFixed(1) : run.milliseconds.toFixed(0)} ms`];
       const { residuals, constraints } = this.data, size = (first, end) => Math.max(...run.drift(first, end)).toExponential(1);
       if (constraints && last >= 0) parts.unshift(`drift |g| ${size(0, constraints)}, |G v + gₜ| ${size(constraints, residuals)}`);
       else if (residuals && last >= 0) parts.unshift(`residual of the algebraic equations ${size(0, residuals)}`);
@@ -168,6 +175,81 @@
       }
       this.says.textContent = parts.join(" · ");
       this.box.classList.toggle("failed", run.failure !== "");
+    }
+
+    // --- inputs by hand ---------------------------------------------------------------------------------------------
+
+    addDriving(root, svg) {
+      const button = root.querySelector(".drive"), held = new Set(), inputs = this.data.inputs;
+      const keys = [["ArrowLeft", "ArrowRight"], ["ArrowDown", "ArrowUp"]];
+      button.hidden = false;
+      button.addEventListener("click", () => { if (this.driving) this.park(); else this.drive(button, svg); });
+      this.steer = () => inputs.slice(0, 2).forEach((one, i) => {
+        const [less, more] = keys[i].map((key) => held.has(key)), rest = this.data.params[one.k];
+        const byHand = this.pointed && i === 0 ? one.low + this.pointed * (one.high - one.low) : rest;
+        this.run.setting.params[one.k] = less === more ? byHand : less ? one.low : one.high;
+      });
+      const key = (event) => {
+        if (!this.driving || !keys.slice(0, inputs.length).flat().includes(event.key)) return;
+        if (event.type === "keydown") held.add(event.key); else held.delete(event.key);
+        event.preventDefault();
+        event.stopPropagation();
+      };
+      svg.addEventListener("keydown", key, true);
+      svg.addEventListener("keyup", key, true);
+      svg.addEventListener("blur", () => held.clear());
+      const point = (event) => {
+        if (!this.driving || !event.buttons) return;
+        const box = svg.getBoundingClientRect();
+        this.pointed = Math.min(Math.max((event.clientX - box.left) / box.width, 1e-9), 1);
+      };
+      svg.addEventListener("pointerdown", point);
+      svg.addEventListener("pointermove", point);
+      for (const kind of ["pointerup", "pointercancel", "pointerleave"]) svg.addEventListener(kind, () => { this.pointed = 0; });
+    }
+
+    drive(button, svg) {
+      this.halt();
+      this.adopt();
+      this.driving = true;
+      this.box.classList.add("driving");
+      button.textContent = "Stop";
+      this.run.startDriving();
+      this.run.drive(1e-6 * (this.data.t[1] - this.data.t[0]));
+      svg.focus({ preventScroll: true });
+      let before = null;
+      const rate = (this.data.t[1] - this.data.t[0]) / this.data.seconds;
+      const tick = (now) => {
+        if (!this.driving) return;
+        const gone = before === null ? 0 : Math.min((now - before) / 1000, 0.05) * rate * this.speed;
+        before = now;
+        this.steer();
+        if (gone && !this.run.drive(gone)) {
+          const why = this.run.failure;
+          this.park();
+          this.says.textContent = `Stopped: ${why}`;
+          return;
+        }
+        this.redraw(this.run.reached - 1);
+        this.clock.textContent = "t = " + this.run.setting.t1.toFixed(this.digits);
+        requestAnimationFrame(tick);
+      };
+      requestAnimationFrame(tick);
+    }
+
+    // The end of driving: the motion from the given start is shown again.
+    park() {
+      if (!this.driving) return;
+      this.driving = false;
+      this.box.classList.remove("driving");
+      this.box.querySelector(".drive").textContent = "Drive";
+      this.run.stopDriving();
+      this.data.inputs.forEach((one) => { this.run.setting.params[one.k] = this.data.params[one.k]; });
+      this.changed();
+    }
+
+    toggle() {
+      if (!this.driving) super.toggle();
     }
 
     // --- curves -----------------------------------------------------------------------------------------------------
@@ -246,6 +328,7 @@
     }
 
     grab(event, dot, k) {
+      if (this.driving) return;
       event.preventDefault();
       this.halt();
       this.show(0);

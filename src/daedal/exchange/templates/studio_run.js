@@ -66,6 +66,42 @@ class DaedalRun {
     });
   }
 
+  // A run that goes on from call to call, with parameters that change in between; the frames become its record.
+  startDriving() {
+    const s = this.setting;
+    this.kept = Object.assign({}, s);
+    Object.assign(s, { t_eval: new Float64Array(this.data.frames), n_eval: 0, starts: Float64Array.from(s.starts) });
+    s.outputs = new Float64Array(s.outputs.length);
+    s.t1 = s.t0;
+    this.reached = 0;
+  }
+
+  drive(dt) {
+    const { model, setting, member, n } = this, last = this.data.frames - 1;
+    setting.t0 = setting.t1;
+    setting.t1 += dt;
+    model.begin(setting, member, 0);
+    while (member.status === model.RUNNING) model.advance(setting, member);
+    if (member.status < 0) {
+      this.failure = this.data.messages[member.status] || "the run failed";
+      return false;
+    }
+    setting.starts.set(member.y);
+    if (this.reached > last) {
+      setting.t_eval.copyWithin(0, 1);
+      setting.outputs.copyWithin(0, n);
+      this.shown.copyWithin(0, this.observables);
+      this.reached = last;
+    }
+    const k = this.reached++;
+    setting.t_eval[k] = setting.t1;
+    setting.outputs.set(member.y, k * n);
+    model.observe(setting.t1, member.y, member.p, this.shown.subarray(k * this.observables, (k + 1) * this.observables));
+    return true;
+  }
+
+  stopDriving() { Object.assign(this.setting, this.kept); }
+
   // Moves the start such that point number `i` of those that move comes near (x, y), and puts it on the constraints.
   pull(i, x, y) {
     const { model, setting, member, data } = this, t = setting.t0, count = data.positions || this.n;
