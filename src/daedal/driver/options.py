@@ -205,7 +205,7 @@ class SolverOptions(MethodOptions, total=False):
             (
                 "The integration method. The automatic choice depends on structure, size and stiffness, and may "
                 "change during the run (``sol.method``): :doc:`/methods/which-method`. Options of a method given by "
-                "name, such as ``max_order=2``, are keywords too."
+                "name, such as ``max_order=2``, are passed as keywords."
             ),
         ),
     ]

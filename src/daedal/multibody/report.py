@@ -114,7 +114,7 @@ class Report:
         rows = [("model", f"{what}, {'in the plane' if model.planar else 'in space'}")]
         rows.append(("Gruebler", f"{_freedoms(self.gruebler)}, assuming independent conditions"))
         if self.degrees_of_freedom is None:
-            rows.append(("open", f"joint '{self.open_joint}' cannot be closed, a gap of {at.gap:.3g} remains"))
+            rows.append(("open", f"joint '{self.open_joint}' cannot be closed: a gap of {at.gap:.3g} remains"))
         else:
             rows.append(("actual", f"{_freedoms(self.degrees_of_freedom)}{f'; {at.rank}' if at.rows.size else ''}"))
             if not at.regular:
