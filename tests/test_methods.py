@@ -14,7 +14,7 @@ from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.methods.base import FORMS, Method, registered
-from daedal.methods.named_methods import named_method
+from daedal.methods.named_methods import method_class, named_method
 from daedal.methods.task import Equations, Task
 from heun import Heun
 
@@ -68,6 +68,9 @@ def test_a_class_is_found_by_its_name_and_by_that_of_the_class():
     assert named_method(daedal.methods.DASSL, {"max_order": 2}).max_order == 2
     given = daedal.methods.HEM4(controller="classic")
     assert named_method(given, {}) is given
+
+
+method_class("none of them")  # imports all methods
 
 
 @pytest.mark.parametrize("kind", [kind for kind in registered().values() if kind is not Heun])
