@@ -123,7 +123,7 @@ def mechanism(method, formulation):
     q0, v0 = (np.asarray(values, dtype=float) for values in PENDULUM.initial[:2])
     assembly = Assembly(PENDULUM.problem, 0.0, q0, autonomous=True)
     start, form = assembly.start(0.0, np.concatenate([q0, v0])), named_formulation(formulation)
-    if method.works_on("second_order"):
+    if method.supports("second_order"):
         reduction = second_order_form(form, assembly, start, project=True)
         form = {"second_order": reduction.problem, "hook": reduction.problem.residual.hook}
     else:

@@ -291,8 +291,7 @@ def _plain_model(
 
 def _of_size(n: int, rtol: Any, atol: Any) -> tuple[Any, Any]:
     """Tolerances for a state with n entries; those of a reduced problem are given for fewer unknowns."""
-    # type: ignore[return-value]
-    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))
+    return tuple(x if np.ndim(x) == 0 or len(x) == n else float(np.min(x)) for x in (rtol, atol))  # type: ignore[return-value]
 
 
 def integrable(
