@@ -1,7 +1,7 @@
 """Sensitivities of first-order problems: variational equations integrated together with the problem.
 
 Newton's matrix of the combined system is block triangular with equal blocks on its diagonal. DASSL and Radau omit the
-off-diagonal blocks: one factorisation serves all, and the neglected part is nilpotent (Maly and Petzold's simultaneous
+off-diagonal blocks: all use one factorisation, and the neglected part is nilpotent (Maly and Petzold's simultaneous
 corrector).
 Rosenbrock methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit
 and half-explicit methods use the equations in the form of :mod:`daedal.sensitivity.explicit`.

@@ -88,7 +88,7 @@ class VariationalReduction(Reformulation):
 
     @cached_property
     def problem(self) -> ImplicitDAE:
-        """Y' - rate(t, Y) = 0, for implicit methods; one matrix serves the motion and its sensitivities."""
+        """Y' - rate(t, Y) = 0, for implicit methods; the motion and its sensitivities share one matrix."""
         residual, matrix = self._motion.implicit()
         problem = ImplicitDAE(residual, self.n, jacobian=matrix, params=self.assembly.given.params)
         object.__setattr__(problem, "copies", 1 + len(self._motion.columns))
