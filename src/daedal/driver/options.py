@@ -216,7 +216,7 @@ class SolverOptions(MethodOptions, total=False):
             "auto",
             'str or formulation, such as "ggl" or ``daedal.formulations.Baumgarte(gamma=5.0)``',
             "How a mechanism, or a problem of higher index, is rewritten first: :doc:`/guide/formulations`. Ways of "
-            ':func:`daedal.reduce_index` apply to equations; "none" leaves them as they are.',
+            ':func:`daedal.reduce_index` apply to equations; "none" leaves them unchanged.',
         ),
     ]
     compile: Annotated[

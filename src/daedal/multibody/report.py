@@ -359,7 +359,7 @@ def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, gener
 
 
 def decided(rows: np.ndarray):
-    """The rank of normalised rows as a decision."""
+    """The rank decision for normalised rows."""
     return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
 
 
