@@ -274,3 +274,17 @@ def test_rows_of_zeros_take_no_part_in_constraints(t):
     np.testing.assert_allclose(total[2:], 0.0, atol=1e-12)
     np.testing.assert_allclose(total[:2] @ [t, 1.0], 0.0, atol=1e-12)
     assert np.abs(total[:2]).max() > 1e-3
+
+
+def test_entries_that_are_round_off_of_zero_are_dropped():
+    """Those with x - sin t, which vanishes on the solution, however large scaling would make them."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [(1.0 + 0.3 * np.cos(yp[1])) * (y[0] - np.sin(t)), yp[0] - y[1]], 2)
+    array = NonlinearDerivativeArray(SystemEquations(problem), 1)
+    jet = [[np.nextafter(np.sin(0.7), 1.0), np.cos(0.7)], [np.cos(0.7), 2.0], [0.1, 0.2]]
+    entries, settled = array.jacobian(0.7, jet).toarray(), array.settled_jacobian(0.7, jet).toarray()
+    assert 0.0 < abs(entries[0, 3]) < 1e-15 and settled[0, 3] == settled[2, 5] == 0.0
+    np.testing.assert_array_equal(settled[np.abs(entries) > 1e-15], entries[np.abs(entries) > 1e-15])
+    elsewhere = [[0.5, 1.0], [1.0, 2.0], [0.1, 0.2]]
+    np.testing.assert_array_equal(
+        array.settled_jacobian(0.7, elsewhere).toarray(), array.jacobian(0.7, elsewhere).toarray()
+    )

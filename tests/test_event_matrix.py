@@ -22,7 +22,7 @@ TOLERANCES = {"rtol": 1e-9, "atol": 1e-9}
 
 
 @dataclass(frozen=True)
-class Setting:
+class EvaluationConfig:
     """A problem with the solution (sin t, cos t), and how its events find the two in their arguments."""
 
     problem: object
@@ -30,24 +30,24 @@ class Setting:
     adapt: object  # from f(t, sine, cosine) to an event function
 
 
-IMPLICIT = Setting(
+IMPLICIT = EvaluationConfig(
     daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2),
     ([0.0, 1.0], [1.0, 0.0]),
     lambda f: lambda t, y: f(t, y[0], y[1]),
 )
-SEMI_EXPLICIT = Setting(
+SEMI_EXPLICIT = EvaluationConfig(
     daedal.SemiExplicitDAE(lambda t, y, z: [z[0], -y[0]], lambda t, y, z: [z[0] - y[1]], 2, 1),
     ([0.0, 1.0], [1.0]),
     lambda f: lambda t, y, z: f(t, y[0], z[0]),
 )
-INDEX2 = Setting(
+INDEX2 = EvaluationConfig(
     daedal.SemiExplicitDAE(
         lambda t, y, z: [y[1] + (z[0] - 1.0) * y[0], -y[0] + (z[0] - 1.0) * y[1]], lambda t, y, z: [y @ y - 1.0], 2, 1
     ),
     ([0.0, 1.0], [1.0]),
     lambda f: lambda t, y, z: f(t, y[0], y[1]),
 )
-MECHANISM = Setting(  # a particle that goes round on a circle without a force
+MECHANISM = EvaluationConfig(  # a particle that goes round on a circle without a force
     daedal.MechanicalSystem(
         1.0, lambda t, q, v: [0.0, 0.0], constraint=lambda t, q: [q @ q - 1.0], n_q=2, n_constraints=1
     ),
@@ -58,7 +58,7 @@ MECHANISM = Setting(  # a particle that goes round on a circle without a force
 
 @dataclass(frozen=True)
 class Family:
-    setting: Setting
+    setting: EvaluationConfig
     runs: str  # how the name of the method in the solution begins
     options: dict = field(default_factory=dict)
     runs_to_an_event: str = ""  # where that is another method if an event may end the run

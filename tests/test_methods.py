@@ -14,7 +14,7 @@ from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.methods.base import FORMS, Method, registered
-from daedal.methods.named_methods import named_method
+from daedal.methods.named_methods import method_class, named_method
 from daedal.methods.task import Equations, Task
 from heun import Heun
 
@@ -70,6 +70,9 @@ def test_a_class_is_found_by_its_name_and_by_that_of_the_class():
     assert named_method(given, {}) is given
 
 
+method_class("none of them")  # imports all methods
+
+
 @pytest.mark.parametrize("kind", [kind for kind in registered().values() if kind is not Heun])
 def test_every_method_declares_what_it_works_on_and_its_options(kind):
     assert set(kind.needs) <= set(FORMS) and kind.needs
@@ -123,7 +126,7 @@ def mechanism(method, formulation):
     q0, v0 = (np.asarray(values, dtype=float) for values in PENDULUM.initial[:2])
     assembly = Assembly(PENDULUM.problem, 0.0, q0, autonomous=True)
     start, form = assembly.start(0.0, np.concatenate([q0, v0])), named_formulation(formulation)
-    if method.works_on("second_order"):
+    if method.supports("second_order"):
         reduction = second_order_form(form, assembly, start, project=True)
         form = {"second_order": reduction.problem, "hook": reduction.problem.residual.hook}
     else:

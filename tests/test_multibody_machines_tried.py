@@ -255,6 +255,13 @@ def test_ensembles_of_machines_that_a_function_makes_have_positions():
     np.testing.assert_allclose(runs.q[1, 0, -1], one.q[0, -1], atol=1e-9)
 
 
+def test_ensembles_of_which_every_machine_fails_refer_to_the_reasons():
+    runs = daedal.solve_many(pendulum, (0.0, 1.0), None, params=[{"length": -1.0}], t_eval=[0.0, 1.0])
+    assert "length" in runs.messages[0]
+    with pytest.raises(daedal.InvalidProblemError, match="no run was successful"):
+        runs.q  # noqa: B018
+
+
 def test_models_are_solved_as_they_are():
     model = spatial_four_bar()
     for coordinates in ("relative", "absolute"):

@@ -109,7 +109,7 @@ def test_a_loop_that_cannot_close_is_named_with_its_gap():
     report = four_bar((1.0, 1.0, 1.0, 9.0), planar=True).report()
     assert report.degrees_of_freedom is None
     assert report.open_joint == "C" and report.configuration.gap == pytest.approx(6.0)
-    assert "joint 'C' cannot be closed, a gap of 6 remains" in str(report)
+    assert "joint 'C' cannot be closed: a gap of 6 remains" in str(report)
 
 
 def test_mobility_that_is_only_infinitesimal_is_told():

@@ -94,7 +94,7 @@ def test_solve_returns_what_was_computed_when_a_controller_raises():
             {},
             "result of the controller at t = 0: .* is not finite",
         ),
-        (daedal.simulation.Sampled(lambda t, y: {"w": 1.0}, 0.1), {}, "'w' is no input"),
+        (daedal.simulation.Sampled(lambda t, y: {"w": 1.0}, 0.1), {}, "'w' is not an input"),
         (daedal.simulation.Sampled(lambda t, y: None, 0.1), {}, "returned None"),
     ],
 )

@@ -61,10 +61,11 @@ def pushes(count):
     return [float(k // 3) for k in range(count)]
 
 
+@pytest.mark.parametrize("exact", [True, False], ids=["ending", "interpolating"])
 @pytest.mark.parametrize("name", lags())
-def test_problems_of_all_classes_take_steps_with_inputs_that_jump(name):
+def test_problems_of_all_classes_take_steps_with_inputs_that_jump(name, exact):
     problem, initial, label = lags()[name]
-    options = {"correct_initial": True, "rtol": 1e-9, "atol": 1e-12}
+    options = {"correct_initial": True, "rtol": 1e-9, "atol": 1e-12, "exact": exact}
     sim = daedal.Simulation(problem, initial, **options)
     x = 0.0
     for u in (1.0, 1.0, -2.0, 0.5):

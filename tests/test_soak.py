@@ -23,8 +23,10 @@ SAMPLES = {
     "derivatives": range(10),
     "remedies": (*range(13), 38),
     "mixing": range(0, 18, 3),
+    "index_two": (201, 249, 275),
     "networks": range(0, 12, 3),
     "machines": (16, 57, 60, 69, 71, 73, 74, 88, 91, 117),
+    "linkages": (1, 3, 6, 17),
 }
 """Numbers of cases of each family that run here; all others are drawn by `make soak`."""
 

@@ -9,6 +9,7 @@ from soak import (
     events,
     functions,
     guards,
+    index_two,
     machines,
     mistakes,
     mixing,
@@ -32,6 +33,8 @@ FAMILIES = {
     "remedies": remedies.drawn,
     "derivatives": derivatives.drawn,
     "mixing": mixing.drawn,
+    "index_two": index_two.drawn,
     "networks": networks.drawn,
     "machines": machines.drawn,
+    "linkages": machines.small,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,6 +33,7 @@ from soak.case import Script
 
 SPACE = (Revolute, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Cartesian, Planar, Free, Fixed)
 PLANE = (Revolute, Revolute, Revolute, Prismatic, Free, Fixed)
+DRIVEN = (Revolute, Prismatic, Cylindrical, Screw, Universal, Cartesian, Planar, Fixed)
 CLOSING = (Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Cartesian, Fixed)
 FREEDOMS = {
     Revolute: 1,
@@ -50,12 +52,12 @@ FREEDOMS = {
 class RandomMachine:
     """A model that is drawn where its loops are closed, and the same as dense matrices."""
 
-    def __init__(self, seed: int, most: int = 60, loops: int = 6):
+    def __init__(self, seed: int, most: int = 60, loops: int = 6, kinds: tuple = SPACE):
         self.rng = rng = np.random.default_rng(seed)
         self.planar = bool(rng.random() < 0.3)
         self.bodies, self.states, self.joints, self.conditions = [], [], [], []
         self.freedoms, wanted = 0, int(1 + (most - 1) * rng.random() ** 2)
-        kinds = PLANE if self.planar else SPACE
+        kinds = PLANE if self.planar else kinds
         while self.freedoms < wanted:
             kind = kinds[rng.integers(len(kinds))]
             if kind is Fixed and not self.bodies:
@@ -219,12 +221,12 @@ def relative(found, expected):
     return float(np.max(np.abs(np.asarray(found) - expected), initial=0.0)) / size
 
 
-def checked(seed: int, looped: bool, runs: bool = True, most: int = 60) -> dict[str, float]:
+def checked(seed: int, looped: bool, runs: bool = True, most: int = 60, kinds: tuple = SPACE) -> dict[str, float]:
     """The errors of all analyses of a random machine, each in units of what is allowed."""
     usual = large.MOST_TRACED
     large.MOST_TRACED = {True: 0, False: 0} if looped else usual
     try:
-        return _checked(RandomMachine(seed, most), seed, runs)
+        return _checked(RandomMachine(seed, most, kinds=kinds), seed, runs)
     finally:
         large.MOST_TRACED = usual
 
@@ -269,18 +271,21 @@ def _checked(machine: RandomMachine, seed: int, runs: bool) -> dict[str, float]:
             sol = daedal.solve(one, times, s, rtol=1e-8, atol=1e-9)
             assert sol.success, sol.message
             ends.append(np.concatenate([sol.body(body.name).position[:, -1] for body in machine.bodies]))
+            end = Start(sol.q[:, -1], sol.v[:, -1], model, s.layout)
+            there, w = machine.moved(end)
+            found = machine.body_accelerations(end, sol.a[:, -1])
+            errors["end" if one is system else "absolute end"] = relative(found, there.accelerations(w)) / (
+                1e3 * allowed
+            )
         errors["solve"] = relative(ends[0], ends[1]) / 1e-5
     return errors
 
 
 def _drives(machine, start, dense, u, Z, expected, errors):
-    """Kinematics and inverse dynamics with as many drives as there are freedoms, where single coordinates are enough."""
-    joints = [
-        (joint, one) for joint, one in zip(machine.joints, machine.conditions) if one.kind in ("Revolute", "Prismatic")
-    ]
-    rows = np.array([_rate_row(dense, one) for _, one in joints]).reshape(len(joints), Z.shape[0])
-    reduced, chosen = rows @ Z, []
-    left = reduced.copy()
+    """Kinematics and inverse dynamics with as many drives as there are freedoms, where coordinates of joints are enough."""
+    coordinates = [found for joint, one in zip(machine.joints, machine.conditions) for found in _measured(joint, one)]
+    rows = dense.rows_of([(one.bodies, one.at(dense)) for one in coordinates])
+    left, chosen = rows @ Z, []
     for _ in range(Z.shape[1]):
         sizes = np.linalg.norm(left, axis=1) if len(left) else np.zeros(1)
         k = int(np.argmax(sizes))
@@ -289,27 +294,90 @@ def _drives(machine, start, dense, u, Z, expected, errors):
         chosen.append(k)
         direction = left[k] / sizes[k]
         left = left - np.outer(left @ direction, direction)
-    names = [joints[k][0].name for k in chosen]
+    driven = [coordinates[k] for k in chosen]
+    names = [one.key for one in driven]
     C, model = rows[chosen], machine.model
     speeds = 0.2 * machine.rng.normal(size=len(names))
-    values = [float(start.joint(name)) for name in names]
-    driven = {name: (lambda t, a=value, b=speed: a + b * t) for name, value, speed in zip(names, values, speeds)}
-    motion = model.kinematics(np.linspace(0.0, 0.02, 3), driven, guess=start)
+    values = [one.value(start) for one in driven]
+    laws = {name: (lambda t, a=value, b=speed: a + b * t) for name, value, speed in zip(names, values, speeds)}
+    motion = model.kinematics(np.linspace(0.0, 0.02, 3), laws, guess=start)
     worst = 0.0
     for q, v, a in zip(motion.q.T, motion.v.T, motion.a.T):
         here = Start(q, v, model, motion.layout)
         there, w = machine.moved(here)
         accelerations, K = machine.body_accelerations(here, a), there.jacobian()
-        own = np.array([_rate_row(there, joints[k][1]) for k in chosen])
+        functions = [(one.bodies, one.at(there)) for one in driven]
+        own = there.rows_of(functions)
         worst = max(worst, relative(there.residual(), 0.0), relative(K @ w, 0.0), relative(own @ w, speeds))
-        worst = max(worst, relative(K @ accelerations, there.bias(w)))
+        bias = -np.concatenate([there.second(function, w) for _, function in functions])
+        worst = max(worst, relative(K @ accelerations, there.bias(w)), relative(own @ accelerations, bias))
     errors["kinematics"] = worst / 1e-8
     found = model.inverse_dynamics(start, by=names, accelerations={})
-    a = _least(model, start)
-    there = machine.body_accelerations(start, a)
+    there = machine.body_accelerations(start, _least(model, start))
     needed = Z.T @ (dense.mass() @ there - dense.force(u))
     tau = np.array([found[name][0] for name in names])
     errors["inverse_dynamics"] = relative((C @ Z).T @ tau, needed) / 1e-8
+
+
+COORDINATES = {
+    "Revolute": ("angle",),
+    "Screw": ("angle",),
+    "Prismatic": ("displacement",),
+    "Cylindrical": ("displacement", "angle"),
+    "Universal": ("angle", "second_angle"),
+    "Cartesian": ("x", "y", "z"),
+    "Planar": ("x", "y", "angle"),
+}
+"""Coordinates that may be driven, by the kind of the joint; a ball turns by no numbers over time."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A coordinate of a joint, and the same from the frames of its bodies."""
+
+    joint: object
+    condition: Condition
+    which: str
+    number: int
+
+    @property
+    def bodies(self):
+        return self.condition.bodies
+
+    @property
+    def key(self):
+        return f"{self.joint.name}.{self.which}"
+
+    def value(self, start):
+        return float(np.ravel(start.joint(self.joint.name))[self.number])
+
+    def at(self, dense):
+        """The coordinate as a function of states, less its value where the dense machine is."""
+        sine, cosine = self._parts(dense.states())
+        if cosine is None:
+            return lambda states: np.array([self._parts(states)[0] - sine])
+
+        def angle(states):
+            s, c = self._parts(states)
+            return np.array([np.arcsin(s * cosine - c * sine)])
+
+        return angle
+
+    def _parts(self, states):
+        """Sine and cosine of an angle, or a displacement."""
+        (p, a), (o, b) = self.condition.frames(states)
+        x, y, z = a.T
+        if self.which == "second_angle":
+            return -(z @ b[:, 0]), z @ b[:, 2]
+        if self.which != "angle":
+            return {"x": x, "y": y, "z": z, "displacement": z}[self.which] @ (o - p), None
+        if self.condition.kind == "Universal":
+            return -(x @ b[:, 1]), y @ b[:, 1]
+        return y @ b[:, 0], x @ b[:, 0]
+
+
+def _measured(joint, one):
+    return [Measured(joint, one, which, k) for k, which in enumerate(COORDINATES.get(one.kind, ()))]
 
 
 def _least(model, start):
@@ -317,22 +385,6 @@ def _least(model, start):
     conditions = model.conditions(start.layout)
     K, bias = conditions.jacobian(0.0, start.q), conditions.bias(0.0, start.q, start.v)
     return np.linalg.lstsq(K, bias, rcond=1e-10)[0] if K.size else 0.0 * start.q
-
-
-def _rate_row(dense, one):
-    """The speed of a hinge or a slider along its axis for velocities of the bodies."""
-    row, states = np.zeros(6 * len(dense.bodies)), dense.states()
-    (_, axes), (point, _) = one.frames(states)
-    z = axes[:, 2]
-    for body, sign in zip(one.bodies, (-1.0, 1.0)):
-        if body < 0:
-            continue
-        if one.kind == "Revolute":
-            row[6 * body + 3 : 6 * body + 6] += sign * z
-        else:
-            row[6 * body : 6 * body + 3] += sign * z
-            row[6 * body + 3 : 6 * body + 6] += sign * np.cross(point - dense.bodies[body].r, z)
-    return row
 
 
 def _small_motions(machine, start, errors):
@@ -351,20 +403,38 @@ def _small_motions(machine, start, errors):
     errors["equilibrium"] = float(np.linalg.norm(Z.T @ f)) / max(1.0, float(np.linalg.norm(f))) / 1e-7
     if rest.stability != "stable" or len(rest.stiffness) != Z.shape[1]:
         return
-    values = [np.sort_complex(model.linearise(one).eigenvalues) for one in (rest, rest.in_coordinates("absolute"))]
+    values = [model.linearise(one).eigenvalues for one in (rest, rest.in_coordinates("absolute"))]
+    if len(machine.bodies) <= 6:
+        values.append(np.linalg.eigvals(_small(there, Z)))
     fast = float(np.max(np.abs(values[0]), initial=1.0))
-    order = [np.sort(np.abs(one)) for one in values]
+    sizes = [np.sort(np.abs(one)) for one in values]
     errors["modes"] = (
-        float(np.max(np.abs(order[0] - order[1]))) / fast if order[0].size == order[1].size else np.inf
-    ) / 1e-5
+        max(float(np.max(np.abs(one - sizes[0]))) / fast if one.size == sizes[0].size else np.inf for one in sizes[1:])
+        / 1e-5
+    )
 
 
-SOURCE = """from soak.machines import checked
+def _small(dense, Z):
+    """The matrix of small motions about a rest: z'' for displacements and velocities along Z, by differences."""
+    h, back = 1e-5, np.linalg.pinv(Z)
+
+    def displaced(u):
+        states = dense.states(u, h)
+        return dense.at([x for x, _ in states], [R for _, R in states]).accelerations(0.0 * u)
+
+    shifts = [displaced(u) - displaced(-u) for u in Z.T]
+    speeds = [dense.accelerations(h * u) - dense.accelerations(-h * u) for u in Z.T]
+    lower = np.column_stack([back @ one for one in shifts + speeds]) / (2.0 * h)
+    n = Z.shape[1]
+    return np.block([[np.zeros((n, n)), np.eye(n)], [lower]]) if n else np.zeros((0, 0))
+
+
+SOURCE = """from soak.machines import DRIVEN, SPACE, checked
 
 names = {names}
 
 def found():
-    errors = checked({seed}, {looped})
+    errors = checked({seed}, {looped}, most={most}, kinds={kinds})
     return [errors.get(name, 0.0) for name in names]
 
 expected, allowed = [0.0] * len(names), 1.0 / 300.0
@@ -382,11 +452,23 @@ NAMES = (
     "equilibrium",
     "modes",
     "solve",
+    "end",
+    "absolute end",
 )
 
 
 def drawn(number: int) -> Script:
     """A machine of 1 to 60 freedoms, its functions traced or compiled loops."""
+    return _script("machine", number, 60, "SPACE")
+
+
+def small(number: int) -> Script:
+    """A machine of 1 to 4 freedoms of joints that can be driven, now and then of 9."""
+    return _script("linkage", number, 4 if number % 8 else 9, "DRIVEN")
+
+
+def _script(name: str, number: int, most: int, kinds: str) -> Script:
     looped = bool(number % 2)
     words = "compiled loops" if looped else "traced if it is small"
-    return Script(f"machine {number}, {words}", SOURCE.format(seed=number, looped=looped, names=NAMES))
+    source = SOURCE.format(seed=number, looped=looped, names=NAMES, most=most, kinds=kinds)
+    return Script(f"{name} {number}, {words}", source)

@@ -44,7 +44,7 @@ def explain(request, assembly, segments) -> str:
 
 
 def _in_words(request, assembly, segment, failure) -> str:
-    if segment.method.works_on("residual"):
+    if segment.method.supports("residual"):
         return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
     fixed = request.settings.fixed_step
     if fixed is not None and failure.code == Ending.NEWTON_FAILED:
@@ -74,7 +74,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         ),
         Ending.UNEVALUABLE: "check square roots, logarithms and quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
-    if segment.method.works_on("second_order") and failure.code in (Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):
+    if segment.method.supports("second_order") and failure.code in (Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):
         hint += (
             ". This method differentiates positions numerically to obtain velocities, with round-off that grows "
             "like 1/h: tolerances below about 1e-9 need method='auto', or formulation='ggl' with method='dassl'"

@@ -205,7 +205,7 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
         formulation = "auto"  # labels in solutions of runs that changed their method ("CoordinateProjection, then GGL")
     if first == VelocityConstraints.__name__:
         # Labels in solutions of half-explicit runs and of runs that started with such a method.
-        if not any_method and not method.works_on("mechanism"):
+        if not any_method and not method.supports("mechanism"):
             raise InvalidProblemError(
                 f"formulation {formulation!r} is for half-explicit methods only, which impose the constraints on the "
                 f"velocity level in their stages: omit formulation or method={method.name!r}"
@@ -222,16 +222,16 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
             return form, named_method(first_explicit(plan.rtol), {"norm": "max" if constrained else "rms"})
         if any_method:
             return form, named_method("dassl", {})
-        if method.works_on("mechanism") and not form.half_explicit:
+        if method.supports("mechanism") and not form.half_explicit:
             raise InvalidProblemError(
                 f"{type(method).__name__} imposes the constraints itself: omit formulation, "
                 "or use another method (dassl, or dopri5 for forms that are ordinary differential equations)"
             )
         return form, method.for_second_order() if form.name == "index3" else method
-    if method.works_on("mechanism"):
+    if method.supports("mechanism"):
         positions = slice(0, assembly.nx)
         rtol, atol = (0.05 * float(tolerance[positions].min()) for tolerance in (plan.rtol, plan.atol))
         return VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300)), method
-    if method.works_on("rate"):
+    if method.supports("rate"):
         return CoordinateProjection(assembly.output_weight), method
-    return named_formulation("index3" if method.works_on("second_order") else "ggl"), method
+    return named_formulation("index3" if method.supports("second_order") else "ggl"), method

@@ -73,7 +73,7 @@ class FirstOrderPlan(Plan):
             if self.ordinary is not None:
                 self.methods, self.first = self.methods | explicit_methods(), first_explicit(self.rtol)
         else:
-            method = _checked_method(settings, self.forms).with_wishes(wishes or {})
+            method = _checked_method(settings, self.forms).with_defaults(wishes or {})
             self.methods, self.first = {method.name: method}, method.name
         self.method = self.methods[self.first]
         keeps_sign = self.method.nonnegative is not False
@@ -225,7 +225,7 @@ class FirstOrderPlan(Plan):
         except IndexError:
             ready = self.prepared(method)
             workspace = ready.workspace
-            if workspace is None and not method.works_on("rate"):
+            if workspace is None and not method.supports("rate"):
                 workspace = Workspace(self.implicit)
         return ready, workspace
 
@@ -264,19 +264,19 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     chosen = named_method("dassl" if automatic else settings.method, settings.options)
-    if any(map(chosen.works_on, forms)):
+    if any(map(chosen.supports, forms)):
         return chosen
-    if chosen.works_on("semi_explicit"):
+    if chosen.supports("semi_explicit"):
         raise InvalidProblemError(
             "half-explicit methods need constraints separated from the differential equations: define the "
             "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
         )
-    if chosen.works_on("second_order"):
+    if chosen.supports("second_order"):
         raise InvalidProblemError(
             f"{type(chosen).__name__} needs second-order equations: define the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
         )
-    if chosen.works_on("mechanism"):
+    if chosen.supports("mechanism"):
         raise InvalidProblemError(
             f"{type(chosen).__name__} needs a mechanism: use a MechanicalSystem, or method='dassl'"
         )

@@ -46,7 +46,7 @@ def is_automatic(settings: Settings) -> bool:
 
 def automatic_methods(wishes: dict[str, Any]) -> dict[str, Any]:
     """The candidate methods by name."""
-    return {name: named_method(name, {}).with_wishes(wishes) for name in ("rosenbrock", "radau", "dassl")}
+    return {name: named_method(name, {}).with_defaults(wishes) for name in ("rosenbrock", "radau", "dassl")}
 
 
 def first_method(problem: Any, rtol: np.ndarray) -> str:
@@ -128,7 +128,7 @@ class FirstOrderChoice:
     def watch(self) -> _Watch | None:
         """A monitor for the next segment; its interval grows with every change of method."""
         if self._is_open:
-            longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
+            longest = self._request.settings.max_step if self._sharp and self.method.is_multistep else 0.0
             first = _FIRST_LOOKS.get(self.method.name, FIRST_LOOK)
             self._watch = _Watch(first * 2**self._changes, longest)
         return self._watch

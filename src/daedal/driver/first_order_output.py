@@ -51,7 +51,7 @@ def finished(
             f"{arbitrary}."
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
-        if segment.method.needs_past:
+        if segment.method.is_multistep:
             message += _between_steps(plan, outcome, excluded)
     message = " ".join([message, *notes, *further])
     problem = plan.semi_explicit

@@ -10,7 +10,7 @@ import numpy as np
 from daedal.analysis.index import is_clearly_index_1
 from daedal.driver.any_index import ReducedForm, SingularPlan
 from daedal.driver.first_order_choice import FAILURES, is_automatic
-from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
+from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED, has_low_index
 from daedal.driver.plan_stages import Plan, Wrapped
 from daedal.driver.reduced_options import option_for_higher_index
 from daedal.driver.reduced_start import given_values
@@ -21,6 +21,7 @@ from daedal.initial.newton_start import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 
+_ELSEWHERE = 3  # points at which a misleading structure is confirmed
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in another form
 
 
@@ -37,6 +38,26 @@ def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> boo
 def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
     """A plan that determines the index at the start, if possible."""
     return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
+
+
+class UnsettledPlan(Wrapped):
+    """Plan for a problem with hidden constraints that could not be satisfied near the start.
+
+    A run that reaches its end has not seen them, and its values are meaningless.
+    """
+
+    as_stated = False
+
+    def __init__(self, plan: TracedPlan, reason: InconsistentInitialError):
+        super().__init__(plan)
+        self._reason = str(reason)  # the exception itself would keep its traceback frames alive
+
+    def solve(self, request: Request):
+        """Solve the problem as given, up to where this is possible."""
+        solution = self.plan.solve(request)
+        if solution.success:
+            raise InconsistentInitialError(self._reason)
+        return solution
 
 
 class LocallyJudgedPlan(Wrapped):
@@ -115,15 +136,26 @@ class LocallyJudgedPlan(Wrapped):
         except DaedalError as error:
             from daedal.index.reduction.strangeness_free import UndeterminedError
 
+            if isinstance(error, InconsistentInitialError) and self._is_never_clear(request, y):
+                return UnsettledPlan(self.plan, error)
             return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
-        """Whether the index is clearly 0 or 1 at the consistent point nearest to the start."""
+        """Whether the index is clearly 0 or 1 at the point nearest to the start that satisfies the equations."""
         assert self.traced is not None
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
         point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
         return point is None or is_clearly_index_1(*point[2:])  # if unknown, the index is checked during the run
+
+    def _is_never_clear(self, request: Request, y: np.ndarray) -> bool:
+        """Whether the structure suggests index 0 or 1, which is not found at other times either."""
+        orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
+        if orders is None or not has_low_index(orders, y.size):
+            return False
+        begin, end = request.span
+        times = begin + (end - begin) * np.random.default_rng(0).random(_ELSEWHERE)
+        return not any(self._is_clear(float(t), y, None) for t in times)
 
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
         """A plan for the strangeness-free form if the index is at least `lowest` or the structure is misleading.
@@ -139,7 +171,14 @@ class LocallyJudgedPlan(Wrapped):
         coded, params = self.traced.problem, self.problem.params
         equations, signature = analysed(coded if params is None else with_numbers(coded, params))
         unknown = np.full(y.size, np.nan)
-        values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
+        try:
+            values = characteristic_values_near(
+                equations, request.span[0], np.array([y, unknown if yp is None else yp])
+            )
+        except InconsistentInitialError:  # far from the solution: where it is may be unknown, but not what it is like
+            if signature.index > 1:
+                raise
+            values = characteristic_values_near(equations, request.span[0], unknown)
         if index_of(*values) < lowest and index_of(*values) <= max(signature.index, 1):
             return None
         if values not in self._forms:

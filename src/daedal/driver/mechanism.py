@@ -28,7 +28,7 @@ from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_tolerances
-from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.modal import SwitchedParams
 
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 
@@ -183,7 +183,7 @@ class MechanismRunState(RunState):
                 return before.restart(start)
             before.begin(start, self._usual_norms)
             return before
-        if choice.method.works_on("second_order"):
+        if choice.method.supports("second_order"):
             return second_order_form(choice.formulation, assembly, start, project=choice.method.projection != "never")
         kept = assembly.prepared.get(choice.pair) if not earlier else None
         if kept is not None:
@@ -205,12 +205,12 @@ class MechanismRunState(RunState):
     def _adapted_method(self, reduction: Reformulation):
         """The method, with default options that suit the formulation."""
         method, settings = self.choice.method, self.request.settings
-        if method.works_on("rate") and reduction.rate is None:
+        if method.supports("rate") and reduction.rate is None:
             raise InvalidProblemError(
                 f"{type(method).__name__} is explicit and needs a formulation that is an ordinary differential "
                 f"equation: {_ORDINARY}"
             )
-        method = method.with_wishes(reduction.options)
+        method = method.with_defaults(reduction.options)
         if settings.fixed_step is not None and method.needs_starting_values:
             left = max(1, round(abs(self.request.span[1] - self.start.t) / settings.fixed_step))
             method = replace(method, max_order=min(method.max_order, left))
@@ -293,7 +293,7 @@ class MechanismRunState(RunState):
             own = self.request.changed(events=events.events)
             return switching_functions(own, events.view, start.t, y0, yp0, recover, earlier)
         params = self.plan.problem.params
-        given = params.given if isinstance(params, Moded) else params
+        given = params.given if isinstance(params, SwitchedParams) else params
         view = EventView(self.plan.problem, given, split or None)
         leading = reduction.recover is None
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
@@ -379,14 +379,14 @@ def learned(segment: Segment) -> dict[str, bool]:
 
 def _equations(reduction: Reformulation, method, assembly) -> Equations:
     """The interface of the reformulated problem that the method uses."""
-    second_order = method.works_on("second_order")
+    second_order = method.supports("second_order")
     return Equations(
         n=reduction.n,
-        problem=reduction.problem if method.works_on("residual") else None,
+        problem=reduction.problem if method.supports("residual") else None,
         second_order=reduction.problem if second_order else None,
-        rate=reduction.rate if method.works_on("rate") else None,
+        rate=reduction.rate if method.supports("rate") else None,
         mechanism=assembly,
-        semi_explicit=reduction.semi_explicit if method.works_on("semi_explicit") else None,
+        semi_explicit=reduction.semi_explicit if method.supports("semi_explicit") else None,
         hook=reduction.hook,
         bridge=assembly.bridge,
         params=assembly.given.params,

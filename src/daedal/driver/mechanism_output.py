@@ -20,7 +20,7 @@ from daedal.driver.finish import (
 from daedal.driver.request import Request
 from daedal.driver.run_segments import MOST_IDLE, Segment
 from daedal.mechanics.formulations.reformulation import Reformulation
-from daedal.mechanics.pool import Keeper, Lender
+from daedal.mechanics.pool import LockedWorkspace, WorkspacePool
 from daedal.solution.constrained_solution import HessenbergSolution, RawOutput
 from daedal.solution.mechanical_solution import MechanicalSolution
 from daedal.solution.solution import DenseOutput
@@ -138,8 +138,8 @@ class Output:
 def evaluator_of(plan, assembly):
     """Evaluates the system of a solution; not thread-safe."""
     if assembly.is_sparse or plan.starts is None:
-        return Keeper(assembly)
-    return Lender(plan.starts.pool, plan.problem, assembly.setting)
+        return LockedWorkspace(assembly)
+    return WorkspacePool(plan.starts.pool, plan.problem, assembly.setting)
 
 
 def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):

@@ -16,7 +16,7 @@ from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.pool import Pool
 from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
 from daedal.mechanics.recursive_start import recursive_start, starts_recursively
-from daedal.mechanics.setting import Setting, plain_setting, setting_at
+from daedal.mechanics.setting import EvaluationConfig, plain_setting, setting_at
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
@@ -29,7 +29,7 @@ class MechanismStarts:
     def __init__(self, system: MechanicalSystem):
         self.system = system
         self.pool = Pool(Assembly)
-        self._settings: dict[tuple, Setting] = {}  # keyed by start, since the result is deterministic
+        self._settings: dict[tuple, EvaluationConfig] = {}  # keyed by start, since the result is deterministic
         self._notes: dict[tuple, list[str]] = {}  # number of examined starts with redundant constraints
         self._is_coded = all(isinstance(f, CodedFunction) for f in vars(system).values() if callable(f))
         self._compared: set[bool] = set()
@@ -102,7 +102,7 @@ class MechanismStarts:
             self._compared.add(consistent)
 
     def _ready_without_redundant(
-        self, request: Request, t: float, z, r, key: tuple, setting: Setting, notes: list[str]
+        self, request: Request, t: float, z, r, key: tuple, setting: EvaluationConfig, notes: list[str]
     ):
         """As `_ready`, for a start that is known to have redundant constraints.
 
@@ -133,14 +133,14 @@ class MechanismStarts:
         a, lam, rate = array("acceleration").copy(), array("multipliers").copy(), array("rate").copy()
         return assembly, ConsistentStart(t, z, a, lam, r, rate, direction=int(request.sign))
 
-    def _keep(self, key: tuple, setting: Setting):
+    def _keep(self, key: tuple, setting: EvaluationConfig):
         """Cache the results for a start; they are deterministic."""
         if len(self._settings) >= _MOST_SETTINGS:
             self._settings.clear()
             self._notes.clear()
         self._settings[key] = setting
 
-    def _find(self, request: Request, state: np.ndarray, known: dict[str, bool], rows=None) -> Setting:
+    def _find(self, request: Request, state: np.ndarray, known: dict[str, bool], rows=None) -> EvaluationConfig:
         """Evaluation settings of a run: dependence of constraints on time, increments, use of the complex step."""
         (t0, t1), q = request.span, state[: self.system.n_q]
         with self.pool.lend(self.system, plain_setting(self.system, q, rows)) as assembly:

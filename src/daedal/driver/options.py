@@ -205,7 +205,7 @@ class SolverOptions(MethodOptions, total=False):
             (
                 "The integration method. The automatic choice depends on structure, size and stiffness, and may "
                 "change during the run (``sol.method``): :doc:`/methods/which-method`. Options of a method given by "
-                "name, such as ``max_order=2``, are keywords too."
+                "name, such as ``max_order=2``, are passed as keywords."
             ),
         ),
     ]
@@ -216,7 +216,7 @@ class SolverOptions(MethodOptions, total=False):
             "auto",
             'str or formulation, such as "ggl" or ``daedal.formulations.Baumgarte(gamma=5.0)``',
             "How a mechanism, or a problem of higher index, is rewritten first: :doc:`/guide/formulations`. Ways of "
-            ':func:`daedal.reduce_index` apply to equations; "none" leaves them as they are.',
+            ':func:`daedal.reduce_index` apply to equations; "none" leaves them unchanged.',
         ),
     ]
     compile: Annotated[

@@ -59,7 +59,7 @@ class SecondOrderPlan(Plan):
             sharp = np.min(settings.rtol) < _SHARP and settings.fixed_step is None and not settings.options
             method = "radau" if sharp else "modified_bdf"
         self.method = named_method(method, settings.options).for_second_order()
-        if not (self.method.works_on("second_order") or self.method.works_on("residual")):
+        if not (self.method.supports("second_order") or self.method.supports("residual")):
             raise InvalidProblemError(
                 f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or "
                 "dassl for its first-order form. All of them solve a MechanicalSystem"
@@ -68,7 +68,7 @@ class SecondOrderPlan(Plan):
     def solve(self, request: Request) -> SecondOrderSolution:
         """Start, run and finish."""
         run_state = _SecondOrderRunState(self, request)
-        if not self.method.works_on("second_order"):
+        if not self.method.supports("second_order"):
             return run_state.through_first_order()
         return run_state.delivered(run(run_state, request))
 

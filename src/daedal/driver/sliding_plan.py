@@ -30,7 +30,7 @@ class SlidingEquations:
         self.n, self.k = plan.implicit.n, len(surfaces)
         problem, self._begin = (with_numbers(problem, tracker.moded) for problem in problems)
         method = (
-            plan.method if plan.method.works_on("residual") and len(plan.methods) == 1 else named_method("dassl", {})
+            plan.method if plan.method.supports("residual") and len(plan.methods) == 1 else named_method("dassl", {})
         )
         self.ready = method.prepare(Equations(self.n + self.k, problem=problem))
         self.shares = self._found = np.full(self.k, 0.5)

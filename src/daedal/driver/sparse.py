@@ -85,7 +85,7 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
     automatic = isinstance(formulation, str) and formulation == "auto"
     form = named_formulation("ggl" if automatic else formulation)
     check_sparse(form, system)
-    if not method.works_on("residual"):
+    if not method.supports("residual"):
         raise InvalidProblemError(
             f"{type(method).__name__} cannot solve a system with sparse matrices; use method='dassl'"
         )

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.pool import Lender
+from daedal.mechanics.pool import WorkspacePool
 from daedal.problems.compile import with_numbers
-from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.modal import SwitchedParams
 
 
 class ArcEvaluator:
@@ -35,7 +35,7 @@ class ArcEvaluator:
         lenders = {}
         for key, run_state in self._courses.items():
             system = with_numbers(run_state.plan.problem, moded)
-            lenders[key] = Lender(run_state.plan.starts.pool, system, run_state.assembly.setting)
+            lenders[key] = WorkspacePool(run_state.plan.starts.pool, system, run_state.assembly.setting)
         with lenders[()].lend() as base:
             yield _ArcAssembly(base, lenders, moded, self)
 
@@ -52,7 +52,9 @@ class _ArcAssembly:
 
     start = Assembly.start
 
-    def __init__(self, base: Assembly, lenders: dict[tuple, Lender], moded: Moded, evaluator: ArcEvaluator):
+    def __init__(
+        self, base: Assembly, lenders: dict[tuple, WorkspacePool], moded: SwitchedParams, evaluator: ArcEvaluator
+    ):
         self._base, self._lenders, self._moded, self._evaluator = base, lenders, moded, evaluator
 
     def __getattr__(self, name: str) -> Any:

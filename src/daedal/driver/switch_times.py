@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.driver.request import Request
 from daedal.events.event import Enclosed, no_functions
-from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.modal import SwitchedParams
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
 _NEAR, _MOST_NEAR = 1e-10, 100  # switches this close to each other, as a fraction of the interval, and their number
@@ -20,11 +20,11 @@ class SwitchTimes:
     Parameters
     ----------
     switched : SwitchedProblem
-    moded : Moded
+    moded : SwitchedParams
     request : Request
     """
 
-    def __init__(self, switched: SwitchedProblem, moded: Moded, request: Request):
+    def __init__(self, switched: SwitchedProblem, moded: SwitchedParams, request: Request):
         self._switched, self._moded, self._request = switched, moded, request
         self._affine = np.flatnonzero(switched.is_affine).tolist()
         others = np.array(switched.in_time, dtype=bool) & ~np.array(switched.is_affine, dtype=bool)
@@ -73,7 +73,7 @@ class SwitchTimes:
 class _ZeroSearch:
     """Isolation of zeros of nonaffine switching functions, with its workspace."""
 
-    def __init__(self, switched: SwitchedProblem, moded: Moded):
+    def __init__(self, switched: SwitchedProblem, moded: SwitchedParams):
         from daedal.events.isolation import MOST_BOXES, WORDS, first_zero
         from daedal.events.record import Switching
         from daedal.kernels.records import Record

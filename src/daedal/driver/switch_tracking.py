@@ -20,7 +20,7 @@ from daedal.driver.switch_times import SwitchTimes
 from daedal.errors import DaedalError, SwitchWarning
 from daedal.events.accumulation import AccumulationWatch
 from daedal.events.event import Enclosed, EventRecord, SwitchingFunctions, no_functions
-from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.modal import SwitchedParams
 from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 
 JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
@@ -52,12 +52,12 @@ class SwitchTracker:
     Parameters
     ----------
     switched : SwitchedProblem
-    moded : Moded
+    moded : SwitchedParams
         The parameters of the run, which hold the modes.
     request : Request
     """
 
-    def __init__(self, switched: SwitchedProblem, moded: Moded, request: Request):
+    def __init__(self, switched: SwitchedProblem, moded: SwitchedParams, request: Request):
         self.switched, self.moded, self.request = switched, moded, request
         self.switches: list[Followed] = switched.switches
         self.sliding: list[int] = []

@@ -66,7 +66,7 @@ class SwitchedRunState(FirstOrderRunState):
         plan, tracker, along = self.plan, self.tracker, self._along
         end = self._end = tracker.horizon(self._t)
         changes = self.left(earlier, end) | self.resolved(end)
-        if earlier and self.choice.method.needs_past and changes["first_step"] is None:
+        if earlier and self.choice.method.is_multistep and changes["first_step"] is None:
             changes["first_step"] = self.step_by_scale(end)
         own = self._own_events(earlier)
         if along is None:

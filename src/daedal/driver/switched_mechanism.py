@@ -182,7 +182,7 @@ class SwitchedMechanismRunState(RunState):
             record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch", located="known")
             outcome.events.append(record)
         outcome.dense = cut(outcome.dense, self._t)
-        one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
+        one_step = any(segment.method.supports(form) for form in ("rate", "mechanism"))
         self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
         self._switch(outcome, ended, left, [j for j, _ in clocked])
         segment.stopped = tracker.stopped

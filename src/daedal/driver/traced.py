@@ -39,7 +39,7 @@ from daedal.symbolic.tracing.agreement import (
     irregular_derivatives,
     wrong_entry,
 )
-from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.modal import SwitchedParams
 from daedal.symbolic.tracing.problem import traced_problem, untraced_words
 from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
@@ -131,7 +131,7 @@ class TracedPlan(Plan):
         other._plans = {}
         for key, plan in self._plans.items():
             params = problem.params
-            if isinstance(plan.problem.params, Moded):
+            if isinstance(plan.problem.params, SwitchedParams):
                 params = plan.problem.params.fresh(params)
             shared = plan.with_problem(with_numbers(plan.problem, params) if key is not None else other._original())
             if shared is None:
@@ -336,7 +336,7 @@ class TracedPlan(Plan):
 
     def _is_as_written(self, switched: SwitchedProblem, modes: np.ndarray, solution: Any, i: int) -> bool:
         t, point = point_of(self.problem, solution, i)
-        written = Moded(self.problem.params, modes.size)
+        written = SwitchedParams(self.problem.params, modes.size)
         taken = written.fresh(self.problem.params)
         taken.modes[:] = modes
         for name, function in switched.traced.functions.items():

@@ -36,7 +36,7 @@ _GOOD = (_FINISHED, _EVENT_STOP)
 _GIVEN_UP = -1000  # a reason that never occurs
 
 
-class Unsuited(Exception):
+class BatchUnsupported(Exception):
     """A request that no batch kernel supports, with the reason."""
 
 
@@ -67,7 +67,7 @@ class Batch(ABC):
         image.add(*ready.image(task))
         if ready.switching is not None:
             if ready.switching.record["watched"]:
-                raise Unsuited("layers around switching functions are monitored")
+                raise BatchUnsupported("layers around switching functions are monitored")
             bridges = [*bridges, ready.switching.bridge]
         for bridge in bridges:
             bridge.refuses = True
@@ -188,16 +188,16 @@ def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
     """The plan used by all runs of a request, with these parameters; see :meth:`Plan.direct`."""
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:
-        raise Unsuited("whole solutions are needed")
+        raise BatchUnsupported("whole solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
-        raise Unsuited("constant steps, or starts that need correction")
+        raise BatchUnsupported("constant steps, or starts that need correction")
     varying = params.inputs.values() if isinstance(params, Driven) else ()
     if jumps_of(request.problem) or any(callable(x) for x in varying):
-        raise Unsuited("discontinuous inputs, or functions that vary from member to member")
+        raise BatchUnsupported("discontinuous inputs, or functions that vary from member to member")
     solver = runner.solver if params is None else runner.solver.with_params(params)
     plan = solver.plan.direct(irregular)
     if plan is None:
-        raise Unsuited("functions are not machine code, or have switches")
+        raise BatchUnsupported("functions are not machine code, or have switches")
     return plan
 
 
@@ -211,12 +211,12 @@ def machine_events(
     if switching is None or switching.native is not None:
         return switching
     if switching.evaluate is not switching.plain:
-        raise Unsuited("events depend on other variables than the integrated ones")
+        raise BatchUnsupported("events depend on other variables than the integrated ones")
     functions = standard_functions(events, stated)
     try:
         return replace(switching, compiled=switching_code(problem, functions, switching.evaluate))
     except Untraceable as reason:
-        raise Unsuited("events are Python functions") from reason
+        raise BatchUnsupported("events are Python functions") from reason
 
 
 class Image:
@@ -240,7 +240,7 @@ def parameters_of(bridges: Sequence[Any]) -> tuple[np.ndarray, Any]:
     entries = [entry for bridge in bridges for entry in bridge.parameters]
     values = [read(cell[0]) for _, cell, read in entries]
     if any(not np.array_equal(values[0], other) for other in values):
-        raise Unsuited("functions use different numbers of the parameters")
+        raise BatchUnsupported("functions use different numbers of the parameters")
     addresses = np.array([target.ctypes.data for target, *_ in entries], dtype=np.int64)
     return addresses, entries[0][2] if entries else None
 
@@ -266,14 +266,14 @@ class FirstOrderBatch(Batch):
         plan = direct_plan(runner, params, irregular=True)
         self.request = request = runner.request
         if not isinstance(plan, FirstOrderPlan):
-            raise Unsuited("not a first-order problem")
+            raise BatchUnsupported("not a first-order problem")
         if request.settings.dense_output is False or request.settings.max_steps is not None:
-            raise Unsuited("steps are limited, or not stored")
+            raise BatchUnsupported("steps are limited, or not stored")
         y0, yp0 = (*start, None)[:2] if isinstance(start, tuple) else (start, None)
         self._plan, self._semi_explicit = plan, plan.semi_explicit is not None
         if self._semi_explicit:
             if yp0 is None:
-                raise Unsuited("z must be computed")
+                raise BatchUnsupported("z must be computed")
             y0, yp0 = np.concatenate([y0, yp0]), None
         self._y_alone = yp0 is None
         one = checked_request(
@@ -282,17 +282,17 @@ class FirstOrderBatch(Batch):
         run_state = FirstOrderRunState(plan, one)
         given = np.array_equal(run_state.y0, y0) and (yp0 is None or np.array_equal(run_state.yp0, yp0))
         if run_state.excluded is not None or plan.nonnegative is not None or not given:
-            raise Unsuited("signs are constrained, or the start was modified")
+            raise BatchUnsupported("signs are constrained, or the start was modified")
         method = run_state.choice.method
-        self._ordinary = method.works_on("rate") and plan.ordinary is not None
+        self._ordinary = method.supports("rate") and plan.ordinary is not None
         if self._ordinary and not self._y_alone:
-            raise Unsuited("y' of an ODE is given")
+            raise BatchUnsupported("y' of an ODE is given")
         if not self._ordinary and method.name != "rosenbrock":
-            raise Unsuited("another method")
+            raise BatchUnsupported("another method")
         problem = plan.implicit
         dense_matrix = problem.sparsity is None and problem.bandwidth is None
         if not self._ordinary and not (dense_matrix and getattr(problem.jacobian, "is_derivative", False)):
-            raise Unsuited("matrices are not dense")
+            raise BatchUnsupported("matrices are not dense")
         self._made_ready(run_state)
 
     def _made_ready(self, run_state: FirstOrderRunState) -> None:
@@ -309,7 +309,7 @@ class FirstOrderBatch(Batch):
             switching = with_bounds(switching, events, plan.problem, n)
         task = run_state.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
         if ready.system["scaled_rows"] or not task.dense:
-            raise Unsuited("rows are scaled, or steps are not stored")
+            raise BatchUnsupported("rows are scaled, or steps are not stored")
         bridges, jacobian = [ready.bridge], {}
         if not self._ordinary:
             bridges.append(Bridge())
@@ -381,7 +381,7 @@ class MechanismBatch(Batch):
     def __init__(self, runner: Any, start: Any, params: Any):
         plan = direct_plan(runner, params)
         if not isinstance(plan, MechanismPlan):
-            raise Unsuited("not a mechanism")
+            raise BatchUnsupported("not a mechanism")
         self.request = runner.request
         self._settings = replace(self.request.settings, dense_output=False)
         self._made_ready(self._begun(plan, start))
@@ -389,18 +389,18 @@ class MechanismBatch(Batch):
     def _begun(self, plan: MechanismPlan, start: Any) -> MechanismRunState:
         request, system = self.request, plan.problem
         if not isinstance(start, tuple) or len(start) < 2:
-            raise Unsuited("starts are not vectors")
+            raise BatchUnsupported("starts are not vectors")
         if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
-            raise Unsuited("multipliers or algebraic variables must be computed")
+            raise BatchUnsupported("multipliers or algebraic variables must be computed")
         nonholonomic = system.velocity_jacobian, system.velocity_bias
         if missing_derivatives(system) or (system.velocity_constraint is not None and None in nonholonomic):
-            raise Unsuited("derivatives of constraints are finite differences")
+            raise BatchUnsupported("derivatives of constraints are finite differences")
         one = checked_request(
             plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
         run_state = plan.begin(one)
         if run_state.assembly.is_sparse or run_state.notes:
-            raise Unsuited("matrices are sparse, or the start was modified")
+            raise BatchUnsupported("matrices are sparse, or the start was modified")
         return run_state
 
     def _made_ready(self, run_state: MechanismRunState) -> None:
@@ -412,7 +412,7 @@ class MechanismBatch(Batch):
         request, assembly, start, image = self.request, run_state.assembly, run_state.start, Image()
         expected = int(is_ready(assembly.address, start.t, start.z, start.r))
         if not expected or ("M" if expected == READY_IN_MASS_NORM else "I") != assembly.output_weight:
-            raise Unsuited("the start is not clearly consistent")
+            raise BatchUnsupported("the start is not clearly consistent")
         assembly.adopt(assembly.setting)
         image.add(_block(assembly.record.array("state")), assembly.record.data.view(np.int64))
         reduction, ready, task = run_state.made_ready([], Progress(False, request.span))
@@ -420,9 +420,9 @@ class MechanismBatch(Batch):
         if reduction.recover is not None or not (
             np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
         ):
-            raise Unsuited("the formulation has different unknowns")
+            raise BatchUnsupported("the formulation has different unknowns")
         if task.guess is not None or ready.workspace is not None:
-            raise Unsuited("the method is implicit")
+            raise BatchUnsupported("the method is implicit")
         if reduction.inspection is not None:
             image.add(reduction.inspection.data.view(np.int64), _block(reduction.inspection.array("q")))
         monitor = reduction.monitor

@@ -12,7 +12,7 @@ import numpy as np
 
 from daedal.common.progress import Progress
 from daedal.driver.request import checked_request
-from daedal.ensembles.batch import Batch, MechanismBatch, Unsuited
+from daedal.ensembles.batch import Batch, BatchUnsupported, MechanismBatch
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import TIMED_OUT, Part, StateLayout
@@ -57,7 +57,7 @@ class ModesBatch(Batch):
         solver = runner.solver if params is None else runner.solver.with_params(params)
         problem: HybridProblem = solver.problem
         if not isinstance(solver.plan, HybridPlan):
-            raise Unsuited("sensitivities are computed")
+            raise BatchUnsupported("sensitivities are computed")
         self._check(problem, start)
         one = checked_request(
             problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
@@ -71,9 +71,9 @@ class ModesBatch(Batch):
         for name in names:
             try:
                 self._modes[name] = _ModeBatch(self, run, name, run.entered.get(name) or self._elsewhere(run, name))
-            except (Unsuited, Untraceable, DaedalError) as reason:
+            except (BatchUnsupported, Untraceable, DaedalError) as reason:
                 if name in run.entered:
-                    raise Unsuited(f"mode {name!r}: {reason}") from reason
+                    raise BatchUnsupported(f"mode {name!r}: {reason}") from reason
         self._start = start[0]
         self._made_record(run, {name: k for k, name in enumerate(self._modes)})
 
@@ -81,17 +81,17 @@ class ModesBatch(Batch):
         """Conditions that no mode can satisfy."""
         request = self.request
         if request.needs_solutions or request.layout is None or request.settings.events is not None:
-            raise Unsuited("solutions or events are requested")
+            raise BatchUnsupported("solutions or events are requested")
         if request.layout.n_q is None or problem._source is not None:
-            raise Unsuited("modes have different variables, or guards that hold parameters")
+            raise BatchUnsupported("modes have different variables, or guards that hold parameters")
         if request.span[1] < request.span[0] or request.settings.correct_initial or request.settings.max_steps:
-            raise Unsuited("the run goes backwards, its start is corrected, or its steps are limited")
+            raise BatchUnsupported("the run goes backwards, its start is corrected, or its steps are limited")
         named = isinstance(start, tuple) and len(start) == 2 and isinstance(start[0], str)
         if not named or not isinstance(start[1], tuple) or any(values is None for values in start[1]):
-            raise Unsuited("starts do not specify their mode and all of its variables")
+            raise BatchUnsupported("starts do not specify their mode and all of its variables")
         own_entry = type(problem).entry is not HybridProblem.entry
         if own_entry and problem.start_formula(start[0]) is None:
-            raise Unsuited("the start of a run is decided in Python")
+            raise BatchUnsupported("the start of a run is decided in Python")
 
     def _elsewhere(self, run: _Recorded, name: str) -> tuple[float, np.ndarray]:
         """A state for a mode that the first member did not enter: the state of another mode, projected onto its
@@ -99,11 +99,11 @@ class ModesBatch(Batch):
         t, y = next(iter(run.entered.values()))
         form, k = run.forms[name], self.request.layout.n_q
         if not form.mechanical or k is None or form.problem.n_q != k:
-            raise Unsuited("a different type of state")
+            raise BatchUnsupported("a different type of state")
         state = np.concatenate([y[: 2 * k], np.zeros(form.n - 2 * k)])
         found = run.plan.settled(name, run.settings[name].request, t, state)
         if found is None:
-            raise Unsuited("no state is known")
+            raise BatchUnsupported("no state is known")
         return t, found
 
     def _made_record(self, run: _Recorded, numbers: dict[str, int]) -> None:
@@ -117,7 +117,7 @@ class ModesBatch(Batch):
         for mode in modes:
             mode.connect(numbers, self._names)
             if mode.read is not None and not _are_same(mode.params, run.problem.params):
-                raise Unsuited("modes have separate parameters")
+                raise BatchUnsupported("modes have separate parameters")
         self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
         settings = RunSettings.of(request.settings)
         self.record = Record.allocated(
@@ -236,13 +236,13 @@ class _ModeBatch(MechanismBatch):
         self._run, self._name, (t, y) = run, name, entered
         form, guards, outer = run.forms[name], run.guards[name], owner.request
         if not form.mechanical:
-            raise Unsuited("not a mechanism")
+            raise BatchUnsupported("not a mechanism")
         guards.prepare(t, y, None)
         self.m, self.params = len(guards), form.problem.params
         layout = outer.layout
         assert layout is not None
         if not self.m or form.labels[: layout.n] != layout.names:
-            raise Unsuited("a mode without guards, or with its own variables")
+            raise BatchUnsupported("a mode without guards, or with its own variables")
         self._functions = [_traceable(bound.transition.guard, form.problem) for bound in guards.transitions]
         settings = run.settings[name].request.settings
         events = [Event(function, terminal=True, name=f"guard {i}") for i, (function, _) in enumerate(self._functions)]
@@ -291,7 +291,7 @@ class _ModeBatch(MechanismBatch):
         function, count = _traceable(function, self._system)
         code, found = state_code(self._system, name, function, count)
         if size is not None and found != size:
-            raise Unsuited(f"{name} has {found} results")
+            raise BatchUnsupported(f"{name} has {found} results")
         store = store_vector(name, found)
         return self._further.function(code, (self._system.n,), (found,), store, self._system.params), found
 
@@ -299,7 +299,7 @@ class _ModeBatch(MechanismBatch):
         if transition.reset is None:
             return None
         if isinstance(transition.reset, Mapping) or hasattr(transition.reset, "with_params"):
-            raise Unsuited("several resets, or one that holds parameters")
+            raise BatchUnsupported("several resets, or one that holds parameters")
         function, count = _traceable(transition.reset, self._system)
         return self._callback(f"reset of {transition.name}", _flat(function, count))
 
@@ -308,7 +308,7 @@ class _ModeBatch(MechanismBatch):
         if isinstance(target, Decision):
             return self._callback(f"target of {transition.name}", target.number, 1)[0]
         if target is not None and not isinstance(target, str):
-            raise Unsuited("targets are named in Python")
+            raise BatchUnsupported("targets are named in Python")
         return None
 
     def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
@@ -348,9 +348,9 @@ class _ModeBatch(MechanismBatch):
         targets = transition.target.modes if decision is not None else (transition.target,)
         for other in (forms[name] for name in targets if name in numbers):
             if reset is None and other.labels != forms[self._name].labels:
-                raise Unsuited("states are matched by name")
+                raise BatchUnsupported("states are matched by name")
             if reset is not None and size not in (2 * other.problem.n_q, other.n):
-                raise Unsuited("a reset returns a different number of values")
+                raise BatchUnsupported("a reset returns a different number of values")
         callbacks = {} if reset is None else {"reset": reset[0]}
         return Record(
             TRANSITION,
@@ -379,10 +379,10 @@ def _are_same(params: Any, others: Any) -> bool:
 def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
     """A function of (t, q, v), optionally followed by the parameters, and its number of arguments."""
     if isinstance(function, GuardOfRun) or positional_names(function) is None:
-        raise Unsuited("a function with unknown arguments")
+        raise BatchUnsupported("a function with unknown arguments")
     places = StateArguments(problem, problem.params is not None, True, ("lam", "r")).of(function, "a function")
     if not {TIME, FIRST, SECOND, PARAMS}.issuperset(places):
-        raise Unsuited("a function with arguments other than (t, q, v) and the parameters")
+        raise BatchUnsupported("a function with arguments other than (t, q, v) and the parameters")
     return in_standard_form(function, places, True)
 
 

@@ -109,7 +109,7 @@ class Ensemble:
                 raise InvalidProblemError("with reduce= the members are not stored; see ensemble.reduced")
             raise InvalidProblemError(
                 "no run was successful; see ensemble.messages for the reasons"
-                if name == "final"
+                if name == "final" or self.layout is None
                 else "states are stored at t_eval, which was not given, or outputs were chosen instead"
             )
         return self.layout.parts(values)

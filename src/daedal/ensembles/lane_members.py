@@ -187,7 +187,7 @@ def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes |
 
     if not _is_plain(ready):
         return None
-    if ready.method.works_on("rate") and plan.ordinary is not None:
+    if ready.method.supports("rate") and plan.ordinary is not None:
         code = getattr(plan.equations.rate, "in_lanes", lambda: None)()
     else:
         code = _rosenbrock_code(ready)

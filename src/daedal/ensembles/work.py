@@ -322,7 +322,7 @@ class Worker:
 
     def _made(self, start: Any, params: Any) -> Any:
         """A batch kernel for members like this one; None if unavailable."""
-        from daedal.ensembles.batch import FirstOrderBatch, MechanismBatch, Unsuited
+        from daedal.ensembles.batch import BatchUnsupported, FirstOrderBatch, MechanismBatch
         from daedal.ensembles.batch_modes import ModesBatch
 
         problem = self.request.problem
@@ -335,7 +335,7 @@ class Worker:
         kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
         try:
             return None if kind is None else kind(self.runner, start, params)
-        except (Unsuited, DaedalError):
+        except (BatchUnsupported, DaedalError):
             return None
 
 

@@ -27,6 +27,7 @@ _STIFF = 1e-2  # weight of the entries of a tier relative to the others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
+_NEGLIGIBLE = 1e-9  # share of an equation that only huge values would make count, where terms vanish on the solution
 _MOVED = 1e-3  # smallest justified change of an entry, as a fraction of the change
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)
@@ -37,7 +38,7 @@ class JetEquations(Protocol):
 
     def residual(self, t: float, jet: np.ndarray) -> np.ndarray: ...
 
-    def jacobian(self, t: float, jet: np.ndarray) -> Any: ...
+    def settled_jacobian(self, t: float, jet: np.ndarray) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -106,15 +107,20 @@ def _iterate(
     residual = array.residual(t, jet)
     if not np.all(np.isfinite(residual)):
         return None
-    stationary = False
+    stationary, every = False, free
     for _ in range(_ITERATIONS):
-        jacobian = array.jacobian(t, z.reshape(shape))
+        jacobian = array.settled_jacobian(t, z.reshape(shape))
         if not np.all(np.isfinite(jacobian.data)):
             return None
         terms = abs(jacobian) @ np.maximum(np.abs(z), sizes)
-        if np.all(np.abs(residual) <= _EPS * terms) or free.size == 0:
-            stationary = free.size == 0
+        if np.all(np.abs(residual) <= _EPS * terms) or every.size == 0:
+            stationary = every.size == 0
             break
+        if units is not None:  # sizes balance the equations
+            shares = scaled(abs(jacobian), 1.0 / np.maximum(terms, _TINY), sizes).max(axis=0).toarray().ravel()
+            free = every[shares[every] > _NEGLIGIBLE]
+            if not free.size:
+                break
         matrix = jacobian[:, free]
         reach = np.maximum(np.abs(z), sizes)[free]
         if free.size <= LARGEST_DENSE:

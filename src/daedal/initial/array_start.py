@@ -153,7 +153,7 @@ class DifferenceArray:
         samples = np.array([evaluate_or_nan(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus])
         return np.concatenate([samples[0], *(rule @ samples for rule in self._rules[1:])])
 
-    def jacobian(self, t: float, jet: np.ndarray) -> sp.csr_array:
+    def settled_jacobian(self, t: float, jet: np.ndarray) -> sp.csr_array:
         """Their derivatives with respect to x, x', ..., in the same block order as the exact array."""
         import scipy.sparse as sp
 

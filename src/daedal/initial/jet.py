@@ -306,7 +306,7 @@ def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: 
     """Sizes of all columns: values or given weights; for zeros, the scales that balance the equations."""
     z = np.abs(jet.ravel())
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
-    jacobian = array.jacobian(t, jet)
+    jacobian = array.settled_jacobian(t, jet)
     jacobian.data[~np.isfinite(jacobian.data)] = 0.0
     _, columns = equilibrate(jacobian, array.time_units(jacobian))
     if weights is not None:

@@ -94,7 +94,7 @@ def gather(form, x, xp, y):
 
 @part
 def scatter(form, y, x, xp):
-    """x and x' from y, as far as they are contained in it."""
+    """The entries of x and x' that y contains."""
     source = form.source
     for j in range(form.n_y):
         i = source[j]

@@ -12,7 +12,7 @@ from daedal.kernels.functions import store_matrix, store_vector
 from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.contact import contact_coordinates, without_contact
 from daedal.mechanics.multipliers import accelerate_from_elsewhere
-from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
+from daedal.mechanics.setting import EvaluationConfig, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 from daedal.problems.mechanical import FUNCTIONS
@@ -45,7 +45,7 @@ class Assembly:
         The constraints to use; all of them by default.
     autonomous : bool
         Whether the constraints are known to be independent of time.
-    setting : Setting, optional All of this, if known.
+    setting : EvaluationConfig, optional All of this, if known.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Assembly:
         *,
         rows=None,
         autonomous: bool = False,
-        setting: Setting | None = None,
+        setting: EvaluationConfig | None = None,
     ):
         if setting is None:
             point = np.ones(system.n_q) if q is None else q
@@ -82,7 +82,7 @@ class Assembly:
 
     sensitivities_at_start: Any = None  # sensitivities of the current run, and whether named values are held
 
-    def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
+    def adopt(self, setting: EvaluationConfig, system: MechanicalSystem | None = None) -> Assembly:
         """Adopt another `setting` with the same rows. All state of earlier uses is discarded.
 
         `system` may be the same system with other parameters.
@@ -107,7 +107,7 @@ class Assembly:
             self.setting, self.output_weight = setting, setting.weight
         return self
 
-    def _build(self, setting: Setting):
+    def _build(self, setting: EvaluationConfig):
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
@@ -169,7 +169,7 @@ class Assembly:
         callback = self.bridge.function(function, sizes, (rows, columns), store, self._made_with)
         return Record(LINEARISATION, function=callback, rows=rows, columns=columns, n_arguments=sum(sizes))
 
-    def _callbacks(self, bridge, setting: Setting) -> dict[str, Any]:
+    def _callbacks(self, bridge, setting: EvaluationConfig) -> dict[str, Any]:
         """The user's functions, and complex-step derivatives of compiled constraints where needed."""
         system = self.system
         callbacks = {

@@ -46,7 +46,7 @@ class Pool:
         return {"_kind": self._kind, "_shelves": {}}
 
 
-class Lender:
+class WorkspacePool:
     """Assemblies of one system with one setting, for solutions that evaluate it from any thread."""
 
     def __init__(self, pool: Pool, system, setting):
@@ -57,7 +57,7 @@ class Lender:
         return self.pool.lend(self.system, self.setting)
 
 
-class Keeper:
+class LockedWorkspace:
     """One assembly shared by several threads under a lock."""
 
     def __init__(self, assembly):

@@ -24,7 +24,7 @@ _SAME = 1e-5  # relative difference between complex step and differences attribu
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class EvaluationConfig:
     """The constraints in use and how their missing derivatives are formed.
 
     Attributes
@@ -60,15 +60,17 @@ class Setting:
     def __post_init__(self):
         object.__setattr__(self, "key", (self.rows.tobytes(), self.complex_step))
 
-    def changed(self, **values) -> Setting:
+    def changed(self, **values) -> EvaluationConfig:
         """A copy with other values."""
         return replace(self, **values)
 
 
-def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Setting:
+def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> EvaluationConfig:
     """Default setting for evaluations outside a run, with increments estimated from sizes."""
     rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
-    return Setting(rows, np.outer([1.5e-2, 1e-5], lengths_of(system, np.asarray(q, dtype=float), typical_size)), 1e-3)
+    return EvaluationConfig(
+        rows, np.outer([1.5e-2, 1e-5], lengths_of(system, np.asarray(q, dtype=float), typical_size)), 1e-3
+    )
 
 
 def lengths_of(system: MechanicalSystem, q: np.ndarray, otherwise: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -91,7 +93,7 @@ def setting_at(
     interval: tuple[float, float] | None = None,
     analytic: bool = True,
     assembly=None,
-) -> Setting:
+) -> EvaluationConfig:
     """The setting of a run over an interval that starts at (t, q).
 
     `analytic` is False if the complex step is known to fail. `assembly` is an existing assembly of the system.
@@ -163,7 +165,7 @@ def complex_functions(system: MechanicalSystem) -> dict[str, Any]:
     return known[key]
 
 
-def tuning(system: MechanicalSystem, setting: Setting) -> np.ndarray:
+def tuning(system: MechanicalSystem, setting: EvaluationConfig) -> np.ndarray:
     """Parameters of the complex-step functions: the user's, then increments for their differences."""
     numbers = np.zeros(0) if system.params is None else parameter_vector(system.params)
     return np.concatenate([numbers, _SHARE * setting.increments[0], [_SHARE * setting.time_increment]])

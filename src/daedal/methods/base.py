@@ -51,9 +51,9 @@ class Method(ABC):
         For explicit methods: the size of h lambda from which steps on a mechanism are checked for stiffness.
     events, dense_output, fixed_steps, controlled : bool
         Whether it locates events, provides polynomials, supports constant steps, and controls its error.
-    needs_past : bool
+    is_multistep : bool
         Whether constant steps with order above 1 start from `starting_values` at t0, t0 + h, ...
-    takes_copies : bool
+    shares_newton_matrix : bool
         Whether Newton's method can use one matrix for a solution and its sensitivities.
 
     Examples
@@ -72,8 +72,8 @@ class Method(ABC):
     dense_output: ClassVar[bool] = True
     fixed_steps: ClassVar[bool] = True
     controlled: ClassVar[bool] = True
-    needs_past: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = False
+    is_multistep: ClassVar[bool] = False
+    shares_newton_matrix: ClassVar[bool] = False
 
     suspicious: Any = 1.2
 
@@ -105,7 +105,7 @@ class Method(ABC):
             raise InvalidProblemError("error_test includes no variable: the error would not be controlled at all")
         return ~included
 
-    def works_on(self, form: str) -> bool:
+    def supports(self, form: str) -> bool:
         """Whether the method accepts equations in this form."""
         return form in self.needs
 
@@ -126,9 +126,9 @@ class Method(ABC):
     @property
     def needs_starting_values(self) -> bool:
         """Whether constant steps need additional starting values that are not given."""
-        return self.needs_past and self.max_order > 1 and self.starting_values is None
+        return self.is_multistep and self.max_order > 1 and self.starting_values is None
 
-    def with_wishes(self, wishes: dict[str, Any]) -> Any:
+    def with_defaults(self, wishes: dict[str, Any]) -> Any:
         """The method with these options, as far as it has them and the user has not set them."""
         if not wishes:
             return self

@@ -255,7 +255,7 @@ def laguerre(s: int) -> Polynomial:
     return terms
 
 
-# --- zeros of polynomials as nodes: exact where they lie in a quadratic field, to 60 digits otherwise -----------------
+# --- zeros of polynomials as nodes: exact in a quadratic field, otherwise to 60 digits -----------------
 
 _NODE_BITS = 200  # precision of approximate zeros
 _NEWTON = 8  # iterations, from 50 to 200 bits with ample margin

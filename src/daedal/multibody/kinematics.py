@@ -69,8 +69,7 @@ class BodyTree(NamedTuple):
     gravity: np.ndarray  # (3,)
 
 
-# type: ignore[attr-defined]
-BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)
+BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)  # type: ignore[attr-defined]
 
 
 def in_axes_of_joints(tree: BodyTree) -> BodyTree:

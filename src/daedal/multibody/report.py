@@ -114,7 +114,7 @@ class Report:
         rows = [("model", f"{what}, {'in the plane' if model.planar else 'in space'}")]
         rows.append(("Gruebler", f"{_freedoms(self.gruebler)}, assuming independent conditions"))
         if self.degrees_of_freedom is None:
-            rows.append(("open", f"joint '{self.open_joint}' cannot be closed, a gap of {at.gap:.3g} remains"))
+            rows.append(("open", f"joint '{self.open_joint}' cannot be closed: a gap of {at.gap:.3g} remains"))
         else:
             rows.append(("actual", f"{_freedoms(self.degrees_of_freedom)}{f'; {at.rank}' if at.rows.size else ''}"))
             if not at.regular:
@@ -359,7 +359,7 @@ def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, gener
 
 
 def decided(rows: np.ndarray):
-    """The rank of normalised rows as a decision."""
+    """The rank decision for normalised rows."""
     return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
 
 

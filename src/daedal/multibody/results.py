@@ -240,7 +240,12 @@ class Results:
         solution = self._solution
         if hasattr(solution, "segment_at"):
             solution = solution.segment_at(t).solution
-        return {} if solution.system is None else inputs_at(solution.system.params, t)
+        if solution.system is None:
+            raise InvalidProblemError(
+                "forces with inputs are not available in a pickled solution, which is without its inputs; evaluate "
+                "them before, or store the solution by sol.save(path)"
+            )
+        return inputs_at(solution.system.params, t)
 
     def _counting(self, course: MotionHistory) -> MotionHistory:
         """A motion in short steps from the start through all times of `course`, in which turns are counted."""

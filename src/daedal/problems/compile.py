@@ -125,8 +125,8 @@ def with_other_params(problem, params):
     """The same problem with the parameters of one run; the problem must have been defined with parameters."""
     if not isinstance(params, Driven) and given_params(getattr(problem, "params", None)) is None:
         raise InvalidProblemError(
-            "params is given, but the problem has no parameters: define it with params=..., as the last "
-            "argument of its functions; problem.with_params(...) then replaces them"
+            "params is given, but the problem has no parameters: define it with params=... and add parameters as the "
+            "last argument of its functions; problem.with_params(...) then replaces them"
         )
     return with_numbers(problem, params)
 

@@ -1,6 +1,6 @@
 """Inputs of a problem: external quantities that may change between runs and during a run.
 
-Their values are stored with the parameters (:class:`Driven`), so that the same machine code serves all values.
+Their values are stored with the parameters (:class:`Driven`), so that the same machine code works for all values.
 """
 
 from __future__ import annotations

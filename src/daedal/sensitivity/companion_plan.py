@@ -43,7 +43,7 @@ class CompanionPlan(Plan):
         self.problem, self._settings, self._make_plan = problem, settings, make_plan
         if not (isinstance(settings.method, str) and settings.method == "auto"):
             method = named_method(settings.method, settings.options)
-            if not method.works_on("residual"):
+            if not method.supports("residual"):
                 raise InvalidProblemError(
                     "sensitivities of a SecondOrderDAE are computed in its first-order form, by 'dassl', 'radau' "
                     f"and others, not by {type(method).__name__}: omit method"

@@ -1,7 +1,7 @@
 """Sensitivities of first-order problems: variational equations integrated together with the problem.
 
 Newton's matrix of the combined system is block triangular with equal blocks on its diagonal. DASSL and Radau omit the
-off-diagonal blocks: one factorisation serves all, and the neglected part is nilpotent (Maly and Petzold's simultaneous
+off-diagonal blocks: all use one factorisation, and the neglected part is nilpotent (Maly and Petzold's simultaneous
 corrector).
 Rosenbrock methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit
 and half-explicit methods use the equations in the form of :mod:`daedal.sensitivity.explicit`.
@@ -113,7 +113,7 @@ class FirstOrderVariation(Variation):
         """Whether the method uses one matrix for the problem and its sensitivities."""
         bare, total = self.given.settings, self.variational.problem.n
         if not is_automatic(bare):
-            return self._method.takes_copies
+            return self._method.shares_newton_matrix
         sharp = float(np.min(bare.rtol)) < SHARPEST_IN_ONE
         return total > _LARGEST_STEP_IN_ONE or sharp or bare.fixed_step is not None or not self.variational.is_exact
 
@@ -147,7 +147,7 @@ class FirstOrderVariation(Variation):
     @property
     def explicit(self) -> ExplicitForm | None:
         """The variational equations for a method that does not use residuals."""
-        if is_automatic(self.given.settings) or self._method.works_on("residual"):
+        if is_automatic(self.given.settings) or self._method.supports("residual"):
             return None
         if self._kept.explicit is None:
             if isinstance(self.problem, SemiExplicitDAE) and not self.variational.is_exact:
@@ -434,7 +434,7 @@ def with_corrector(settings: Settings, wanted: Sensitivities) -> Settings:
         return settings
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dassl" if automatic else settings.method, settings.options)
-    if not method.takes_copies:
+    if not method.shares_newton_matrix:
         raise InvalidProblemError(
             f"sensitivity_method='{wanted.method}' applies to 'dassl' and 'radau', not to {type(method).__name__}"
         )

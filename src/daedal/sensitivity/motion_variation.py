@@ -88,7 +88,7 @@ class VariationalReduction(Reformulation):
 
     @cached_property
     def problem(self) -> ImplicitDAE:
-        """Y' - rate(t, Y) = 0, for implicit methods; one matrix serves the motion and its sensitivities."""
+        """Y' - rate(t, Y) = 0, for implicit methods; the motion and its sensitivities share one matrix."""
         residual, matrix = self._motion.implicit()
         problem = ImplicitDAE(residual, self.n, jacobian=matrix, params=self.assembly.given.params)
         object.__setattr__(problem, "copies", 1 + len(self._motion.columns))
@@ -241,7 +241,7 @@ class MotionVariation(Variation):
                 f"sensitivities of a mechanism require traceable functions, but these cannot be traced: {reason}"
             ) from None
         method = _method(settings, given.problem)
-        form = VariationalProjection(self.motion, given.wanted.errors, method.works_on("semi_explicit"))
+        form = VariationalProjection(self.motion, given.wanted.errors, method.supports("semi_explicit"))
         system = given.primal.inner.problem
         self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
         self._stiff: MechanismPlan | None = None  # used instead by the automatic choice if stiff
@@ -357,14 +357,14 @@ def _method(settings: Settings, system: MechanicalSystem) -> Any:
         return named_method("dopri5", {"norm": "max"})
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dopri5" if automatic else settings.method, settings.options)
-    if method.works_on("semi_explicit"):
+    if method.supports("semi_explicit"):
         if not system.n_lambda:
             raise InvalidProblemError(
                 f"{type(method).__name__} is for constrained mechanisms, and this one has no constraints: its "
                 "sensitivities are integrated by 'dopri5' and other explicit methods"
             )
         return method
-    if not (method.works_on("rate") or (method.works_on("residual") and method.takes_copies)):
+    if not (method.supports("rate") or (method.supports("residual") and method.shares_newton_matrix)):
         raise InvalidProblemError(
             "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, "
             "by half-explicit ones such as 'hem5', and by 'dassl' and 'radau' if they are stiff, not by "

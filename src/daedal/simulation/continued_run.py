@@ -344,7 +344,7 @@ class ContinuedRun:
             return
         if self.over:
             return
-        if self._explicit and float(self._reached[0]) == self.t:
+        if self._explicit and (float(self._reached[0]) == self.t or self._set_back()):
             self._slope_known[0], self._slope_is_old = 0, True
             return
         close_to_end = abs(self._limit - self.t) < _CLOSE * (self.request.span[1] - self.request.span[0])
@@ -360,6 +360,16 @@ class ContinuedRun:
                 return
         self._keep(segment)
         self._open(step)
+
+    def _set_back(self) -> bool:
+        """End the last step, which has gone beyond t, there; not where a projection or events belong to its end."""
+        if self._has_events or not self.is_quick or getattr(self.plan.problem, "n_lambda", 0) > 0:
+            return False
+        record = self._record
+        record.array("phi")[0], record.array("yp")[:] = self._y, self._yp
+        record["t"] = record["t_low"] = self.t
+        record["degree"] = record["pending"] = 0
+        return True
 
     def _is_current(self) -> bool:
         traced = self.plan.traced

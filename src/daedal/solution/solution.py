@@ -271,14 +271,14 @@ class Solution(Tabulated):
         return animate(self, path, drawing, **options)
 
     def studio(self, path: Any = "studio.html", problem: Any = None, **options: Any):
-        """Write a live page, in which parameters and start values are sliders and the motion is solved again.
+        """Write a live page, with sliders for parameters and start values, that recomputes the motion.
 
         Parameters
         ----------
         path : path
             The file, ending in ``.html``.
         problem : object, optional
-            The problem that was solved; solutions of mechanical systems know theirs.
+            The solved problem; optional for mechanical systems.
         **options
             See :func:`daedal.studio`.
 

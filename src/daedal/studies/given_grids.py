@@ -93,7 +93,7 @@ def modified_euler(
         raise InvalidProblemError(f"initial must be finite and have the shape (d, n), got shape {start.shape}")
     steps = np.diff(t)
     if t.size < 2 or not (np.all(steps > 0.0) or np.all(steps < 0.0)):
-        raise InvalidProblemError("times must hold at least two times, strictly monotone")
+        raise InvalidProblemError("times must contain at least two strictly monotone times")
     d, n = start.shape
     y, lam = np.zeros((d, n, t.size)), np.zeros((n_lambda, t.size))
     y[:, :, 0] = start

@@ -71,7 +71,9 @@ def plot_comparison(
     if kind != "runs":
         rows = [row for row in rows if row.success]
         if not rows:
-            raise daedal.InvalidProblemError("no run of the comparison reached the end; kind='runs' shows how far")
+            raise daedal.InvalidProblemError(
+                "no run of the comparison reached the end; use kind='runs' to show how far they came"
+            )
     size = {"runs": (9.0, 1.05 + _ROW * len(rows)), "work": (8.6, 3.6), "time": (7.6, 3.6)}[kind]
     with new_figure(size, pyplot, save, comparison.title if title is None else title) as figure:
         {"runs": _chart, "work": _work, "time": _over_time}[kind](figure, rows)

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE
-from daedal.index.reduction.reduced_problem import ReducedProblem, Sheet
+from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
 from daedal.index.reduction.selection import tangents
 from daedal.index.reduction.watch import PivotWatch
 from daedal.index.structure.signature import StructuralSignature
@@ -70,7 +70,7 @@ class MinimalExtensionProblem(ReducedProblem):
         likes = [target for block in self._extended for target in block.targets[: len(block.rows)]]
         return [(f"w[{k}]", target) for k, target in enumerate(likes)]
 
-    def _write_unknowns(self, sheet: Sheet) -> None:
+    def _write_unknowns(self, sheet: EquationBuilder) -> None:
         for block in self._extended:
             rates = [sheet.rate(low) for low in block.columns]
             integrated = [sheet.data(len(rates)) for _ in range(block.free)]
@@ -80,7 +80,7 @@ class MinimalExtensionProblem(ReducedProblem):
             for target, factors in zip(block.targets, zip(*integrated, *others, strict=True), strict=True):
                 sheet.nodes[target] = sheet.combination(parts, factors)
 
-    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+    def _relations(self, block: Block, sheet: EquationBuilder) -> list[tuple[int, str]]:
         return [] if any(block is other for other in self._extended) else super()._relations(block, sheet)
 
     def _splits(self) -> list[tuple[Block, np.ndarray, np.ndarray]]:
@@ -161,7 +161,7 @@ class Stabilised(ReducedProblem):
         """Variables of index 2: multipliers, and unknowns whose derivatives do not occur."""
         return self.is_highest[self._like] | (np.arange(self._like.size) >= self._inside.size)
 
-    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+    def _relations(self, block: Block, sheet: EquationBuilder) -> list[tuple[int, str]]:
         pairs = list(zip(block.columns, block.targets, strict=True))
         nodes = {low: sheet.difference(low, high) for low, high in pairs if high not in self._slope_of}
         if self._is_lower(block):
@@ -216,7 +216,7 @@ class Projection(ReducedProblem):
     def _slopes_taken(self) -> dict[int, int]:
         return {}
 
-    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+    def _relations(self, block: Block, sheet: EquationBuilder) -> list[tuple[int, str]]:
         pairs = zip(block.columns, block.targets, strict=True)
         return [(sheet.difference(low, high), self._told(low, high)) for low, high in pairs]
 

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.tabular import FunctionTable
 from daedal.events.table import EventTable
 from daedal.index.reduction.recognition import RecognisedMechanism
-from daedal.mechanics.pool import Lender
+from daedal.mechanics.pool import WorkspacePool
 from daedal.problems.checks import check_real
 from daedal.solution.file import AnySolution
 from daedal.solution.mechanical_solution import MechanicalSolution, augmented
@@ -192,7 +192,7 @@ class RecognisedSolution(Solution):
         for name in _LAZY:
             getattr(self, name)
         evaluator = self.mechanical.evaluator
-        return self.__dict__ | {"_evaluator": evaluator if isinstance(evaluator, Lender) else None}
+        return self.__dict__ | {"_evaluator": evaluator if isinstance(evaluator, WorkspacePool) else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

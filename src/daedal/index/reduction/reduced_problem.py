@@ -27,7 +27,7 @@ from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.tracing.parameters import NAME
 
 
-class Sheet:
+class EquationBuilder:
     """Builder of one problem F(t, y, y') = 0 whose unknowns are those of a prolongation, or derivatives of them.
 
     Parameters
@@ -198,7 +198,7 @@ class ReducedProblem:
         """Equations of `problem` that are given equations or their derivatives: equation i, differentiated r times."""
         return self.prolongation.kept
 
-    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+    def _relations(self, block: Block, sheet: EquationBuilder) -> list[tuple[int, str]]:
         """The equations between derivatives of a block, as nodes and as text."""
         differences = [(sheet.difference(low, high), low, high) for low, high in zip(block.columns, block.targets)]
         if not block.rows:
@@ -212,7 +212,7 @@ class ReducedProblem:
 
     def _made(self, names: list[str]) -> ImplicitDAE:
         """The problem, and a description of each equation in `equation_words`."""
-        sheet = Sheet(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
+        sheet = EquationBuilder(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
         self._write_unknowns(sheet)
         residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
         relations = [relation for block in self.blocks for relation in self._relations(block, sheet)]
@@ -220,7 +220,7 @@ class ReducedProblem:
         self.equation_words += [f"the relation {told}" for _, told in relations]
         return sheet.problem([*residual, *(node for node, _ in relations)], names, self.constraints.numbers)
 
-    def _write_unknowns(self, sheet: Sheet) -> None:
+    def _write_unknowns(self, sheet: EquationBuilder) -> None:
         """Write expressions for entries of u that are neither unknowns of `problem` nor their derivatives."""
 
     @classmethod

@@ -12,7 +12,7 @@ from daedal.common.tabular import plural, times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block, Prolongation
 from daedal.index.reduction.prolonged_constraints import Constraints, Projector
-from daedal.index.reduction.reduced_problem import ReducedProblem, Sheet
+from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
 from daedal.index.structure.characteristics import ArrayRanks, array_ranks
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
@@ -125,7 +125,7 @@ class StrangenessFreeProblem(ReducedProblem):
             f"in {self.problem.n} unknowns.",
         ]
 
-    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+    def _relations(self, block: Block, sheet: EquationBuilder) -> list[tuple[int, str]]:
         """The selected differential equations, and the equations that fix undetermined derivatives."""
         n, equations = self.n, self.prolongation.equations
         rates = {column: sheet.rate(j) for j, column in self._rates}

@@ -121,7 +121,7 @@ def array_ranks(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> l
     >>> [(ranks.one_full, ranks.a) for ranks in array_ranks(array, 0.0, [[0, 0], [0, 2], [2, 0], [0, 0]])]
     [(False, 1), (False, 2), (True, 2)]
     """
-    jacobian = array.jacobian(t, jet)
+    jacobian = array.settled_jacobian(t, jet)
     matrix, units = jacobian.toarray(), array.units(jacobian)
     levels = np.array([r for _, r in array.rows])
     found: list[ArrayRanks] = []
@@ -135,7 +135,7 @@ def array_ranks(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> l
 def open_rates(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
     """Unknowns with derivatives that the array does not determine at a point; none if it is 1-full."""
     above = np.flatnonzero(array.excess >= 0)
-    jacobian = array.jacobian(t, jet)
+    jacobian = array.settled_jacobian(t, jet)
     (rows, columns), matrix = array.units(jacobian), jacobian.toarray()[:, above]
     return _open(_kernels(matrix, equilibrate(matrix, (rows, columns[above])))[1], above, array.excess, array.n)
 

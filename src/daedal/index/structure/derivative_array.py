@@ -22,6 +22,9 @@ from daedal.common.tabular import derivative_name, times
 from daedal.index.structure.equilibration import natural_units
 from daedal.index.structure.system_equations import SystemEquations
 
+_FEW_ERRORS = 8.0 * float(np.finfo(float).eps)
+_ALTOGETHER = 0.1  # relative change of an entry that is round-off
+
 
 @dataclass(frozen=True)
 class _Level:
@@ -97,6 +100,19 @@ class NonlinearDerivativeArray:
         entries = self._factor * values[self._source]
         # entries at the same position are added
         return sp.csr_array(sp.coo_array((entries, self._place), shape=self.shape))
+
+    def settled_jacobian(self, t: float, jet, params: np.ndarray | None = None) -> sp.csr_array:
+        """The Jacobian without entries that are round-off of zero.
+
+        Terms that vanish on the solution leave such entries, and scaling would make them as large as the others: in
+        (1 + cos x') r = 0 the entries with r. Those are meant that change altogether if x, x', ... change by a few
+        rounding errors.
+        """
+        found, jet = self.jacobian(t, jet, params), np.asarray(jet, dtype=float)
+        errors = _FEW_ERRORS * np.cos(np.arange(jet.size) ** 2.0).reshape(jet.shape)
+        nearby = self.jacobian(t, jet * (1.0 + errors), params)
+        found.data[np.abs(found.data - nearby.data) > _ALTOGETHER * np.abs(found.data)] = 0.0
+        return found
 
     @property
     def order(self) -> np.ndarray:

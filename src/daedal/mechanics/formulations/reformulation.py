@@ -149,7 +149,7 @@ class Reformulation:
         self._hand_over(usual_norms)
 
     def _hand_over(self, usual_norms: Any) -> None:
-        """Write the variables of the start to the record of the system, where guesses are taken from."""
+        """Write the variables of the start to the record of the system, as initial guesses."""
         start, system = self.start, self.assembly.record.address
         if self.monitor is None:
             from daedal.mechanics.manifold import load_point

@@ -114,8 +114,8 @@ class DASSL(Method):
     name = "dassl"
     needs = ("residual",)
     stiff = True
-    needs_past = True
-    takes_copies = True
+    is_multistep = True
+    shares_newton_matrix = True
 
     def __post_init__(self):
         if isinstance(self.max_order, bool) or self.max_order not in range(1, 7):

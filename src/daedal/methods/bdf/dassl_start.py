@@ -2,8 +2,8 @@
 
 A first step of order 1 leaves index-2 variables with errors proportional to h, and rounding errors proportional to 1/h:
 no h satisfies tolerances below 1e-7. Instead, a few implicit Euler steps provide the history for a start with order 2
-or 3. The variables differentiated in them follow from constraints and are as accurate as these; errors of the others
-are differences of slopes, which are harmless in the polynomial through them.
+or 3. Their differentiated variables are as accurate as the constraints that determine them; errors of the other
+variables are differences of slopes, which are harmless in the polynomial through these values.
 """
 
 from __future__ import annotations

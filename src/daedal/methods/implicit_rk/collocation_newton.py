@@ -23,7 +23,7 @@ from daedal.methods.implicit_rk.stages import STAGE_FIELDS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN
 
-_MAX_ITERATIONS, _POLISHING = 10, 50  # the latter if round-off must be reached
+_MAX_ITERATIONS, _POLISHING = 10, 50  # the second value applies if round-off must be reached
 _TOLERANCE = 0.03  # tolerance of Newton's method, in units of the error tolerance
 _ROUNDING = 1e-3  # corrections that may be round-off, if round-off must be reached
 _NOISE = 100.0 * np.finfo(np.float64).eps

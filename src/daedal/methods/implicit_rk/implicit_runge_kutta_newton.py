@@ -258,7 +258,7 @@ def _linearise_there(system, linear, run, method):
 
 @entry(ATTEMPT)
 def irk_correct_coupled(address, t, h):
-    """r := the correction of the slopes of a block, by the matrix delta_ij F_y' / h + a_ij F_y of its stages i, j."""
+    """Compute the correction r of the slopes of a block, whose matrix is delta_ij F_y' / h + a_ij F_y."""
     run = record_at(address, RUN)
     return _correct_coupled(run.system, record_at(run.method, IRK), run.n, t, h)
 

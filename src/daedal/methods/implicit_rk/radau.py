@@ -75,7 +75,7 @@ class Radau(Method):
     name = "radau"
     needs = ("residual",)
     stiff = True
-    takes_copies = True
+    shares_newton_matrix = True
 
     def __post_init__(self):
         if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in RADAU_STAGES):

@@ -147,7 +147,7 @@ class PrescribedMotion(Constraint):
 
 
 def drives_in_words(constraints: Iterable[Constraint]) -> str:
-    """Description of the drives among constraints and of what they drive; empty if there are none."""
+    """Description of the drives among the constraints, with the driven joints; empty if there are none."""
     found = [f"'{one.name}' (joint '{_label(one.joint)}')" for one in constraints if isinstance(one, Prescribed)]
     found += [
         f"'{one.name}' (body '{one.frame.body.name}')" for one in constraints if isinstance(one, PrescribedMotion)

@@ -14,9 +14,8 @@ from daedal.studies.reproduce.printed_table import PrintedTable, Row
 
 # The methods of the tables use constant steps: BDF with exact starting values, or implicit Runge-Kutta methods. The
 # book does not print the coefficients of the latter. The two-stage SIRK is fixed by its properties; the five-stage DIRK
-# is that of Cash, to which the book refers; the three-stage SIRK has free nodes, here 1/6, 1/2, 5/6; seven stages of
-# backward
-# Euler are 1, 2 and 4 steps; in place of the method of Houbak and Thomsen stands one with the same properties.
+# is Cash's, cited in the book; the three-stage SIRK has free nodes, here 1/6, 1/2, 5/6; seven stages of backward
+# Euler are 1, 2 and 4 steps; instead of the method of Houbak and Thomsen stands one with the same properties.
 
 Values = list[Mapping[str, Any] | None]
 Exact = Callable[[float, int], np.ndarray]

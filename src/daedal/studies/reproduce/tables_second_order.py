@@ -269,7 +269,8 @@ _NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), so the test n
 
 
 def _first_step(rtol: float, atol: float) -> float:
-    """(4.30): a thousandth of the interval, or half of what the speed 1 of the body allows for a tolerance of q1."""
+    """(4.30): a thousandth of the interval, or half the time in which the body, with speed 1, moves by the tolerance of
+    q1."""
     return min(1e-3 * _END, 0.5 * (rtol + atol))
 
 

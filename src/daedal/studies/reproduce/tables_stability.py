@@ -100,7 +100,7 @@ def projected_invariants(table: PrintedTable) -> list[Mapping[str, Any] | None]:
 
 
 def slipped(table: PrintedTable) -> list[Mapping[str, Any] | None]:
-    """Table 4.7 with H M^-1 f = (0, 2 v_2/(2 - t)) in place of 2 nu (1, 1/(2 - t)) v_2: p' = v + D mu, 0 = C p + r."""
+    """Table 4.7 with H M^-1 f = (0, 2 v_2/(2 - t)) instead of 2 nu (1, 1/(2 - t)) v_2: p' = v + D mu, 0 = C p + r."""
 
     def values(row: Row) -> Mapping[str, Any]:
         nu, direction = row["nu"], row["D"]

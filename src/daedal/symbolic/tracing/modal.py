@@ -16,7 +16,7 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 
-class Moded(ParametersOfRun):
+class SwitchedParams(ParametersOfRun):
     """Parameters of one run: the user's, and the modes of the switches, which change between arcs.
 
     Attributes
@@ -37,9 +37,9 @@ class Moded(ParametersOfRun):
         self.modes = np.full(count, np.nan)
         self.lower, self.upper, self.slack = np.full(count, -np.inf), np.full(count, np.inf), np.zeros(count)
 
-    def fresh(self, given: Any) -> Moded:
+    def fresh(self, given: Any) -> SwitchedParams:
         """A fresh copy for another run."""
-        return Moded(given, self.modes.size)
+        return SwitchedParams(given, self.modes.size)
 
 
 class ModalLayout:
@@ -53,7 +53,7 @@ class ModalLayout:
         """Names and lengths, in order."""
         return ({} if self.inner is None else {NAME: self.inner.count}) | {MODES: self.count}
 
-    def numbers(self, params: Moded) -> np.ndarray:
+    def numbers(self, params: SwitchedParams) -> np.ndarray:
         """Numbers of the parameters, followed by the modes."""
         if self.inner is None:
             return params.modes
@@ -70,18 +70,18 @@ class ModalVector:
 
     def fits(self, params: Any) -> bool:
         """Whether these are parameters with modes."""
-        return isinstance(params, Moded) and params.modes.size == self._layout.count
+        return isinstance(params, SwitchedParams) and params.modes.size == self._layout.count
 
-    def numbers(self, params: Moded) -> np.ndarray:
+    def numbers(self, params: SwitchedParams) -> np.ndarray:
         """Numbers of the parameters, followed by the current modes."""
         return np.array(self._layout.numbers(params))
 
-    def labels(self, params: Moded) -> list[str]:
+    def labels(self, params: SwitchedParams) -> list[str]:
         """Names of the numbers and modes."""
         given = [] if self._layout.inner is None else self._layout.inner.labels(params.given)
         return [*given, *(f"{MODES}[{k}]" for k in range(self._layout.count))]
 
-    def symbols(self, graph: Graph, params: Moded) -> tuple[Any, Any]:
+    def symbols(self, graph: Graph, params: SwitchedParams) -> tuple[Any, Any]:
         """The vector of symbols, for functions and for machine code."""
         vector = vector_argument(graph, NAME, self.count)
         return vector, vector

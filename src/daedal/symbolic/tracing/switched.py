@@ -19,7 +19,7 @@ from daedal.symbolic.modes import BranchesTaken
 from daedal.symbolic.modes import Followed as Followed
 from daedal.symbolic.tracing.enclosures import MOST_NODES, Enclosure
 from daedal.symbolic.tracing.mixture import ClosedForm, NotAffine, closed_form
-from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.modal import SwitchedParams
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.problem import traced_problem
 from daedal.symbolic.tracing.tracer import TracedProblem
@@ -58,7 +58,7 @@ class SwitchedProblem:
     Attributes
     ----------
     traced : TracedProblem
-        The problem; its parameters are :class:`Moded`.
+        The problem; its parameters are :class:`SwitchedParams`.
     as_written : object
         The problem as machine code, with switches determined by the state.
     switches : list of Followed
@@ -248,7 +248,7 @@ class SwitchCode(CodedFunction):
         self.workspace = code.size - self._end
         self._call = _SIGNATURE(code.address)
 
-    def numbers(self, params: Moded) -> np.ndarray:
+    def numbers(self, params: SwitchedParams) -> np.ndarray:
         """Parameters with their modes and bounds."""
         numbers = self._layout.numbers(params)
         return np.concatenate([numbers, *[getattr(params, name) for name in self._bounds]]) if self._bounds else numbers

@@ -166,7 +166,7 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
     """The user's jacobian, traced, or an exact one in the form required by the linear solver."""
     copies = getattr(problem, "copies", 1)
     n, arguments = problem.n // copies, (*residual.arguments, *residual.factors)
-    if copies > 1 and residual.traced is not None:  # the matrix of the leading unknowns serves all copies
+    if copies > 1 and residual.traced is not None:  # all copies use the matrix of the leading unknowns
         leading = replace(residual.traced, nodes=residual.traced.nodes[:n], shape=(n,))
         residual = replace(residual, groups=[group[:n] for group in residual.groups], traced=leading)
     if residual.traced is not None:

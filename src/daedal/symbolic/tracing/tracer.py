@@ -25,7 +25,7 @@ from daedal.symbolic.substitution import DRAWN
 from daedal.symbolic.switches import switches
 from daedal.symbolic.trace import remembers
 from daedal.symbolic.tracing.function import TracedFunction, as_stated
-from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, ModalVector, Moded
+from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, ModalVector, SwitchedParams
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 20_000
@@ -142,7 +142,7 @@ class Tracer:
         self._symbols |= {name: scalar_argument(self.graph, name) for name in scalars}
         params = problem.params
         self.layout: Any = None
-        if isinstance(params, Moded):
+        if isinstance(params, SwitchedParams):
             self.layout = ModalVector(_modal_layout(problem))
         elif params is not None:
             self.layout = ParameterLayout(params, any(map(_takes_vector, vars(problem).values())))
@@ -265,7 +265,7 @@ class Tracer:
         self.result.problem = problem
         if self.modes is not None and self.modal is not None:
             self.result.modes, self.result.tracer = self.modes, self
-            moded = Moded(problem.params, self.modal.count)
+            moded = SwitchedParams(problem.params, self.modal.count)
             self.result.problem = with_numbers(problem, moded)
             if isinstance(problem, SemiExplicitDAE):
                 adopt_stacked(self.result.problem, with_numbers(problem.implicit(), moded))
