@@ -223,8 +223,7 @@ def _kernel_report() -> list[tuple[str, str]]:
     units = all_units()
     there = sum(find(unit) is not None for unit in units)
     source = "installed" if SHIPPED.is_dir() else "built"
-    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as does their first "
-    "use"
+    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as does first use"
     folder = object_store.folder()
     files = list(folder.glob("*.o")) if folder.is_dir() else []
     size = sum(file.stat().st_size for file in files) / 1e6

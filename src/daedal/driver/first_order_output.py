@@ -47,8 +47,8 @@ def finished(
     if success and segment.may_be_singular and outcome.t.size:
         arbitrary = _arbitrary(plan, request, outcome)
         if arbitrary:
-            success, status, message = False, "failed", f"{message} However, the computed values are arbitrary: "
-            f"{arbitrary}."
+            success, status = False, "failed"
+            message = f"{message} However, the computed values are arbitrary: {arbitrary}."
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
         if segment.method.is_multistep:

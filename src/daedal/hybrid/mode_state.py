@@ -236,7 +236,7 @@ def _first_problem(problem: Any) -> Any:
         return problem.modes[problem.start].problem
     raise InvalidProblemError(
         "initial values by name need a mode: (mode, {name: value, ...}), or a HybridProblem with start=mode; the "
-        "modes are {', '.join(problem.modes)}"
+        f"modes are {', '.join(problem.modes)}"
     )
 
 
