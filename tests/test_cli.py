@@ -121,7 +121,7 @@ def test_reference_is_looked_up_inside_the_interval_and_not_outside():
     inside = daedal_command("run", "pendulum", "--t-end", "2")
     assert row(inside.out, "time").startswith("0 to 2 ")
     assert float(row(inside.out, "error").split()[0]) < 1e-4
-    assert row(daedal_command("run", "pendulum", "--t-end", "0.5").out, "error").startswith("not known")
+    assert row(daedal_command("run", "pendulum", "--t-end", "0.5").out, "error").startswith("unknown")
 
 
 def test_parameters_and_options_reach_the_problem_and_the_solver():

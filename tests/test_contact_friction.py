@@ -528,7 +528,7 @@ def test_starts_inside_and_unknown_modes_are_refused():
         ({"mu": -0.3, "tangent": [1.0, 0.0]}, "mu of a contact must not be negative"),
         ({"mu": 0.3, "mu_static": 0.2, "tangent": [1.0, 0.0]}, "less than mu"),
         ({"mu": 0.3, "tangent": [0.0, 0.0]}, "not zero"),
-        ({"mu": 0.3, "tangent": [[1.0, 0.0]] * 3}, "one vector, or two"),
+        ({"mu": 0.3, "tangent": [[1.0, 0.0]] * 3}, "one vector or two"),
         ({"mu": 0.3, "tangent": [1.0, 0.0], "speed": (1.0, 2.0)}, "one for each tangent"),
     ],
     ids=range(6),

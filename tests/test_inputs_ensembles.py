@@ -57,7 +57,7 @@ def test_wrong_inputs_of_many_runs_are_refused():
     def solve(**given):
         return daedal.solve_many(lag(), (0.0, 1.0), STARTS, **given)
 
-    with pytest.raises(daedal.errors.UnknownNameError, match="'w' is no input"):
+    with pytest.raises(daedal.errors.UnknownNameError, match="'w' is not an input"):
         solve(inputs={"w": 1.0})
     with pytest.raises(daedal.InvalidProblemError, match="3 members and inputs 2"):
         solve(params={"k": [1.0, 2.0, 3.0]}, inputs={"u": [1.0, 2.0]})

@@ -284,7 +284,7 @@ def test_growth_is_the_eigenvalue_that_the_thesis_prints(name, parameters, print
         ("nilpotent_chain", {"index": 0}, "index=0 must be at least 1"),
         ("skew_projector", {"change_in_B": 1e-4}, "C B = 0"),
         ("inductor_cutsets", {"nodes": 7}, "nodes=7 must be even"),
-        ("lc_ladder", {"cells": 1}, "cells=1 must be a whole number"),
+        ("lc_ladder", {"cells": 1}, "cells=1 must be an integer"),
     ],
 )
 def test_wrong_parameters_are_refused(name, parameters, message):

@@ -62,7 +62,7 @@ def test_constraints_on_derivatives_with_constant_steps():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"times": [0.0]}, "at least two times"),
+        ({"times": [0.0]}, "at least two strictly monotone times"),
         ({"times": [0.0, 1.0, 0.5]}, "strictly monotone"),
         ({"initial": [0.0, 1.0]}, "shape"),
         ({"f": 3}, "f must be"),

@@ -194,7 +194,7 @@ def test_a_controlled_arm_rests_where_its_controller_wants(integral):
 def test_friction_is_not_passed_over_in_silence():
     rod = Body.rod("rod", length=1.0, mass=1.0)
     braked = Model(Revolute("pivot", ground, rod.start), JointFriction("brake", "pivot", torque=0.1), planar=True)
-    with pytest.raises(daedal.InvalidProblemError, match="leave out 'brake'"):
+    with pytest.raises(daedal.InvalidProblemError, match="omit 'brake'"):
         braked.equilibrium()
 
 

@@ -278,7 +278,7 @@ HINGE = Revolute("hinge", ground, MASS)
         (lambda: Damper("", ground, MASS), ["name of a force"]),
         (lambda: Bushing("b", ground, MASS, stiffness=(1, 2)), ["stiffness of Bushing 'b'"]),
         (lambda: Motor("m", 3), ["joint of Motor 'm'"]),
-        (lambda: Motor("m", "hinge", "fast"), ["torque of Motor 'm'"]),
+        (lambda: Motor("m", "hinge", [1.0, 2.0]), ["torque of Motor 'm'"]),
         (lambda: Controller("c", "hinge", lambda t, m, x: 0, None), ["rate of Controller 'c'"]),
         (lambda: Gravitation("g", ground, MASS), ["Gravitation 'g'", "'ground'", "mass="]),
         (lambda: Hydraulics("h", "hinge", area=0.0, volume=1.0, bulk_modulus=1.0), ["area", "'h'", "positive"]),
@@ -296,7 +296,7 @@ def test_messages_name_the_force(make, words):
 
 def test_wrong_results_of_functions_are_named():
     model = Model(HINGE, GeneralForce("wind", MASS, lambda t, motion: 3.0))
-    with pytest.raises(InvalidProblemError, match="GeneralForce 'wind' must return two or three numbers"):
+    with pytest.raises(InvalidProblemError, match="GeneralForce 'wind' must be two or three numbers"):
         model.system().at(0.0, [0.0], [0.0])
     model = Model(HINGE, Controller("c", "hinge", lambda t, m, x: x[0], lambda t, m, x: [0.0, 1.0]))
     with pytest.raises(InvalidProblemError, match="rate of Controller 'c' returned 2 numbers, but initial has 1"):

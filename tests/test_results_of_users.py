@@ -128,7 +128,7 @@ def test_unknown_names_are_one_kind_of_error(slider):
         with pytest.raises(daedal.errors.UnknownNameError) as caught:
             call()
         assert isinstance(caught.value, (KeyError, ValueError))
-        assert re.search("(there|available) are", str(caught.value))
+        assert re.search("(known: |(there|available) are)", str(caught.value))
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------

@@ -62,6 +62,13 @@ def test_index_and_freedom_do_not_depend_on_units(name, data):
     assert (found.index, found.degrees_of_freedom) == (index, freedom)
 
 
+def test_small_coefficients_count_where_they_do_not_vanish_on_the_solution():
+    sizes, factors = 10.0 ** np.array([0.0, 0.0, -3.0, 0.0, 4.75]), 10.0 ** np.array([7.5, 0.0, 0.0, 0.0, 0.0])
+    problem, x0 = in_units("charges", sizes, factors, 1.0)
+    found = local_structure(problem, 0.0, x0)
+    assert (found.index, found.degrees_of_freedom) == (2, 1)
+
+
 @settings(max_examples=50)
 @given(data=st.data())
 def test_natural_units_make_nearly_the_same_numbers_of_all_units(data):

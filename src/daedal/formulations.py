@@ -1,8 +1,8 @@
 """Formulations: how a mechanism, or a problem of higher index, is rewritten before time is discretised.
 
 >>> import daedal
->>> daedal.formulations.GGL()
-GGL()
+>>> daedal.formulations.GGL().name
+'ggl'
 """
 
 from daedal.common.public_names import public_names

@@ -27,7 +27,8 @@ _STIFF = 1e-2  # weight of the entries of a tier relative to the others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
-_NEGLIGIBLE = 1e-9  # share of an equation that only huge values would make count, where terms vanish on the solution
+_NEGLIGIBLE = 1e-9  # fraction of an equation that only a huge value of the unknown could change
+_NEARBY, _ALTERED = 1e-5, 0.1  # relative change of all values, and of coefficients of terms that vanish on the solution
 _MOVED = 1e-3  # smallest justified change of an entry, as a fraction of the change
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)
@@ -119,6 +120,8 @@ def _iterate(
         if units is not None:  # sizes balance the equations
             shares = scaled(abs(jacobian), 1.0 / np.maximum(terms, _TINY), sizes).max(axis=0).toarray().ravel()
             free = every[shares[every] > _NEGLIGIBLE]
+            if free.size < every.size:
+                free = np.union1d(free, every[_is_stable(array, t, z, shape, sizes, jacobian)[every]])
             if not free.size:
                 break
         matrix = jacobian[:, free]
@@ -147,6 +150,13 @@ def _iterate(
         z, residual = trial, found
     satisfied = bool(np.all(np.abs(residual) <= tolerance * terms))
     return ArrayPoint(z.reshape(shape), residual, terms, satisfied, stationary)
+
+
+def _is_stable(array: JetEquations, t: float, z, shape, sizes, jacobian) -> np.ndarray:
+    """Whether each column has a coefficient that is nearly the same nearby: it does not vanish on the solution."""
+    shift = _NEARBY * np.cos(np.arange(z.size) ** 2.0) * np.maximum(np.abs(z), sizes)
+    nearby = abs(array.settled_jacobian(t, (z + shift).reshape(shape)) - jacobian)
+    return ((abs(jacobian) - nearby / _ALTERED).max(axis=0).toarray().ravel()) > 0.0
 
 
 def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):

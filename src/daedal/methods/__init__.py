@@ -1,8 +1,8 @@
 """Methods of time integration: each one is given by its coefficients and its step; one package for each family.
 
 >>> import daedal
->>> daedal.methods.DASSL(max_order=2)
-DASSL(max_order=2)
+>>> daedal.methods.DASSL(max_order=2).max_order
+2
 
 Start with `base.py`; `named_methods.py` finds methods by name.
 """
