@@ -51,6 +51,7 @@ _ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the c
 _UNCHANGED = 10.0  # in units of the tolerance
 _MOST_RUNS = 4  # pooled runs
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
+_RUNAWAY = 1e10  # growth beyond the values at which other methods stopped; more is not taken for a solution
 
 
 class FirstOrderPlan(Plan):
@@ -183,6 +184,11 @@ class FirstOrderPlan(Plan):
         except IntegrationError as other:
             behind = request.sign * (_end(error, request) - _end(other, request))
             raise (error if behind > LEAST_PROGRESS * abs(request.span[1] - request.span[0]) else other) from None
+        known = error.solution.y
+        if known.size and solution.y.size:
+            sizes = np.abs(known).max(axis=1) + np.broadcast_to(self.atol, known.shape[:1])
+            if np.any(np.abs(solution.y[:, -1]) > _RUNAWAY * sizes):  # it has left the solution, and went on
+                raise error
         solution.message += f" {methods} had stopped at t = {_end(error, request):.4g}."
         return solution
 
