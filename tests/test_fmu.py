@@ -477,5 +477,5 @@ def test_files_that_cannot_be_imported_are_refused(tmp_path, fmpy, compiler):
     with pytest.raises(daedal.InvalidProblemError, match="has arrays as states"):
         daedal.import_fmu(made.path)
     made = daedal.export_fmu(tank()[0], tmp_path / "me.fmu", initial=[1.0], kind="me", binary=False)
-    with pytest.raises(daedal.InvalidProblemError, match=r"cannot be loaded.*Remedy: an FMU with a binary"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"cannot be loaded.*Remedy: use an FMU with a binary"):
         daedal.import_fmu(made.path)

@@ -312,7 +312,7 @@ def usual_norms(assembly, points) -> np.ndarray:
 
 
 def smallest_singular_value(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> tuple[float, np.ndarray]:
-    """The smallest singular value of the scaled rows, and the corresponding combination of rows."""
+    """The smallest singular value of the scaled rows, and its left singular vector, a combination of the rows."""
     rows = scaled_rows(assembly, t, state, norms)
     if rows is None:
         return np.inf, np.zeros(assembly.n_c)

@@ -22,7 +22,7 @@ from daedal.solution.solution import Solution
 from daedal.solution.status import Status
 
 _MOST_POINTS, _MOST_NAMED = 50, 6
-# smallest singular value of the scaled system Jacobian that indicates a singular point after a failure
+# after a failure, a smaller singular value of the scaled system Jacobian indicates a singular point
 _NEARLY_SINGULAR = 1e-6
 
 

@@ -45,7 +45,7 @@ from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which two branches may differ next to a surface
-_BRIEF = 1e-9  # fraction of the interval: in shorter arcs, round-off determines the side of a function
+_BRIEF = 1e-9  # fraction of the interval: on shorter arcs, round-off determines the sign of a switching function
 _MOST_STRETCHES = 100  # number of arcs that are checked
 _SHARES = (1e-2, -3e-2)  # relative to the sizes of the variables, for points near the start
 _LONG = 2000  # steps of a run for which function calls at two points cost at most a few percent

@@ -215,7 +215,7 @@ class _Block:
 
 
 def _reduced_quantity(arrays: dict[str, np.ndarray]) -> str:
-    """The quantity that is reduced if no outputs are chosen: states at t_eval, or final ones."""
+    """Name of the array to reduce if there are no outputs: states at t_eval if available, otherwise final states."""
     if any(name.startswith("output:") for name in arrays):
         return ""
     return "y" if "y" in arrays else "final"

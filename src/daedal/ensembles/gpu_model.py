@@ -259,7 +259,7 @@ class GPUModel:
 
 
 def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = False, **launch: int) -> GPUModel:
-    """The model of a problem.
+    """Build the GPU model of a problem.
 
     Parameters
     ----------

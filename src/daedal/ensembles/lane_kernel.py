@@ -225,7 +225,7 @@ def _count_failure(own, run, lane, l):
 
 @part
 def _try_step(run, steps, lane, l):
-    """The step size of a lane, within its limits."""
+    """Choose the step size of a lane, within its limits; a lane that cannot continue becomes idle."""
     if lane.member == IDLE:
         return
     run.t, run.h = lane.t, lane.h

@@ -202,7 +202,7 @@ class SwitchingFunctions:
         return self.compiled if self.evaluate is self.plain else None
 
     def extended(self, evaluate, names: tuple[str, ...], compiled=None, params=None) -> "SwitchingFunctions":
-        """The same with additional functions appended, which end the run when they change from + to -."""
+        """A copy with additional functions, which end the run when they change from + to -."""
         tails = {"initial": 1.0, "direction": -1, "terminal": 1, "interior": True, "touch": False, "location": 0}
         tails |= {"delta": np.nan, "tolerance": 0.0, "occurred": 0}
         longer = {
@@ -213,11 +213,11 @@ class SwitchingFunctions:
         return replace(self, **fields, compiled=compiled, params=params)
 
     def with_enclosed(self, *enclosed: Enclosed) -> "SwitchingFunctions":
-        """The same with enclosures for some functions."""
+        """A copy with enclosures for some functions."""
         return replace(self, enclosed=(*self.enclosed, *enclosed))
 
     def with_parameters(self, params: Any, evaluate: Callable[..., Any]) -> "SwitchingFunctions":
-        """The same functions with other parameters; `evaluate` has them."""
+        """A copy with other parameters, which `evaluate` must already use."""
         enclosed = tuple(replace(one, params=params) for one in self.enclosed)
         return replace(self, evaluate=evaluate, plain=evaluate, params=params, enclosed=enclosed)
 

@@ -88,8 +88,8 @@ class FMUInstance:
             self._fmu = None
             self.close()
             raise InvalidProblemError(
-                f"{path} cannot be loaded: {error}. Remedy: an FMU with a binary for this platform; one with sources "
-                "alone is compiled by fmpy.util.compile_platform_binary(path)"
+                f"{path} cannot be loaded: {error}. Remedy: use an FMU with a binary for this platform; one with "
+                "sources alone can be compiled by fmpy.util.compile_platform_binary(path)"
             ) from error
         derivatives = [unknown.variable for unknown in description.derivatives]
         if any(variable.dimensions for variable in derivatives):

@@ -238,7 +238,7 @@ def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[lis
 
 
 def stated_outputs(outputs: Any) -> list[tuple[str, Any]] | None:
-    """Outputs as pairs of a name and a function, or None for variables."""
+    """Outputs as (name, function) pairs; None if the outputs are the variables."""
     if outputs is None:
         return None
     if isinstance(outputs, str) or callable(outputs):

@@ -151,7 +151,7 @@ class _Comparison:
         return v, min(1.0, 1.0 / fastest) if fastest > 0.0 else 1.0
 
     def _rows(self) -> np.ndarray | None:
-        """The gradients of all constraints; if not given, by differences unless there are too many, then None."""
+        """Gradients of all constraints, missing ones by differences; None if there are too many unknowns."""
         n, parts = self.q.size, []
         for name, parent in (("constraint_jacobian", "constraint"), ("velocity_jacobian", "velocity_constraint")):
             if getattr(self.system, parent) is None:

@@ -125,8 +125,8 @@ def resolved_array(
     columns = equations.n * (int(np.max(times)) + equations.order + 1)
     if columns > _MOST_COLUMNS:
         raise InvalidProblemError(
-            f"a derivative array of {columns} columns is too large to compute its ranks; the limit is "
-            f"{_MOST_COLUMNS}. Specify the number of differentiations, order=... or offsets=..."
+            f"the derivative array has {columns} columns; its ranks can be computed for at most "
+            f"{_MOST_COLUMNS}. Specify the number of differentiations with order=... or offsets=..."
         )
     array = NonlinearDerivativeArray(equations, times)
     jet = _near(array, t, given, known, held, weights).jet

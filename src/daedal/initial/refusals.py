@@ -138,7 +138,10 @@ def _value(name: str, x: np.ndarray, given, j: int) -> str:
 
 
 def refuse_values(system: MechanicalSystem, t, q, v, g, violated, too_fast, start, reason):
-    """Raise the error for values that violate constraints: {row: residual} on both levels; `start` is consistent."""
+    """Raise InconsistentInitialError for values that violate the constraints.
+
+    `violated` and `too_fast` map rows to residuals of positions and velocities; `start` is consistent.
+    """
     lines = [f"The initial values violate the constraints at t = {number(t)}."]
     for level, found in (("Position", violated), ("Velocity", too_fast)):
         if found:

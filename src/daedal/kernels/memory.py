@@ -42,7 +42,7 @@ def _check(address: int, size: int):
     if k >= 0:
         end = _begins[k] + _sizes[_begins[k]]
         if address < end < address + 8 * size:
-            raise IndexError(f"a view of {size} numbers ends {(address + 8 * size - end) // 8} beyond its memory")
+            raise IndexError(f"a view of {size} numbers extends beyond its memory by {(address + 8 * size - end) // 8}")
 
 
 def _array(address: int, shape: tuple[int, ...], dtype) -> np.ndarray:

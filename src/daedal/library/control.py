@@ -65,12 +65,12 @@ def flexible_joint_residual(t, y, yp, p):
 
 @model
 def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0, weight: float = 5.0) -> Model:
-    """An arm on a spring that follows a path; the unknown is the torque of the motor.
+    """An arm driven through a spring along a prescribed path; the unknown is the motor torque.
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1. There are no free initial
-    values: the path determines all five unknowns.
+    ``model.extra["exact"](t, derivative)`` is the exact solution (0) or its derivative (1). There are no free
+    initial values: the path determines all five unknowns.
     """
 
     def motor(t: float) -> list[float]:

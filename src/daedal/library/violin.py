@@ -370,8 +370,7 @@ def _start(initial, N: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sign_at_the_speed_of_the_bow(q: np.ndarray) -> float:
-    """0 if adhesion holds the string, otherwise the side to which it is torn away, where u_m'' = rho_s (needed z -
-    z)."""
+    """0 if the string sticks to the bow, otherwise the direction in which it slips."""
     z = float(needed_friction(q))
     return 0.0 if abs(z) < STICKING_LIMIT else math.copysign(1.0, z)
 

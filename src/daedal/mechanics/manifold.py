@@ -33,7 +33,7 @@ from daedal.mechanics.straight_line import accelerate_only, project_straight
 IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
 _MAX_ITERATIONS = 30
 _ROUNDOFF = 4.0 * np.finfo(float).eps
-_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+_NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which the next, about its square, is not needed
 
 PROJECTOR = Struct(
     "PROJECTOR",

@@ -547,7 +547,7 @@ class OneStepRun(Run):
         super().__init__(method, equations, step=one_step, **(fields | options))
 
     def open(self, task: Task) -> None:
-        """Begin a task; a method without error estimate needs a fixed step."""
+        """Begin a task; a method without an error estimate needs a fixed step size."""
         self.method.require_error_estimate(task.fixed_step)
         super().open(task)
 

@@ -99,8 +99,8 @@ RUN = Struct(
         # step size control of one-step methods
         ("control_order", INTEGER),  # order of the error estimate, plus one
         ("controller", INTEGER),
-        ("kept_ratio", FLOAT),  # growth below this ratio is skipped
-        ("error_of_step", FLOAT),  # growth below this ratio is ignored
+        ("kept_ratio", FLOAT),  # the step size is kept unless it would grow by more than this ratio
+        ("error_of_step", FLOAT),  # estimated error of the attempt, relative to the tolerance
         ("least_error", FLOAT),  # smallest error used to choose the next step
         ("error_before", FLOAT),
         ("rejected", INTEGER),

@@ -253,7 +253,7 @@ class Screw(Joint):
 
     @property
     def slides(self) -> np.ndarray:
-        """The shift per radian."""
+        """Translation along the axis per radian of rotation."""
         return np.array([[0.0, 0.0, self.pitch / (2.0 * np.pi)]])
 
 

@@ -125,11 +125,11 @@ class ForceLeftBehind(Force):
         return cls(force.name, tuple(force.frames), tuple(force.joints), tuple(force.initial))
 
     def apply(self, t, motion, loads):
-        """Raise."""
+        """Refuse: a recorded force has no energy."""
         _refuse(f"force '{self.name}'")
 
     def energy(self, t, motion):
-        """Raise."""
+        """Refuse: a recorded force has no energy."""
         _refuse(f"force '{self.name}'")
 
 
@@ -156,7 +156,7 @@ class ConstraintLeftBehind(Constraint):
         return self.sizes[1]
 
     def residual(self, t, motion):
-        """Raise."""
+        """Refuse: a recorded constraint has no residual."""
         _refuse(f"constraint '{self.name}'")
 
     velocity_residual = residual

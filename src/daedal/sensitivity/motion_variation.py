@@ -111,7 +111,7 @@ class VariationalReduction(Reformulation):
 
     @property
     def excluded(self) -> np.ndarray | None:
-        """Sensitivities, if their errors are not controlled."""
+        """Mask of the sensitivities if they are excluded from error control, otherwise None."""
         if self.formulation.control or self.formulation.half_explicit:
             return None
         return np.arange(self.n) >= self.n_state

@@ -154,7 +154,7 @@ def check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
 def new_figure(
     size: tuple[float, float], pyplot: bool, save: str | Path | None = None, title: str | None = None
 ) -> Iterator[Figure]:
-    """Context manager of a figure: sets the heading and the layout on exit, and writes it to a file."""
+    """Context manager for a figure: on exit, sets its title and layout, and saves it if `save` is given."""
     import matplotlib
 
     # written outside the style context, whose exit would reset settings that a backend makes when the first figure

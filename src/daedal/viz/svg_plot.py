@@ -61,7 +61,7 @@ def plot_svg(sol: Any, title: str, plot: Mapping[str, Any] | None = None) -> str
 
 
 def series_svg(t: np.ndarray, series: Mapping[str, np.ndarray], title: str) -> str:
-    """Curves over time by label, in one panel with a cursor that a script moves between `data-from` and `data-to`."""
+    """SVG plot of labelled curves over time, with a cursor that a script moves between `data-from` and `data-to`."""
     axis = _Axis(t, LEFT, WIDTH - RIGHT)
     top, bottom = TOP, TOP + HEIGHTS[1]
     panel = _panel(t, np.array(list(series.values())), list(series), axis, top, bottom, True)

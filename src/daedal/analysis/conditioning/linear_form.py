@@ -160,7 +160,7 @@ def _grid_of(solution: Solution, count: int) -> np.ndarray:
     """Times of a solution, as dense as its steps."""
     times = solution.t[np.concatenate([[True], np.diff(solution.t) != 0.0])]
     if times.size < 2:
-        raise InvalidProblemError("the solution consists of one point; its conditioning needs an interval")
+        raise InvalidProblemError("the solution has only one point, but conditioning is computed over an interval")
     if times.size >= count:
         return times[np.unique(np.linspace(0, times.size - 1, count).round().astype(int))]
     # additional points in each interval, in proportion to its length

@@ -180,7 +180,7 @@ class LinearModel:
         return self.transfer(0.0).real
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """A, B, C, D: ``scipy.signal.StateSpace(*model)``."""
+        """Iterate over A, B, C and D, for example for ``scipy.signal.StateSpace(*model)``."""
         self._check_proper("a state space of four matrices")
         return iter((self.A, self.B, self.C, self.D))
 

@@ -55,12 +55,12 @@ class Condition:
 
     @property
     def order(self) -> int:
-        """The order at which it is needed."""
+        """The order from which a method must satisfy the condition."""
         return self.tree.order
 
     @property
     def right_side(self) -> Fraction:
-        """Its right-hand side at the end of the step."""
+        """Right-hand side of the condition at the end of the step."""
         return self.tree.right_side
 
     @property

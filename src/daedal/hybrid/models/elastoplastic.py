@@ -130,7 +130,9 @@ def elastoplastic_contact(
     if not isinstance(law, ElastoPlastic):
         raise InvalidProblemError(f"law must be an ElastoPlastic, got {type(law).__name__}")
     if system.n_s or system.params is not None:
-        raise InvalidProblemError("system: parameters and contact coordinates are not supported here; use closures")
+        raise InvalidProblemError(
+            "systems with parameters or contact coordinates are not supported here; parameters can be closures"
+        )
     check_callable(gap, "gap")
     if gradient is not None:
         check_callable(gradient, "gradient")

@@ -81,7 +81,7 @@ def response(law: FrictionLaw, point, e) -> tuple[float, float]:
 
 
 def contact_state(system: MechanicalSystem, stick: MechanicalSystem, law: FrictionLaw, t, q, v) -> ContactState:
-    """Possible states of friction at a point: lambda_s of the equations of stick, and branches of the normal force."""
+    """Possible friction states at a point: lambda_s from the sticking equations, and branches of the normal force."""
     if law.holding is not None:
         t, q, v = check_point(system, t, q, v)
         normal = law.normal_force(t, q, v, ())

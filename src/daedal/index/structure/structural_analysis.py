@@ -52,7 +52,7 @@ class Combination:
     replaced: int  # the equation replaced by the combination
     members: list[tuple[int, int]]  # (i, k) for the k-th derivative of equation i in it
     coefficients: list[int]  # the nodes of the factors u_i
-    terms: list[int]  # the nodes of their products with the equations, without cancelling terms
+    terms: list[int]  # the nodes of the products of u_i with the differentiated equations, before terms cancel
     node: int  # the node of the combination
 
 

@@ -58,7 +58,10 @@ IRK = Struct(
         ("filtering", INTEGER),  # block whose matrix filters the error, or -1
         ("end_slope", f64["s + 1"]),
         ("straight", INTEGER),  # whether the slopes of stages are too rough to extrapolate
-        ("halves", f64["2 * s", "s + 1"]),  # slopes of the whole step at the stages of its halves
+        (
+            "halves",
+            f64["2 * s", "s + 1"],
+        ),  # weights that extrapolate the slopes of the step to the stages of its halves
         ("degree", INTEGER),
         ("inner", optional(f64["2 * (degree - 1)", "s + 1"])),
         # the step polynomial by its values at equidistant points, last one first, and its defect: sample points,

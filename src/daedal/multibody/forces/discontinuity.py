@@ -106,7 +106,9 @@ class Contact(Discontinuity):
             raise InvalidProblemError(f"friction and radius of {what} must not be negative, got {friction}, {radius}")
         static = friction if self.static is None else check_finite(self.static, f"static of {what}")
         if static < friction:
-            raise InvalidProblemError(f"static of {what} must be at least its friction, {friction:g}")
+            raise InvalidProblemError(
+                f"static of {what} must not be less than friction, got {static:g} and {friction:g}"
+            )
         set_checked(
             self,
             point=point,
