@@ -363,3 +363,7 @@ def test_an_old_keyword_works_and_names_the_new_one():
 def test_an_old_and_a_new_keyword_together_are_refused():
     with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initials= and initial="):
         daedal.solve_many(decay(), (0.0, 1.0), initial=([[1.0]], None), initials=([[1.0]], None))
+
+
+def test_analyze_is_the_twin_of_analyse():
+    assert daedal.analyze is daedal.analyse

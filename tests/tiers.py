@@ -3,7 +3,7 @@
 ========== ============================================================ ==========================
 tier       what it is for                                               what it has
 ========== ============================================================ ==========================
-``quick``  while one works: every public name, method and formulation   one short case of each test
+``quick``  while one works: public functions, methods and formulations      one short case of each test
 ``test``   decides whether a change may land                            all that is not ``soak``
 ``soak``   what takes an hour: all pages made twice, all compilations   only what is ``soak``
 ========== ============================================================ ==========================

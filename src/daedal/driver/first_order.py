@@ -187,7 +187,7 @@ class FirstOrderPlan(Plan):
         known = error.solution.y
         if known.size and solution.y.size:
             sizes = np.abs(known).max(axis=1) + np.broadcast_to(self.atol, known.shape[:1])
-            if np.any(np.abs(solution.y[:, -1]) > _RUNAWAY * sizes):  # it has left the solution, and went on
+            if np.any(np.abs(solution.y[:, -1]) > _RUNAWAY * sizes):  # not the solution, which this run has left
                 raise error
         solution.message += f" {methods} had stopped at t = {_end(error, request):.4g}."
         return solution
