@@ -163,7 +163,7 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     if len(result) != n:
         raise InvalidProblemError(f"names has {len(result)} entries for {plural(n, 'variable')}")
     if len(set(result)) != n:
-        raise InvalidProblemError("names must be unique")
+        raise InvalidProblemError("names must be different from each other")
     return result
 
 
