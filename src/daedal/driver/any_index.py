@@ -28,32 +28,31 @@ from daedal.solution.status import Status
 class ReducedForm(Form):
     """The reduced problem, used instead of the original equations.
 
-    The original equations are used with constant steps, which serve to study a method on the problem as given, and if
-    the functions have changed since they were traced.
+    The original equations are solved with constant steps, which are for studying a method on the problem as given, and
+    if the functions have changed since they were traced.
 
     Parameters
     ----------
     plan : ReducedPlan or ReducedSecondOrder
         Plan of the reduced problem.
     asked : bool
-        Whether the user requested it.
+        Whether the user requested the reduction.
     """
 
     def __init__(self, plan: Any, asked: bool):
         self._plan, self._asked = plan, asked
 
     def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> ReducedForm | None:
-        """The form for a plan with other parameters, or None if it must be rebuilt."""
         other = self._plan.with_original(plan.problem, numbers)
         return None if other is None else ReducedForm(other, self._asked)
 
     @property
     def order(self) -> int:
-        """How often the strangeness-free form differentiates all equations."""
+        """Number of times that the strangeness-free form differentiates all equations."""
         return self._plan.reduction.mu
 
     def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
-        """Plan for a problem made of several copies of the structure, for example with its variational equations."""
+        """Plan for several copies of the equations, for example with the variational equations."""
         from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
         from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
@@ -87,7 +86,7 @@ class SingularPlan(Wrapped):
     plan : TracedPlan
         Plan of the problem as given.
     reason : DaedalError
-        Why: over- and underdetermined parts of the equations, or a solution that they do not determine.
+        The cause: equations that are over- and underdetermined, or that do not determine the solution.
     """
 
     as_stated = False
@@ -98,7 +97,7 @@ class SingularPlan(Wrapped):
         self._is_structural = isinstance(reason, StructurallySingularError)
 
     def solve(self, request: Request):
-        """Solve the problem as given, up to where this is possible."""
+        """Solve the problem as given, as far as possible; raises even if the end was reached."""
         try:
             solution = self.plan.solve(request)
             if solution.success:

@@ -1,4 +1,4 @@
-"""Tolerances that lose control of the error: too large for a variable, or too small for a method."""
+"""Warnings about tolerances: too large for a variable, or too small for a method."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from daedal.common.messages import warn
 from daedal.common.tabular import listing
 from daedal.errors import ToleranceWarning
 
-_LEAST_STEPS = 4  # number of points in a run needed to judge the size of its variables
-_NOISE = 1e-6  # times atol: smaller values count as round-off
-_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest of all values: smaller values count as round-off
-_STATED = 1e-4  # times atol: a larger start value counts as intended
-_SEEN = 1e-4  # fraction of its values to which a variable should be accurate
-_FEW = 3  # fewer turning points are inconclusive
-_WIGGLES = 0.3  # fraction of turning points that identifies noise; motions have fewer
+_LEAST_STEPS = 4  # smallest number of points from which the sizes of variables are estimated
+_NOISE = 1e-6  # times atol: a variable whose values are all smaller counts as round-off
+_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest value of all variables: likewise
+_STATED = 1e-4  # times atol: a variable with a larger start value is never taken for round-off
+_SEEN = 1e-4  # proposed atol, as a fraction of the values of a variable
+_FEW = 3  # number of turning points up to which a variable is never taken for round-off
+_WIGGLES = 0.3  # number of turning points per output point above which a variable counts as round-off
 _MOST_NAMED = 6
-_NEGLIGIBLE = 1e-2  # times rtol: smaller spacings of t, as fractions of a step, do not matter
-_UNRESOLVED = 3.0  # tolerances between neighbouring times from which a warning is given
-_ERRORS = 2.0  # times atol: with explicit methods, errors of variables that started smaller grow to this size
+_NEGLIGIBLE = 1e-2  # times rtol: spacing of floats relative to a step, below which nothing is checked
+_UNRESOLVED = 3.0  # change of a solution between adjacent floats of t, in tolerances, above which a warning is issued
+_ERRORS = 2.0  # times atol: size that errors of initially smaller variables reach with explicit methods
 _SHARPEST = {"modified_bdf": 3e-9}
-"""Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
+"""Smallest rtol of methods that differentiate positions numerically; for smaller values, round-off dominates."""
 
 
 def warn_below_atol(solution: Any, settings: Any) -> None:
-    """Find the variables that stay below their `atol` throughout but are not just round-off."""
+    """Warn about variables that stay below their `atol` during the whole run, unless they are pure round-off."""
     y, names = solution.y, solution.names
     if solution.stats.steps < _LEAST_STEPS or not y.shape[1]:
         return
@@ -40,7 +40,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     here = largest <= most
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
-    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that started at 0 and have hardly changed
+    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # not those that started at 0 and are largest at the end
     least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
     least = np.maximum(least, _ROUNDING * largest.max())
     small = np.flatnonzero(here & begun & (largest > least))
@@ -63,12 +63,14 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     if not small.size:
         return
     shown = [f"{names[i]} (at most {largest[i]:.2g}, atol {atol[i]:.2g})" for i in small[:_MOST_NAMED]]
-    verb, it, matters = ("exceeds", "it", "it matters") if small.size == 1 else ("exceed", "them", "they matter")
+    one = small.size == 1
+    verb, errors = ("exceeds", "its errors are") if one else ("exceed", "their errors are")
+    it, matters = ("it", "it matters") if one else ("them", "they matter")
     how = "never" if np.all(largest[small] <= atol[small]) else "hardly"
     least = np.where(stated[kept], sizes[small, 0], largest[small]).min()
     warn(
-        f"{listing(shown, small.size)} {how} {verb} the absolute tolerance: errors of {it} are not controlled. "
-        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * least:.0e} for {it}, or "
+        f"{listing(shown, small.size)} {how} {verb} the absolute tolerance, so that {errors} not controlled. "
+        f"Remedy: if {matters}, pass atol as a vector with about {_SEEN * least:.0e} for {it}, or "
         "choose other units",
         ToleranceWarning,
     )
@@ -103,8 +105,8 @@ def warn_unsuitable(solution: Any, settings: Any) -> None:
     loosest = settings.rtol if type(settings.rtol) is float else np.max(settings.rtol)
     if loosest >= 1.0 and settings.fixed_step is None:
         warn(
-            f"rtol={loosest:.3g} allows errors as large as the values themselves. Remedy: rtol is relative, 1e-6 by "
-            "default; absolute errors are limited by atol",
+            f"rtol={loosest:.3g} allows errors as large as the values themselves. Remedy: use a smaller rtol, such as "
+            "the default, 1e-6, and limit absolute errors by atol",
             ToleranceWarning,
         )
     name = settings.method if isinstance(settings.method, str) else getattr(settings.method, "name", "")
@@ -116,7 +118,6 @@ def warn_unsuitable(solution: Any, settings: Any) -> None:
         warn(
             f"method={name!r} computes velocities and accelerations from differences of positions, which amplify "
             f"round-off, and cannot achieve rtol={asked:.2g}: errors correspond to about {sharpest:.0e}, or larger. "
-            f"Remedy: "
-            "method='radau', or a larger rtol",
+            "Remedy: use method='radau', or a larger rtol",
             ToleranceWarning,
         )

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
 
-# number of unknowns: below the first BLAS is serial anyway, above the second threads pay off
+# numbers of unknowns between which BLAS is limited: it is always serial below, and gains from threads above
 _SMALLEST, _LARGEST = 64, 1000
 _OPENBLAS = ("scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 _NAMES = [name + suffix for name in _OPENBLAS for suffix in ("", "64_")]
@@ -22,7 +22,7 @@ _NAMES = [name + suffix for name in _OPENBLAS for suffix in ("", "64_")]
 
 @cache
 def thread_count() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """Getter and setter for the number of threads of SciPy's BLAS; None if it is not OpenBLAS."""
+    """Functions that return and set the number of threads of SciPy's BLAS; None if SciPy does not use OpenBLAS."""
     from scipy.linalg import cython_lapack
 
     library = ctypes.CDLL(cython_lapack.__file__)  # also resolves symbols of its dependencies
@@ -60,5 +60,5 @@ _one_thread = _OneThread()
 
 
 def blas_threads(n: int) -> AbstractContextManager:
-    """BLAS threads during a run with n unknowns: one if small, unchanged if large."""
+    """Context that limits BLAS to one thread during a run with n unknowns, unless n is large."""
     return _one_thread if _SMALLEST <= n <= _LARGEST else nullcontext()

@@ -1,5 +1,4 @@
-"""Comparison of given initial values with nearby consistent ones: acceptance, or rejection with the required
-changes."""
+"""Comparison of given initial values with nearby consistent ones, and the error that lists the required changes."""
 
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ from daedal.errors import InconsistentInitialError
 from daedal.methods.step_size import first_step_size
 from daedal.problems.checks import check_tolerances
 
-_TOLERATED = 0.33  # weighted size of a correction that passes Newton's convergence test
+_TOLERATED = 0.33  # largest weighted correction of given values that is accepted, as in Newton's convergence test
 _ROUNDOFF = 1e-12  # relative size below which a change counts as 0
-_VIOLATED = 1e-3  # fraction of the worst violation
+_VIOLATED = 1e-3  # residuals above this fraction of the largest one are named
 
 
 @dataclass(frozen=True)
 class GivenStart:
-    """y and y' of a problem, as given and corrected; NaN if unknown.
+    """y and y' at the start, as given (NaN if unknown) and corrected.
 
     Changes of y' are weighted by their effect on y during the first step, as for problems solved directly.
     """
@@ -35,12 +34,12 @@ class GivenStart:
     consistent_yp: np.ndarray
 
     def is_tolerated(self) -> bool:
-        """Whether the given values need no correction, or corrections are allowed."""
+        """Whether the given values are consistent within the tolerances, or may be corrected."""
         size = float(np.sqrt(np.mean(self._ratios().sum(axis=0) ** 2)))
         return self.request.settings.correct_initial or size <= _TOLERATED
 
     def refuse(self, words: Sequence[str], residual: np.ndarray, rows: Sequence[int]) -> NoReturn:
-        """Raise an error that names violated equations with residuals, and a remedy."""
+        """Raise InconsistentInitialError with violated equations, their residuals and the required changes."""
         order = np.argsort(-np.abs(residual), kind="stable")
         violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
         named = listing((f"{words[k]} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated))
@@ -53,7 +52,7 @@ class GivenStart:
         raise InconsistentInitialError(message, tuple(dict.fromkeys(rows[k] for k in violated)), residual)
 
     def _ratios(self) -> np.ndarray:
-        """The changes of y and y', in units of the tolerances."""
+        """Changes of y and y', in tolerances."""
         settings, known = self.request.settings, np.isfinite(self.y)
         y, yp = np.where(known, self.y, 0.0), np.where(np.isfinite(self.yp), self.yp, 0.0)
         rtol, atol = check_tolerances(y.size, settings.rtol, settings.atol)
@@ -63,7 +62,6 @@ class GivenStart:
         return np.abs(np.nan_to_num(changes, nan=0.0)) / weights
 
     def _changes(self) -> str:
-        """Description of the largest changes."""
         label, n, ratios = self.problem.label, self.y.size, self._ratios().ravel()
         given, exact = (np.concatenate(pair) for pair in ((self.y, self.yp), (self.consistent_y, self.consistent_yp)))
         exact = np.where(np.abs(exact) <= _ROUNDOFF * np.abs(given), 0.0, exact)

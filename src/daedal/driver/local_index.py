@@ -1,4 +1,4 @@
-"""Problems with a misleading structure: the index is determined at the start, and at the point at which a run stops."""
+"""Problems with a misleading structure, whose index is determined at the start and where a run stops."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from daedal.initial.newton_start import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 
-_ELSEWHERE = 3  # points at which a misleading structure is confirmed
+_ELSEWHERE = 3  # number of random points at which a misleading structure is confirmed
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in another form
 
 
 def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> bool:
-    """Whether to check the index at the start: for traced problems of moderate size that may have constraints."""
+    """Whether to determine the index at the start: for traced problems of moderate size that may have constraints."""
     automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
     traced = plan.traced is not None and bool(plan.traced.functions)
     kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
@@ -43,7 +43,7 @@ def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
 class UnsettledPlan(Wrapped):
     """Plan for a problem with hidden constraints that could not be satisfied near the start.
 
-    A run that reaches its end has not seen them, and its values are meaningless.
+    A run that reaches its end has ignored these constraints, and its values are meaningless.
     """
 
     as_stated = False
@@ -53,7 +53,7 @@ class UnsettledPlan(Wrapped):
         self._reason = str(reason)  # the exception itself would keep its traceback frames alive
 
     def solve(self, request: Request):
-        """Solve the problem as given, up to where this is possible."""
+        """Solve the problem as given, as far as possible; raises even if the end was reached."""
         solution = self.plan.solve(request)
         if solution.success:
             raise InconsistentInitialError(self._reason)
@@ -73,7 +73,8 @@ class LocallyJudgedPlan(Wrapped):
     plan : TracedPlan
         Plan of the problem as given.
     misleads : bool
-        Whether random points suggest that the problem has no unique solution; raises if the start does too.
+        Whether the problem appears to have no unique solution at random points; if this is true at the start too, runs
+        raise an error.
     """
 
     def __init__(self, plan: TracedPlan, misleads: bool = False):
@@ -146,10 +147,12 @@ class LocallyJudgedPlan(Wrapped):
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
         point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
-        return point is None or is_clearly_index_1(*point[2:])  # if unknown, the index is checked during the run
+        return point is None or is_clearly_index_1(
+            *point[2:]
+        )  # without such a point, the index is checked after a failure
 
     def _is_never_clear(self, request: Request, y: np.ndarray) -> bool:
-        """Whether the structure suggests index 0 or 1, which is not found at other times either."""
+        """Whether the structure suggests index 0 or 1 but the index is higher, at the start and at other times."""
         orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
         if orders is None or not has_low_index(orders, y.size):
             return False
@@ -160,8 +163,8 @@ class LocallyJudgedPlan(Wrapped):
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
         """A plan for the strangeness-free form if the index is at least `lowest` or the structure is misleading.
 
-        In the misleading case, terms that vanish on the solution enter the Newton matrix, and an index-2 method may
-        leave the solution.
+        If the structure is misleading, terms that vanish on the solution enter the Newton matrix, and a method for
+        index 2 may leave the solution.
         """
         from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
@@ -175,7 +178,9 @@ class LocallyJudgedPlan(Wrapped):
             values = characteristic_values_near(
                 equations, request.span[0], np.array([y, unknown if yp is None else yp])
             )
-        except InconsistentInitialError:  # far from the solution: where it is may be unknown, but not what it is like
+        except (
+            InconsistentInitialError
+        ):  # too far from the solution to find a consistent point, but the ranks are known
             if signature.index > 1:
                 raise
             values = characteristic_values_near(equations, request.span[0], unknown)
@@ -189,7 +194,7 @@ class LocallyJudgedPlan(Wrapped):
         return self._forms[values]
 
     def _with_states(self, request: Request) -> Request:
-        """The request with the given values of unknowns that are obviously states; others are guesses."""
+        """The request with values for those unknowns only that are certainly states; the others are guesses."""
         orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
         states = set() if orders is None else {j for row in orders for j, order in row.items() if order}
         if not request.settings.correct_initial or orders is None or len(states) == self.problem.n:
@@ -198,7 +203,7 @@ class LocallyJudgedPlan(Wrapped):
         return request.changed(correct_initial=False, initial=(request.initial[0], second))
 
     def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
-        """Run in the strangeness-free form; if that fails too, raise the original error."""
+        """Run in the strangeness-free form; if that fails too, raise `error`. `what` describes the first failure."""
         try:
             form = self._form(request, *given_values(self.problem, request), LOWEST_REDUCED - 1)
             solution = None if form is None else form.solve(request)

@@ -1,4 +1,4 @@
-"""Exceptions of user functions during a run that the reduced equations do not raise."""
+"""Exceptions of user functions that the reduced equations of a run do not raise."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from daedal.methods.task import Outcome
 
 
 def until_raised(problem: Any, request: Request, outcome: Outcome) -> Outcome:
-    """The stored output before the first point at which a function of the problem raises, with the exception.
+    """Truncate the output before the first point at which a function of the problem raises, and add the exception.
 
     Parameters
     ----------
     problem : problem
-        As given by the user.
+        The problem as given by the user.
     request : Request
     outcome : Outcome
-        Of a segment, in the unknowns of the problem. If every step is known, step ends are also checked, since there
+        Outcome of a segment, in the unknowns of the problem. With dense output, step ends are checked too, since there
         may be few output times.
     """
     implicit, sign, dense = problem.implicit(), request.sign, outcome.dense

@@ -1,4 +1,4 @@
-"""Verify that the run of a recognised mechanism has solved the original equations."""
+"""Check that the solution of a recognised mechanism satisfies the original equations."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 from daedal.analysis.probe import Probe
 from daedal.index.reduction.recognised_solution import RecognisedSolution
 
-_POINTS = 50  # maximum number of points of the run
-_WRONG = 1e-6  # residual relative to the terms of its equation
-_ROUNDOFF = 1e-12  # tolerance relative to the largest terms of all equations
+_POINTS = 50  # maximum number of output points that are checked
+_WRONG = 1e-6  # largest residual, relative to the terms of its equation
+_ROUNDOFF = 1e-12  # residuals below this fraction of the largest term of all equations count as zero
 
 
 def solves(problem: Any, solution: RecognisedSolution, switches: bool) -> bool:
-    """Whether the residual vanishes along the solution, relative to the terms of each equation, without crossing a
-    pole.
+    """Whether the residual vanishes along the solution, relative to the terms of each equation, without a pole.
 
-    The form of the mass matrix and constraint forces was tested at a few points far from the run. Terms that vanish
-    there may matter here; the solution then satisfies other equations. If forces have `switches` and the solution
-    slides on their surface, the original residual does not vanish; the matrices are tested at these points instead.
+    The form of the mass matrix and of the constraint forces was tested at a few points far from the run; terms that
+    vanish there may matter here. Where forces have `switches` and the solution slides on their surface, the original
+    residual does not vanish, and the matrices are tested instead.
     """
     times, y, yp = solution.sampled(_POINTS)
-    good = np.isfinite(y).all(axis=0) & np.isfinite(yp).all(axis=0)  # other exceptions are reported by the run
+    good = np.isfinite(y).all(axis=0) & np.isfinite(yp).all(
+        axis=0
+    )  # points at which the run reported an exception are skipped
     times, y, yp = times[good], y[:, good], yp[:, good]
     if not times.size:
         return True

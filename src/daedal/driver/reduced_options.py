@@ -1,4 +1,4 @@
-"""Options with one value per unknown, for problems solved in reduced form with other unknowns."""
+"""Conversion of options with one value per unknown to the unknowns of a reduced problem."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ _FOR_HIGHER_INDEX = ("variable_index", "newton_weights", "row_scaling")
 
 
 def option_for_higher_index(settings: Settings) -> str | None:
-    """The name of an option with powers of the step size, used only for the direct solution of higher-index
-    problems."""
+    """The name of an option, if given, that scales by powers of the step size for direct solution at higher index."""
     return next((name for name in _FOR_HIGHER_INDEX if _given(settings, name, None) is not None), None)
 
 
 def inside_options(reduction: ReducedProblem, settings: Settings) -> Settings:
-    """Settings with masks of the original unknowns converted to masks of the reduced ones."""
     problem, masks = reduction.original, {}
     nonnegative = _given(settings, "nonnegative", False)
     if nonnegative is not False:
-        # derivatives and other unknowns of the reduced problem may be negative
+        # additional unknowns of the reduced problem may be negative
         further = np.zeros(reduction.problem.n - reduction.n, dtype=bool)
         masks["nonnegative"] = np.append(_mask(nonnegative, problem, "nonnegative"), further)
     tested = _given(settings, "error_test", "auto")

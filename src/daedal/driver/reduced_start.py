@@ -1,4 +1,4 @@
-"""Consistent initial values of problems of any index, in all unknowns of the reduced problem."""
+"""Consistent initial values of problems of any index, for all unknowns of the reduced problem."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray
 
 
 def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray:
-    """u satisfying all equations at the start; an error if given values are far off and may not be corrected.
+    """All unknowns u at the start, which satisfy all equations.
 
-    If derivatives are not given, values of unknowns that are not states, such as multipliers, are guesses. Given
-    derivatives may satisfy the equations but contradict the differentiated ones.
+    Raises InconsistentInitialError if given values would change and correction is not allowed. If derivatives are not
+    given, values of unknowns that are not states, such as multipliers, are guesses.
     """
     t, n = request.span[0], y.size
     u = lift(reduction, t, y, yp)
-    guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # quantities that no state depends on
+    guess = (
+        reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)
+    )  # without y', values of highest derivatives are guesses
     around = u.copy()
     slopes, given_slopes = np.full((2, n), np.nan)
     if yp is not None and not _hold(reduction.original, t, y, yp):
@@ -52,6 +54,6 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
 
 
 def _hold(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> bool:
-    """Whether the equations hold up to round-off, relative to their terms."""
+    """Whether the equations are satisfied to round-off, relative to their terms."""
     probe = Probe(problem)
     return bool(np.all(np.abs(probe.residual(t, y, yp)) <= _ROUNDOFF * probe.terms(t, y, yp)))

@@ -1,4 +1,4 @@
-"""The run: a sequence of segments, each with one method on one set of equations."""
+"""A run as a sequence of segments, each with one method and one set of equations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daedal.driver.request import Request
 from daedal.errors import SwitchWarning
 from daedal.methods.task import Outcome, Task
 
-MOST_IDLE = 10  # restarts without a step
+MOST_IDLE = 10  # number of consecutive restarts without a step after which a run stops
 LARGEST_KEPT = 1000
 """Number of unknowns up to which workspaces are pooled."""
 LARGEST_WITH_DENSE_OUTPUT = 1000
@@ -22,30 +22,30 @@ LARGEST_WITH_DENSE_OUTPUT = 1000
 
 
 def keeps_dense_output(request: Request, n: int) -> bool:
-    """Whether to keep the step polynomials."""
+    """Whether to store the step polynomials of a problem with n unknowns."""
     wish = request.settings.dense_output
     return n <= LARGEST_WITH_DENSE_OUTPUT if wish is None else wish
 
 
 @dataclass
 class Segment:
-    """A segment of the run with one formulation, method and chart."""
+    """A completed segment of a run, with one formulation, method and chart."""
 
-    equations: Any  # the integrated equations, and the mapping to the problem's variables
+    equations: Any  # the integrated equations, with the map to the problem's variables
     outcome: Outcome
     method: Any
     formulation: Any
     signal: int = 0  # the signal with which the hook stopped the run
     singular: Any = None  # the singular configuration at its end
-    unexplained: str = ""  # description of a constraint change not explained by its derivatives
+    unexplained: str = ""  # description of a constraint whose change contradicts its derivatives
     may_be_singular: bool = False  # whether a pivot of the last iteration matrix is at round-off level
-    stopped: str = ""  # why no segment can follow, unless the equations explain it
+    stopped: str = ""  # why no segment can follow; empty if unknown
     stuck: bool = False  # whether it was the last of several segments without progress
 
 
 @dataclass(frozen=True)
 class PreparedSegment:
-    """A segment that is about to start.
+    """A segment that has been prepared but not started.
 
     Attributes
     ----------
@@ -53,8 +53,9 @@ class PreparedSegment:
         The method with its equations.
     task : Task
     finish : callable
-        The segment from the outcome of the task.
-    equations : object As in :class:`Segment`.
+        Returns the segment from the outcome of the task.
+    equations : object
+        As in :class:`Segment`.
     """
 
     ready: Any
@@ -64,14 +65,14 @@ class PreparedSegment:
 
 
 class Begun(BaseException):
-    """Takes a prepared run out of the stages that prepared it, before it starts; see :func:`run`.
+    """Raised by :func:`run` to pass a prepared run to the caller of the stages that prepared it.
 
     Attributes
     ----------
     run_state : RunState
     request : Request
     carried_back : callable or None
-        Converts the solution of the run to the unknowns of the problem, if these differ.
+        Converts the solution of the run to the unknowns of the problem; None if these are the same.
     """
 
     def __init__(self, run_state: RunState, request: Request):
@@ -81,11 +82,11 @@ class Begun(BaseException):
 
 
 class RunState(ABC):
-    """The state of a run in progress, and its next segment."""
+    """State of a run in progress, which prepares the next segment."""
 
     @abstractmethod
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
-        """The next segment, ready to start."""
+        """Prepare the next segment."""
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         """Integrate the next segment."""
@@ -94,16 +95,16 @@ class RunState(ABC):
 
     @abstractmethod
     def delivered(self, segments: list[Segment]) -> Any:
-        """The solution from all segments; if the run failed, raise the error with the solution attached."""
+        """Return the solution from all segments; if the run failed, raise the error with the solution attached."""
 
     def goes_on(self, segment: Segment) -> bool:
         """Whether another segment follows; if so, prepare it."""
         return False
 
     def restarts(self, t: float, segment: Segment) -> bool:
-        """Whether the run can restart at t, where a segment was stopped because inputs have jumped; if so, prepare it.
+        """Whether the run can restart at t, where a segment ended because inputs jump; if so, prepare the restart.
 
-        Differential variables are unchanged in ``segment.outcome.y_reached``, algebraic ones are computed.
+        Differential variables are those of ``segment.outcome.y_reached``, algebraic ones are computed.
         """
         return False
 
@@ -114,9 +115,9 @@ class RunState(ABC):
 
 
 def run(run_state: RunState, request: Request) -> list[Segment]:
-    """Integrate by segments until the end, a failure or a terminal event. Computed results are always kept.
+    """Integrate by segments until the end, a failure or a terminal event; exceptions do not discard computed segments.
 
-    If the request is only to begin, :class:`Begun` is raised; the caller catches it and integrates the segments.
+    Raises :class:`Begun` if ``request.begins_only``; the caller then integrates the segments.
     """
     if request.begins_only:
         raise Begun(run_state, request)
@@ -161,9 +162,9 @@ def _tell_doubts(outcome: Outcome, doubted: set[str]):
             doubted.add(name)
             warn(
                 (
-                    f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on, pairs of sign "
-                    f"changes within a step may be missed. Remedy: write the condition in a simpler form, or set "
-                    f"max_step"
+                    f"it is undecided whether '{name}' changes sign near t = {t:.6g}; from there on, pairs of sign "
+                    "changes within a step may be missed. Remedy: write the condition in a simpler form, or set "
+                    "max_step"
                 ),
                 SwitchWarning,
             )

@@ -1,4 +1,4 @@
-"""Evaluation of a mechanism after a run with modes: each time uses the equations of its arc."""
+"""Evaluation of a mechanism after a run with modes, at each time with the equations of its arc."""
 
 from __future__ import annotations
 
@@ -40,16 +40,13 @@ class ArcEvaluator:
             yield _ArcAssembly(base, lenders, moded, self)
 
     def groups(self, times: np.ndarray):
-        """(arc, indices) for all arcs that contain some of the times; a switching time belongs to the arc that starts
-        there."""
+        """(arc, indices of its times) for the arcs that contain any of the times; a switch is in the later arc."""
         found = np.searchsorted(self._sign * self._begins, self._sign * times, side="right") - 1
         for i in np.unique(np.maximum(found, 0)):
             yield self._stretches[i], np.flatnonzero(np.maximum(found, 0) == i)
 
 
 class _ArcAssembly:
-    """An assembly that computes accelerations arc by arc."""
-
     start = Assembly.start
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Runs of mechanisms with switches: one segment for every arc between consecutive switches."""
+"""Runs of mechanisms with switches, in arcs between switches."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from daedal.problems.compile import with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_system
 
-_FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints of a new branch
+_FARTHEST = 1e3  # times the tolerances: largest projection of a state onto the constraints of a new branch
 
 
 @dataclass(frozen=True)
 class Arc:
-    """The start of an arc: state, modes and surfaces."""
+    """The start of an arc."""
 
     t: float
     modes: np.ndarray
     run_state: tuple[int, ...]
-    further: int  # additional states of the run: the fractions
+    further: int  # number of additional states, the integrals of the fractions
 
 
 class SwitchedMechanismRunState(RunState):
-    """One run in arcs, each with the equations of its branches or of sliding between them.
+    """One run in arcs, each with the equations of one branch or of sliding between two.
 
     Parameters
     ----------
     run_state : MechanismRunState
-        The run, about to start.
+        The run before its start.
     tracker : SwitchTracker
     """
 
     def __init__(self, run_state, tracker: SwitchTracker):
         self.base, self.current, self.tracker = run_state, run_state, tracker
         self.plan, self.request, self.assembly = run_state.plan, run_state.request, run_state.assembly
-        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding arcs
+        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding arcs, keyed by their surfaces
         self.stretches: list[Arc] = []
         self._earlier: list[Segment] = []  # earlier segments of the current arc
         self._hint: float | None = None
@@ -63,7 +63,7 @@ class SwitchedMechanismRunState(RunState):
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the start, the choices and the switches."""
+        """Notes on the start, the formulation, the method and the switches."""
         return [*self.base.notes, *self.tracker.notes]
 
     def give_back(self):
@@ -96,7 +96,7 @@ class SwitchedMechanismRunState(RunState):
         return delivered(finished(self.plan, self.request, self, segments, t, states, salvage), segments)
 
     def task(self, task: Task, reduction) -> Task:
-        """The task of a segment, which ends with the modes."""
+        """The task of a segment, changed to end where a mode ends."""
         tracker, request, t = self.tracker, self.request, task.t_span[0]
         end = tracker.horizon(t)
         times = request.times
@@ -137,7 +137,7 @@ class SwitchedMechanismRunState(RunState):
         )
 
     def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
-        """Events of a sliding arc, including fractions that reach 0 or 1."""
+        """The given events, and the events that fractions reach 0 or 1."""
         k, assembly = len(self.tracker.sliding), self.current.assembly
         evaluate = base.evaluate
 
@@ -196,7 +196,9 @@ class SwitchedMechanismRunState(RunState):
         tracker.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
         if tracker.stopped:
             return
-        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # nothing can be reused with other clocks
+        tables = [
+            j for j in clocked if tracker.switches[j].kind == "locate"
+        ]  # time-dependent tables, after which nothing can be reused
         tracker.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
         )
@@ -208,11 +210,10 @@ class SwitchedMechanismRunState(RunState):
         self._begin_stretch()
 
     def _move(self, state: np.ndarray):
-        """Continue from another state."""
         self._state = state
 
     def _begin_stretch(self):
-        """Prepare everything for the current modes."""
+        """Start an arc in the current modes, with consistent values."""
         tracker = self.tracker
         self._surfaces = sorted({*tracker.sliding, *tracker.held})
         run_state = self._course()
@@ -236,16 +237,15 @@ class SwitchedMechanismRunState(RunState):
 
     @property
     def _key(self) -> tuple[int, ...]:
-        """The run state for the current equations, or any if all surfaces have the same equations."""
+        """Key of the run state for the current equations."""
         return tuple(self._surfaces) if self._closed is None or not self._surfaces else self._closed.surfaces
 
     @property
     def _further(self) -> int:
-        """Number of states of the run beyond those of the problem."""
+        """Number of additional states of the run."""
         return len(self._surfaces) if self._closed is None else 0
 
     def _course(self):
-        """The run state for the current equations."""
         key = self._key
         if not key:
             return self.base
@@ -259,7 +259,7 @@ class SwitchedMechanismRunState(RunState):
         return self.along[key]
 
     def _begin_along(self, key: tuple[int, ...], system, k: int):
-        """Create the run state of sliding, with k additional states and multipliers."""
+        """Create the run state of sliding with k additional states and multipliers."""
         from daedal.driver.mechanism import MechanismPlan
 
         request, n = self.request, system.n_q
@@ -299,12 +299,11 @@ class SwitchedMechanismRunState(RunState):
 
     @staticmethod
     def _wider(tolerance, k: int):
-        """Tolerances of a system with k additional states."""
         return tolerance if np.ndim(tolerance) == 0 else np.append(tolerance, np.full(k, np.max(tolerance)))
 
 
 class _OwnStates:
-    """The equations without the additional states of surfaces."""
+    """Equations of a run whose additional states are omitted from (z, r)."""
 
     def __init__(self, equations, n_state: int):
         self._equations, self.n_state = equations, n_state
@@ -313,10 +312,8 @@ class _OwnStates:
         return getattr(self._equations, name)
 
     def states(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """(z, r) at the output points."""
         return np.ascontiguousarray(self._equations.states(times, y)[:, : self.n_state])
 
     def last_state(self, outcome) -> tuple[float, np.ndarray]:
-        """The time at which a run stopped, and (z, r) at that time, as one row."""
         t, state = self._equations.last_state(outcome)
         return t, state[:, : self.n_state]

@@ -1,4 +1,4 @@
-"""Unresolved signs: variables that change sign while below their atol.
+"""Variables whose sign is unresolved, since it changed while they were below their atol.
 
 A variable that decays towards zero, such as a concentration, may take either sign once it is below its atol. If one
 sign leads to a growing solution (Robertson's reaction), a run follows it for the rest of the interval, with every step
@@ -11,15 +11,16 @@ import numpy as np
 
 from daedal.solution.solution import Solution
 
-_LONG = 5  # consecutive points below atol: a variable crossing zero has fewer; the same number before and after
-_FAR = 10.0  # times atol: level that must be exceeded before and after
-_CONTRADICTION = 1e3  # difference of two runs, in tolerances, above which they have followed different solutions
+_LONG = 5  # number of consecutive points below atol, and of points above atol before and after them
+_FAR = 10.0  # times atol: value exceeded both before and after
+_CONTRADICTION = 1e3  # difference in tolerances above which two runs have computed different solutions
 
 
 def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] | None:
-    """A variable whose sign changed within an interval in which it was below its atol, and the ends of the interval.
+    """A variable whose sign changed while it was below its atol, with start and end of this interval; None if there is
+    none.
 
-    A variable that changes sign repeatedly oscillates through zero, and the equations determine its sign.
+    A variable that changes sign repeatedly oscillates, and its sign is resolved.
     """
     dense = solution.dense
     if (solution.t if dense is None else dense.ends).size < 2 * _LONG:
@@ -39,14 +40,14 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
 
 
 def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarray, t: float | None = None) -> bool:
-    """Whether two runs of one problem differ at their ends, or at t, by more than their errors."""
+    """Whether two solutions of a problem differ at their ends, or at t, by more than their errors."""
     a, b = (solution.y[:, -1] if t is None else _value(solution, t) for solution in (one, other))
     size = np.minimum(np.abs(a), np.abs(b))
     return bool(np.any(np.abs(a - b) > _CONTRADICTION * (rtol * size + atol)))
 
 
 def _value(solution: Solution, t: float) -> np.ndarray:
-    """y at t; without dense output at the last output point before it."""
+    """y at t or, without dense output, at the last output point before t."""
     if solution.dense is not None:
         return solution(t)
     sign = 1.0 if solution.t[-1] >= solution.t[0] else -1.0
@@ -54,7 +55,7 @@ def _value(solution: Solution, t: float) -> np.ndarray:
 
 
 def in_words(name: str, stretch: tuple[float, float]) -> str:
-    """A description, with the remedy."""
+    """Sentences on a lost sign, with the remedy."""
     return (
         f"{name} was below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and then changed sign: the "
         "tolerance does not determine which solution this is. Use a smaller atol for it."
