@@ -104,7 +104,7 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("V1 a 0 1\nX1 a 0 t", "line 2 .*there is no subcircuit 't'"),
         (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 were given"),
         (".subckt s a b\nX1 a b s\n.ends\nV1 a 0 1\nX1 a 0 s", "does one call itself"),
-        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts voltages of nodes"),
+        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts node voltages"),
         ("", "the netlist has no elements"),
     ],
 )  # fmt: skip
