@@ -25,7 +25,7 @@ from daedal.driver.first_order_choice import (
     is_automatic,
 )
 from daedal.driver.first_order_output import finished, methods_of
-from daedal.driver.invariants import Invariants, Projection
+from daedal.driver.invariants import InvariantProjection, Invariants
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
@@ -241,7 +241,7 @@ class FirstOrderPlan(Plan):
         """A prepared run of a method."""
         if self._kept is None:
             return method.prepare(self.equations)
-        projection = Projection(*self._kept, self.problem.params, self.rtol, self.atol)
+        projection = InvariantProjection(*self._kept, self.problem.params, self.rtol, self.atol)
         ready = method.prepare(replace(self.equations, hook=projection.hook))
         ready.equations, ready.projection = self.equations, projection
         return ready

@@ -210,7 +210,7 @@ def algebraic_rows(problem: Any) -> np.ndarray:
     return np.array([i for i, row in enumerate(sparsity(traced.graph, traced.nodes, rates)) if not row], dtype=int)
 
 
-class Projection:
+class InvariantProjection:
     """The projection of one prepared run: a hook for methods, and the projection of output."""
 
     def __init__(self, invariants: Invariants, m: int, params: Any, rtol: np.ndarray, atol: np.ndarray):
