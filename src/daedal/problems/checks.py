@@ -53,6 +53,13 @@ def check_arguments(name: str, function, arguments: Sequence[str], params):
         ) from None
 
 
+def check_invariants(function: Any, arguments: Sequence[str], params: Any) -> None:
+    """Check a function of the state whose values are constant along solutions, if there is one."""
+    if function is not None:
+        check_functions(params, invariants=function)
+        check_arguments("invariants", function, arguments, params)
+
+
 def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
     """Structure of the iteration matrix: sparsity, bandwidth or neither."""
     if sparsity is not None and bandwidth is not None:

@@ -117,7 +117,7 @@ class ContinuedRun:
         fields = ready.record.data.dtype.fields
         self._slope_known = ready.record.data.view(np.int64)[fields["slope_known"][1] // 8 :][:1]
         self._reached = ready.record.data.view(np.float64)[fields["t"][1] // 8 :][:1]
-        self._held.bind([ready.bridge, *([] if ready.switching is None else [ready.switching.bridge])])
+        self._held.bind([ready.bridge, *(x.bridge for x in (ready.switching, ready.projection) if x is not None)])
         # Switches are tracked up to the end of the interval of the request, where the run restarts.
         self._limit = inf * self.sign if tracker is None else task.t_span[1]
         self._own_steps, self._slope_is_old, self.over = task.max_steps, False, False
@@ -125,7 +125,9 @@ class ContinuedRun:
         self._n_own = own if tracker is not None and own is not None else 1 << 60
         recovers = getattr(prepared.equations, "recover", None) is not None
         foreign = self._carried_back is not None or isinstance(self.run_state, ReducedRunState)
-        self.is_plain = not (recovers or foreign)  # whether the leading unknowns are those of the problem, in order
+        projected = ready.projection is not None
+        # whether the leading unknowns are those of the problem, in order
+        self.is_plain = not (recovers or foreign or projected)
         # calls that compiled code can handle alone
         self.is_quick = self._limit in (inf, -inf) and self._own_steps is None and not self._has_events
         self.is_quick = self.is_quick and self.fixed is None and isinstance(self._threads, nullcontext)

@@ -86,6 +86,8 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
     """
     problem = traced.problem
     code = code_of(problem)
+    if getattr(problem, "invariants", None) is not None:
+        raise Untraceable("has invariants, onto which C code does not project", "", "omit invariants")
     if isinstance(problem, MechanicalSystem):
         if code is None:
             raise Untraceable(_reason(traced, "has no straight-line code for its accelerations"), "")
