@@ -360,8 +360,26 @@ def test_an_old_keyword_works_and_names_the_new_one():
     assert ensemble.members == 2 and {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
+POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], lambda t, q: [q[1]], n_q=2, n_constraints=1)
+OF_A_PROBLEM = {
+    "Friction": {"direction": [1.0, 0.0], "mu": 0.3, "normal": 1.0},
+    "Impact": {"contacts": lambda t, q: q[0]},
+    "UnilateralProblem": {"contacts": lambda t, q: q[0]},
+    "breaking_joint": {"rows": 0, "limit": 1.0},
+    "elastoplastic_contact": {"gap": lambda t, q: q[0], "law": daedal.hybrid.ElastoPlastic(2.0, 1.0, 3.0, 0.1)},
+}
+
+
+@pytest.mark.parametrize("name", OF_A_PROBLEM)
+def test_models_of_a_problem_accept_the_old_keyword_of_its_argument(name):
+    make = getattr(daedal.hybrid, name)
+    with pytest.warns(DeprecationWarning, match=rf"^{name}\(system=\.\.\.\) is now problem=\.\.\.$"):
+        old = make(system=POINT, **OF_A_PROBLEM[name])
+    assert type(old) is type(make(problem=POINT, **OF_A_PROBLEM[name]))
+
+
 def test_an_old_and_a_new_keyword_together_are_refused():
-    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initials= and initial="):
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initial= and its old name initials="):
         daedal.solve_many(decay(), (0.0, 1.0), initial=([[1.0]], None), initials=([[1.0]], None))
 
 

@@ -93,12 +93,14 @@ def with_old_keywords(**names: str) -> Callable[[Function], Function]:
     """Decorator that accepts keywords by their old names too, given as ``old="new"``, with a `DeprecationWarning`."""
 
     def decorated(function: Function) -> Function:
+        shown = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
         def called(*args: Any, **keywords: Any) -> Any:
             for old in names.keys() & keywords.keys():
                 new = names[old]
-                warn_of_old_name(f"{function.__name__}({old}=...)", f"{new}=...", stacklevel=3)
+                warn_of_old_name(f"{shown}({old}=...)", f"{new}=...", stacklevel=3)
                 if new in keywords:
-                    raise TypeError(f"{function.__name__}() got both {new}= and its old name {old}=")
+                    raise TypeError(f"{shown}() got both {new}= and its old name {old}=")
                 keywords[new] = keywords.pop(old)
             return function(*args, **keywords)
 
