@@ -109,7 +109,7 @@ def test_functions_of_time_and_state_get_both():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"rods": [("p", "nowhere")]}, "rods: no point 'nowhere'; there are p, o"),
+        ({"rods": [("p", "nowhere")]}, "rods: there is no point 'nowhere'; the points are p, o"),
         ({"rods": ["po"]}, "rods: 'po' must name at least 2 points"),
         ({"bodies": [("p", "o")]}, "bodies: .* at least 3 points"),
         ({"masses": "p"}, "masses must be a list of names"),
