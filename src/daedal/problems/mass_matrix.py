@@ -37,7 +37,7 @@ class MassMatrixDAE(Quasilinear):
     algebraic : mask or list of int or str, optional
         The variables whose derivative does not occur in M y'; detected from zero columns if M is constant.
     sparsity : scipy.sparse matrix, optional
-        Structure of df/dy; that of a constant M is added. If M is a function, the combined structure of both.
+        Structure of df/dy. That of a constant M is added; if M is a function, `sparsity` must include its structure.
     bandwidth : (int, int), optional
         Lower and upper bandwidth (ml, mu) of df/dy and M.
     names : sequence of str, optional
