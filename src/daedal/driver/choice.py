@@ -62,7 +62,7 @@ class MethodChoice:
         """Key of the formulation and the method within the plan."""
         return id(self.formulation), id(self.method)
 
-    def goes_on(self, segment) -> bool:
+    def continues(self, segment) -> bool:
         """Whether another segment follows; if so, choose its formulation and method."""
         reason = segment.outcome.reason
         if reason in (Ending.FINISHED, Ending.EVENT_STOP):
@@ -72,10 +72,10 @@ class MethodChoice:
 
         self._steps_left -= segment.outcome.steps
         if reason == Ending.STIFF:
-            self._leave_the_explicit_method()
+            self._become_implicit()
             return True
         if reason == Ending.MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
-            self._look_for_the_end_of_stiffness(segment)
+            self._check_end_of_stiffness(segment)
             return True
         if reason != Ending.HOOK_STOPPED:
             return False
@@ -99,7 +99,7 @@ class MethodChoice:
         self.watches_amplification = formulation.name == "ggl"
         self.formulation, self.method = formulation, method
 
-    def look_into_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
+    def check_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
         """Whether stability limits the steps, the last of which had the size `h`: 0, or the number of suspicious steps
         before the next check.
 
@@ -112,7 +112,7 @@ class MethodChoice:
         patience, self._patience = self._patience, 2 * self._patience
         return patience
 
-    def _leave_the_explicit_method(self):
+    def _become_implicit(self):
         from daedal.analysis.measures import decision
 
         t, h, measures = self._found_stiff
@@ -128,7 +128,7 @@ class MethodChoice:
         self._change(form, method)
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with {type(method).__name__}.")
 
-    def _look_for_the_end_of_stiffness(self, segment):
+    def _check_end_of_stiffness(self, segment):
         """Return to the explicit method if it could take the steps of the stiff method; otherwise check again later."""
         t, state = segment.equations.last_state(segment.outcome)
         h, measures, explicit = abs(segment.outcome.h_last), self._measure(t, state[0]), self._explicit

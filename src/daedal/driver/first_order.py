@@ -30,7 +30,7 @@ from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import LARGEST_KEPT, PreparedSegment, RunState, Segment, keeps_dense_output, run
-from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
+from daedal.driver.solution_checks import contradict, in_words, lost_sign
 from daedal.errors import DerivativeWarning, IntegrationError, InvalidProblemError, NotFiniteError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.array_start import all_slopes
@@ -86,7 +86,7 @@ class FirstOrderPlan(Plan):
         self.examines_rank = self.ordinary is None and not judged
         self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
-        self.looked_at_structure = False
+        self.structure_is_checked = False
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether its index is clearly 0 or 1
         self._runs: dict[int, list] = {}  # keyed by the identity of their method
         self._kept: tuple[Invariants, int] | None = None  # invariants, and the number of equations that steps keep
@@ -131,18 +131,18 @@ class FirstOrderPlan(Plan):
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further, projection), segments)
         except IntegrationError as error:
-            if tracker is not None or not self._may_begin_anew(request, segments):
+            if tracker is not None or not self._may_repeat(request, segments):
                 raise
-            return self._from_the_start(request, error, methods_of(segments))
+            return self._repeated_with_dassl(request, error, methods_of(segments))
         may_lose = request.settings.fixed_step is None and not (tracker is not None and tracker.has_slid)
         lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
         if lost is None:
             return solution
         is_open = tracker is None and len(self.methods) > 1
         others = is_open and any(segment.method.name != "dassl" for segment in segments)
-        return self._second_opinion(request, solution, lost, others)
+        return self._checked_with_dassl(request, solution, lost, others)
 
-    def _second_opinion(
+    def _checked_with_dassl(
         self, request: Request, solution: Solution, lost: tuple[int, float, float], repeats: bool
     ) -> Solution:
         """The solution after the sign of a variable was lost; its message includes the result of a DASSL run.
@@ -172,13 +172,13 @@ class FirstOrderPlan(Plan):
         solution.message += f" {doubt} A second run, with DASSL, ends at other values."
         return solution
 
-    def _may_begin_anew(self, request: Request, segments: list[Segment]) -> bool:
+    def _may_repeat(self, request: Request, segments: list[Segment]) -> bool:
         """Whether to repeat a run in which methods other than DASSL failed."""
         steps = sum(segment.outcome.steps for segment in segments)
         is_open = len(self.methods) > 1 and request.settings.fixed_step is None and segments[0].method.name != "dassl"
         return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
-    def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
+    def _repeated_with_dassl(self, request: Request, error: IntegrationError, methods: str) -> Solution:
         """Repeat the run with DASSL after the failure of other methods: they may have left the solution, or DASSL may
         find the cause."""
         try:
@@ -328,7 +328,7 @@ class FirstOrderRunState(RunState):
         plan, request, settings = self.plan, self.request, self.request.settings
         problem, span = plan.problem, request.span
         y0, yp0 = request.stacked(problem)
-        self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
+        self._check_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:
             y0 = next(evaluable_guesses(plan.semi_explicit, span[0], y0))
@@ -362,12 +362,12 @@ class FirstOrderRunState(RunState):
         if yp0 is None and self.choice.method.begins_with_slopes:
             self.yp0 = all_slopes(plan.implicit, span[0], self.y0, self.yp0, weights, request.sign, self.choice.method)
 
-    def _look_at_structure(self, y0: np.ndarray, yp0: np.ndarray):
+    def _check_structure(self, y0: np.ndarray, yp0: np.ndarray):
         """Check the structure given by the user, once per plan, with the derivatives at the start."""
         plan, given = self.plan, self.request.problem
-        if plan.looked_at_structure or not isinstance(given, ImplicitDAE):
+        if plan.structure_is_checked or not isinstance(given, ImplicitDAE):
             return
-        plan.looked_at_structure, t0 = True, self.request.span[0]
+        plan.structure_is_checked, t0 = True, self.request.span[0]
         if given.algebraic is not None:
             refuse_wrong_algebraic(plan.implicit, t0, y0, yp0)
         found = None
@@ -491,9 +491,9 @@ class FirstOrderRunState(RunState):
             changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # 0 would mean no limit
         return changes
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         ready, workspace, method = self.ready, self.workspace, self.choice.method
-        if not self.choice.goes_on(segment):
+        if not self.choice.continues(segment):
             return False
         outcome = segment.outcome
         if outcome.steps:

@@ -83,7 +83,7 @@ def _may_end_it(events: Any) -> bool:
     return any(np.any(event.terminal) for event in named_events(events))
 
 
-def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
+def _detects(name: str, events: Any, switches: bool, rtol: float) -> bool:
     """Whether the steps of a method are short enough to detect the events and switches."""
     if name == "rosenbrock":
         return rtol <= SEEN_BY_ROSENBROCK or (events is None and not switches)
@@ -115,7 +115,7 @@ class FirstOrderChoice:
         if self._is_open:
             if index_2 or (implicit == "rosenbrock" and not plan.is_plain(request.span[0], *start)):
                 implicit = "radau"
-            if not index_2 and not _sees(implicit, settings.events, switches, rtol):
+            if not index_2 and not _detects(implicit, settings.events, switches, rtol):
                 implicit = "dassl"
             name = name if explicit else implicit
         elif len(self._methods) > 1:
@@ -134,7 +134,7 @@ class FirstOrderChoice:
             self._watch = _Watch(first * 2**self._changes, longest)
         return self._watch
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         """Whether another segment follows; if so, select its method."""
         outcome, watch = segment.outcome, self._watch
         if watch is None or self._changes >= _MOST_CHANGES:

@@ -63,8 +63,7 @@ class MechanismPlan(Plan):
         """
         run_state: Any = self.begin(request, known)
         if tracker is not None:
-            from daedal.driver.stretches import ArcEvaluator
-            from daedal.driver.switched_mechanism import SwitchedMechanismRunState
+            from daedal.driver.switched_mechanism import ArcEvaluator, SwitchedMechanismRunState
 
             run_state = SwitchedMechanismRunState(run_state, tracker)
         segments = run(run_state, request)
@@ -75,7 +74,7 @@ class MechanismPlan(Plan):
         salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
         solution = finished(self, request, run_state, segments, t, states, salvage)
-        if tracker is not None and len(run_state.stretches) > 1:
+        if tracker is not None and len(run_state.arcs) > 1:
             solution.evaluate_with(ArcEvaluator(run_state))
         run_state.give_back()
         return delivered(solution, segments)
@@ -109,7 +108,7 @@ class MechanismRunState(RunState):
     ):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
-        self.stretch: Any = None  # the run in arcs, which modifies tasks, if switches are tracked
+        self.in_arcs: Any = None  # the run in arcs, which modifies tasks, if switches are tracked
         self._in_place = False  # whether the next segment reuses the records of the previous one
         self._usual_norms: Any = 0.0  # norms of the rows of K seen in earlier segments
 
@@ -176,7 +175,7 @@ class MechanismRunState(RunState):
         if not choice.changed:
             before, in_place = earlier[-1].equations, self._in_place
             self._in_place = False
-            if not in_place and (self.stretch is None or before.recover is not None):
+            if not in_place and (self.in_arcs is None or before.recover is not None):
                 return before.restart(start)
             before.begin(start, self._usual_norms)
             return before
@@ -243,13 +242,13 @@ class MechanismRunState(RunState):
             suspect=self._suspect(reduction) if getattr(method, "stop_when_stiff", False) else None,
             guess=np.concatenate([start.w, start.lam]) if self.assembly.is_coupled else None,
         )
-        return task if self.stretch is None else self.stretch.task(task, reduction)
+        return task if self.in_arcs is None else self.in_arcs.task(task, reduction)
 
     def _suspect(self, reduction: Reformulation):
         """The function that an explicit method calls if stability seems to limit its steps."""
 
         def suspect(t: float, y: np.ndarray, h: float) -> int:
-            return self.choice.look_into_stiffness(t, h, reduction.states(np.array([t]), y[:, None])[0])
+            return self.choice.check_stiffness(t, h, reduction.states(np.array([t]), y[:, None])[0])
 
         return suspect
 
@@ -337,8 +336,8 @@ class MechanismRunState(RunState):
 
     # --- from segment to segment ------------------------------------------------------------------------------------
 
-    def goes_on(self, segment: Segment) -> bool:
-        if not self.choice.goes_on(segment):
+    def continues(self, segment: Segment) -> bool:
+        if not self.choice.continues(segment):
             if segment.equations.inspection is not None and segment.outcome.reason == Ending.HOOK_STOPPED:
                 self._explain(segment)
             return False

@@ -10,18 +10,15 @@ import numpy as np
 
 from daedal.analysis.thresholds import LEAST_PROGRESS
 from daedal.common.progress import Progress
-from daedal.driver.blas_threads import blas_threads
 from daedal.driver.event_view import switching_functions
 from daedal.driver.finish import delivered
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState, check_signs
 from daedal.driver.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.driver.first_order_output import methods_of
-from daedal.driver.raised import until_raised
-from daedal.driver.reduced_options import inside_options
-from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns
-from daedal.driver.reduced_start import consistent_start, given_values
+from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns, until_raised
+from daedal.driver.reduced_start import consistent_start, given_values, inside_options
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import PreparedSegment, Segment, run
+from daedal.driver.run_segments import PreparedSegment, Segment, blas_threads, run
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.recognition import is_silent
@@ -103,9 +100,9 @@ class ReducedPlan(FirstOrderPlan):
         try:
             return delivered(finished(run_state.plan, request, segments, notes), segments)
         except IntegrationError as error:
-            if not self._may_begin_anew(request, segments):
+            if not self._may_repeat(request, segments):
                 raise
-            return self._from_the_start(request, error, methods_of(segments))
+            return self._repeated_with_dassl(request, error, methods_of(segments))
 
     def _with_dassl(self, request: Request) -> Solution:
         again = request.changed(method="dassl")
@@ -224,12 +221,12 @@ class ReducedRunState(FirstOrderRunState):
     def restarts(self, t: float, segment: Segment) -> bool:
         return False
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         if segment.singular is not None:
             return False
-        return self._begins_again(segment) or super().goes_on(segment)
+        return self._changes_selection(segment) or super().continues(segment)
 
-    def _begins_again(self, segment: Segment) -> bool:
+    def _changes_selection(self, segment: Segment) -> bool:
         """Whether a run that failed, or that the monitor stopped, continues with another selection."""
         outcome, (t0, t1) = segment.outcome, self.request.span
         t, before = outcome.t_reached, self.plan.reduction

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from daedal.driver.any_index import ReducedForm, SingularPlan
-from daedal.driver.local_index import LocallyJudgedPlan, is_judged_locally, judged_locally
+from daedal.driver.any_index import LocallyJudgedPlan, ReducedForm, SingularPlan, is_judged_locally, judged_locally
 from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.driver.plan_stages import Plan
-from daedal.driver.reduced_options import option_for_higher_index
+from daedal.driver.reduced_start import option_for_higher_index
 from daedal.driver.request import Settings
 from daedal.driver.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run_segments import LARGEST_KEPT
+from daedal.driver.solution_checks import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
@@ -257,13 +257,13 @@ def make_plan(problem, settings: Settings) -> Plan:
         return TracedPlan(problem, settings, method)
     from daedal.driver.low_index import is_reduction, may_be_reduced
 
-    as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
-    plan = TracedPlan(problem, as_it_stands, method)
+    as_given = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
+    plan = TracedPlan(problem, as_given, method)
     if may_be_reduced(problem, settings, plan.traced):
         from daedal.driver.reduction_choice import reduced_plan
 
         return reduced_plan(problem, settings, plan)
-    from daedal.driver.local_index import judged_locally
+    from daedal.driver.any_index import judged_locally
 
     return judged_locally(problem, settings, plan)
 

@@ -72,7 +72,7 @@ class SparseChoice:
     def pair(self) -> tuple[int, int]:
         return id(self.formulation), id(self.method)
 
-    def goes_on(self, segment) -> bool:
+    def continues(self, segment) -> bool:
         return False
 
 

@@ -93,9 +93,9 @@ class SwitchTracker:
         self.clock(t)
         slides = self.switched.slides
         self._resolve([j for j, one in enumerate(self.switches) if slides[j] and u[j] == one.points[0]])
-        self._let_rest(t, point)
+        self._ignore_resting(t, point)
 
-    def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
+    def _ignore_resting(self, t: float, point: tuple[np.ndarray, ...]):
         """Use the original functions for switches that stay on their surface, where the value may be that of neither
         side, as for sign(0).
         """
@@ -151,7 +151,7 @@ class SwitchTracker:
             moded.modes[:], moded.lower[:], moded.upper[:] = self._next[2]
         else:
             moded.modes[which] = np.nan
-            u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), moded).tolist()
+            u = self.switched.values(self._just_after(t), np.zeros(self.switched.value_size), moded).tolist()
             for j in which:
                 self._set(j, self.switches[j].mode_at(u[j]))
             for j in self._idle:
@@ -170,12 +170,12 @@ class SwitchTracker:
             self.clock(t)
         if not self._clocked:
             return end
-        behind, last = self._behind(t), end - (self._behind(end) - end)
+        behind, last = self._just_after(t), end - (self._just_after(end) - end)
         at = self._times.after(behind, last)
         taken = self.switched.taken(self.moded.modes) if at != last else ()
         while at != last and self._changes_nothing(at, taken):
             self._find_idle(taken)
-            at = self._times.after(self._behind(at), last)
+            at = self._times.after(self._just_after(at), last)
         for j, place in self._times.doubts():
             if not self._left[j]:
                 self._leave_alone(j, t, f"it is undecided whether it switches near t = {place:.6g}")
@@ -208,7 +208,7 @@ class SwitchTracker:
         moded.modes[:], moded.lower[:], moded.upper[:] = kept
         return False
 
-    def _behind(self, t: float) -> float:
+    def _just_after(self, t: float) -> float:
         """The nearest distinguishable time after t."""
         t0, t1 = self.request.span
         return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
@@ -303,7 +303,7 @@ class SwitchTracker:
                 for j in wrong:
                     self._set(j, self.switches[j].mode_at(float(u[j])))
             now = point()
-        self._let_rest(t, now)
+        self._ignore_resting(t, now)
 
     # --- end of an arc ------------------------------------------------------------------------------------------------
 

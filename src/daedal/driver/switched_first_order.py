@@ -138,10 +138,10 @@ class SwitchedRunState(FirstOrderRunState):
             outcome.dense = line((arc, y), (self._t, self.y0), self._dense)
         return bool(np.all(np.abs(change) <= 3.0 * (self.plan.rtol * np.abs(self.y0) + self.plan.atol)))
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         self._reach_end(segment.outcome)
         self._dense = segment.outcome.dense or self._dense
-        if self._along is None and (super().goes_on(segment) or self._passes_start(segment.outcome)):
+        if self._along is None and (super().continues(segment) or self._passes_start(segment.outcome)):
             return True  # the arc is repeated with another method
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
@@ -270,12 +270,12 @@ class SwitchedRunState(FirstOrderRunState):
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights, reach=_REACH)
         self._searched = self._searched + workspace.counts()
         if not result.converged:
-            result = self._as_it_stands(weights)
+            result = self._unchanged(weights)
         if not result.converged:
             raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
         self.y0, self.yp0 = result.y, result.yp
 
-    def _as_it_stands(self, weights: np.ndarray) -> InitialResult:
+    def _unchanged(self, weights: np.ndarray) -> InitialResult:
         """y unchanged, since it satisfies constraints of higher index to the tolerance, and y' from least squares."""
         problem, point = self.plan.implicit, (self._t, self.y0)
         slope = best_slope(problem, *point, self.yp0)

@@ -47,7 +47,7 @@ from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which its values on two branches may differ
 _BRIEF = 1e-9  # fraction of the interval: on shorter arcs, round-off determines the sign of a switching function
-_MOST_STRETCHES = 100  # largest number of arcs that are checked
+_MOST_ARCS = 100  # largest number of arcs that are checked
 _SHARES = (
     1e-2,
     -3e-2,
@@ -183,12 +183,12 @@ class TracedPlan(Plan):
             return self._described(self._plan(None).solve(request), words)
         if self._findings.refuted:
             return self._described(self._plan(None).solve(request), self._untraced)
-        found, left_out = self._look_at_start(request)
+        found, left_out = self._check_start(request)
         if found is not None:
             return self._repeated(request, found)
         try:
             if self.form is None:
-                solution = self.solve_as_stated(request, left_out)
+                solution = self.solve_as_given(request, left_out)
             else:
                 solution = self.form.solve(self, request)
         except IntegrationError as error:
@@ -222,7 +222,7 @@ class TracedPlan(Plan):
 
     # --- comparison -------------------------------------------------------------------------------------------------
 
-    def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
+    def _check_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
         """The disagreement of code and functions at the start, and the names of infinite derivatives there."""
         traced, irregular = self.traced, self._irregular
         if traced is None or (self._findings.compared and not irregular):
@@ -288,7 +288,7 @@ class TracedPlan(Plan):
 
     # --- as given -----------------------------------------------------------------------------------------------
 
-    def solve_as_stated(self, request: Request, left_out: tuple[str, ...] = ()):
+    def solve_as_given(self, request: Request, left_out: tuple[str, ...] = ()):
         """Solve the problem as given: track its switches or, if that fails, use the original functions."""
         settings = request.settings
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
@@ -330,7 +330,7 @@ class TracedPlan(Plan):
         """
         sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
         ahead, begins = sign * solution.t, [t for t, _, _ in tracker.history]
-        for (begin, modes, along), end in zip(tracker.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
+        for (begin, modes, along), end in zip(tracker.history[:_MOST_ARCS], [*begins[1:], np.inf * sign]):
             first = int(np.searchsorted(ahead, sign * begin, side="right"))
             size = int(np.searchsorted(ahead, sign * end, side="left")) - first
             if along or size <= 0 or abs(end - begin) <= brief:

@@ -1,4 +1,9 @@
-"""Warnings about tolerances: too large for a variable, or too small for a method."""
+"""Checks of a solution: tolerances too large for a variable or too small for a method, and lost signs.
+
+A variable that decays towards zero, such as a concentration, may take either sign once it is below its atol. If one
+sign leads to a growing solution (Robertson's reaction), a run follows it for the rest of the interval, with every step
+within tolerance. No test of a single step can detect this, only a test of the whole solution.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import numpy as np
 from daedal.common.messages import warn
 from daedal.common.tabular import listing
 from daedal.errors import ToleranceWarning
+from daedal.solution.solution import Solution
 
 _LEAST_STEPS = 4  # smallest number of points from which the sizes of variables are estimated
 _NOISE = 1e-6  # times atol: a variable whose values are all smaller counts as round-off
@@ -24,6 +30,9 @@ _UNRESOLVED = 3.0  # change of a solution between adjacent floats of t, in toler
 _ERRORS = 2.0  # times atol: size that errors of initially smaller variables reach with explicit methods
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; for smaller values, round-off dominates."""
+_LONG = 5  # number of consecutive points below atol, and of points above atol before and after them
+_FAR = 10.0  # times atol: value exceeded both before and after
+_CONTRADICTION = 1e3  # difference in tolerances above which two runs have computed different solutions
 
 
 def warn_below_atol(solution: Any, settings: Any) -> None:
@@ -121,3 +130,52 @@ def warn_unsuitable(solution: Any, settings: Any) -> None:
             "Remedy: use method='radau', or a larger rtol",
             ToleranceWarning,
         )
+
+
+# --- lost signs -------------------------------------------------------------------------------------------------------
+
+
+def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] | None:
+    """A variable whose sign changed while it was below its atol, with start and end of this interval; None if there is
+    none.
+
+    A variable that changes sign repeatedly oscillates, and its sign is resolved.
+    """
+    dense = solution.dense
+    if (solution.t if dense is None else dense.ends).size < 2 * _LONG:
+        return None
+    t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
+    for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
+        large = np.flatnonzero(np.abs(y[i]) > atol[i])
+        changes = np.flatnonzero(y[i, large[1:]] * y[i, large[:-1]] < 0.0)
+        if changes.size != 1:
+            continue
+        first = int(changes[0]) + 1
+        before, after = large[first - 1], large[first]
+        if after - before > _LONG and min(first, large.size - first) >= _LONG:
+            if min(np.max(np.abs(y[i, :after])), np.max(np.abs(y[i, after:]))) > _FAR * atol[i]:
+                return int(i), float(t[before]), float(t[after])
+    return None
+
+
+def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarray, t: float | None = None) -> bool:
+    """Whether two solutions of a problem differ at their ends, or at t, by more than their errors."""
+    a, b = (solution.y[:, -1] if t is None else _value(solution, t) for solution in (one, other))
+    size = np.minimum(np.abs(a), np.abs(b))
+    return bool(np.any(np.abs(a - b) > _CONTRADICTION * (rtol * size + atol)))
+
+
+def _value(solution: Solution, t: float) -> np.ndarray:
+    """y at t or, without dense output, at the last output point before t."""
+    if solution.dense is not None:
+        return solution(t)
+    sign = 1.0 if solution.t[-1] >= solution.t[0] else -1.0
+    return solution.y[:, max(int(np.searchsorted(sign * solution.t, sign * t, side="right")) - 1, 0)]
+
+
+def in_words(name: str, interval: tuple[float, float]) -> str:
+    """Sentences on a lost sign, with the remedy."""
+    return (
+        f"{name} was below its atol from t = {interval[0]:.4g} to {interval[1]:.4g} and then changed sign: the "
+        "tolerance does not determine which solution this is. Use a smaller atol for it."
+    )
