@@ -1,9 +1,12 @@
 """The public surface: every name that a user may rely on, and the old ones that still work."""
 
+import functools
 import importlib
+import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -297,6 +300,68 @@ def test_every_public_name_has_an_example(name):
         word: vars(value)["__doc__"] if isinstance(value, type) else value.__doc__ for word, value in values.items()
     }
     assert [word for word, text in texts.items() if ">>>" not in text] == []
+
+
+MODULES = [
+    "",
+    "linear",
+    *(name for name in SURFACE if name not in {"", "linear"}),
+    "multibody",
+    "circuits",
+    "library",
+    "viz",
+]
+INTERNAL = """
+    BodyTree Chains Closures ContactWatch GraphFunction JointCoordinate MachineFunction NativeFunction Plan Prepared
+    Record Sum Switching _ComputedBasis _GivenBasis
+""".split()
+"""Types that public methods return to other parts of Daedal, not to users."""
+
+
+CLASSES: dict[str, type] = {}
+
+
+def returned_types(value):
+    """Classes of Daedal in the return annotations of a function, or of the public methods of a class."""
+    members = {name: one for kind in getattr(value, "__mro__", ()) for name, one in vars(kind).items()}
+    chosen = [one for name, one in members.items() if not name.startswith("_") or name in {"__call__", "__getitem__"}]
+    for one in chosen if isinstance(value, type) else [value]:
+        one = next((f for f in (getattr(one, at, None) for at in ("fget", "func", "__func__")) if f), one)
+        words = re.findall(r"[A-Za-z_]\w*", str(getattr(one, "__annotations__", {}).get("return", "")))
+        found = [vars(sys.modules[one.__module__]).get(word) or CLASSES.get(word) for word in words]
+        yield from (kind for kind in found if isinstance(kind, type) and kind.__module__.startswith("daedal."))
+
+
+@functools.cache
+def public_values():
+    return {id(value): value for name in MODULES for value in map(partial(getattr, module_of(name)), names_of(name))}
+
+
+def names_of(name):
+    return [word for word in module_of(name).__all__ if word not in NOT_STARRED and not word.startswith("__")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_types_of_results_can_be_named_in_annotations(name):
+    values = {id(value): value for value in public_values().values()}
+    CLASSES.update(
+        {
+            kind.__name__: kind
+            for module in [*sys.modules.values()]
+            if getattr(module, "__name__", "").startswith("daedal.")
+            for kind in vars(module).values()
+            if isinstance(kind, type) and kind.__module__ == module.__name__
+        }
+    )
+    waiting, missing = [getattr(module_of(name), word) for word in names_of(name)], set()
+    while waiting:
+        for kind in returned_types(waiting.pop()):
+            if id(kind) not in values and kind.__name__ not in INTERNAL:
+                values[id(kind)] = kind
+                waiting.append(kind)
+                missing.add(kind)
+    places = [module_of(place) for place in MODULES]
+    assert [kind.__name__ for kind in missing if not any(getattr(at, kind.__name__, 0) is kind for at in places)] == []
 
 
 def test_no_name_is_in_two_places():

@@ -6,6 +6,10 @@ from daedal.analysis.comparison import ComparedRun as ComparedRun
 from daedal.analysis.comparison import Comparison as Comparison
 from daedal.analysis.conditioning import analyse_conditioning as analyse_conditioning
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
+from daedal.analysis.conditioning.constants import InitialLayer as InitialLayer  # for annotations
+from daedal.analysis.conditioning.constants import PerturbedIndex2 as PerturbedIndex2  # for annotations
+from daedal.analysis.index import LocalIndex as LocalIndex  # for annotations
+from daedal.analysis.linear_models.linear_model import LinearMode as LinearMode  # for annotations
 from daedal.analysis.linear_models.linear_model import LinearModel as LinearModel
 from daedal.analysis.method_analysis import MethodAnalysis as MethodAnalysis
 from daedal.analysis.method_analysis import MultistepAnalysis as MultistepAnalysis
@@ -13,6 +17,8 @@ from daedal.analysis.method_analysis import Prediction as Prediction
 from daedal.analysis.method_analysis import RungeKuttaAnalysis as RungeKuttaAnalysis
 from daedal.analysis.method_analysis import analyse_method as analyse_method
 from daedal.analysis.problem_page import Analysis as Analysis
+from daedal.analysis.problem_page.block_picture import BlockLayout as BlockLayout  # for annotations
+from daedal.common.tabular import Tabular as Tabular  # for annotations
 from daedal.initial.local_structure import StructureAlong as StructureAlong
 from daedal.initial.local_structure import analyse_along as analyse_along
 

@@ -2,7 +2,8 @@
 
 Such a module has a stub in the same folder (``__init__.pyi`` for ``__init__.py``), with a line
 ``from daedal.methods.bdf.dassl import DASSL as DASSL`` for each name. Type checkers and the module itself read the
-stub, so that there is one list of public names.
+stub, so that there is one list of public names. A line with the comment ``# for annotations`` defines an attribute that
+is not in ``__all__``, the type of a result.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def public_names(
         with a `DeprecationWarning`.
     """
     module = namespace["__name__"]
-    places = _places(namespace["__file__"].removesuffix("c").removesuffix(".py") + ".pyi")
+    places, listed = _places(namespace["__file__"].removesuffix("c").removesuffix(".py") + ".pyi")
     moved = old_names or {}
 
     def __getattr__(name: str) -> Any:
@@ -61,16 +62,18 @@ def public_names(
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
     def __dir__() -> list[str]:
-        return sorted({*places, *own})
+        return sorted({*listed, *own})
 
-    return __getattr__, __dir__, sorted({*places, *own}.difference(not_starred))
+    return __getattr__, __dir__, sorted({*listed, *own}.difference(not_starred))
 
 
-def _places(stub: str) -> dict[str, tuple[str, str]]:
-    """For each name in a stub, its module and its name in that module."""
+def _places(stub: str) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """For each name in a stub, its module and its name in that module; and the names of ``__all__``."""
     with open(stub, encoding="utf-8") as lines:
         words = [line.split() for line in lines if line.startswith("from daedal")]
-    return {alias: (module, name) for _, module, _, name, _, alias in words}
+    return {alias: (module, name) for _, module, _, name, _, alias, *_ in words}, [
+        one[5] for one in words if len(one) == 6
+    ]
 
 
 def _at(holder: str, name: str, module: str) -> Any:

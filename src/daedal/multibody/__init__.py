@@ -6,6 +6,8 @@
 1
 """
 
+# types of results, for annotations
+from daedal.multibody.algorithms import Accelerations as Accelerations
 from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
@@ -23,6 +25,7 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
+from daedal.multibody.course import MotionHistory as MotionHistory
 from daedal.multibody.driven_motion import DeadPointError, KinematicSolution
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.flexible import Segmented, beam, cable
@@ -60,13 +63,30 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.layout import Layout as Layout
 from daedal.multibody.linearised import Linearised, Mode
 from daedal.multibody.model import Model
+from daedal.multibody.motion import Loads as Loads
+from daedal.multibody.motion import Motion as Motion
+from daedal.multibody.multibody_system import Conditions as Conditions
+from daedal.multibody.multibody_system import Derivatives as Derivatives
+from daedal.multibody.multibody_system import MotionEquations as MotionEquations
+from daedal.multibody.multibody_system import MultibodySystem as MultibodySystem
+from daedal.multibody.poses import BodyStates as BodyStates
 from daedal.multibody.report import Report
 from daedal.multibody.results import Energy, Results
+from daedal.multibody.results import Machine as Machine
 from daedal.multibody.start import Start
+from daedal.multibody.topology import SpanningTree as SpanningTree
 from daedal.multibody.urdf import from_urdf
 from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView, JointView
+from daedal.solution.machine_record import RecordedBody as RecordedBody
+from daedal.solution.machine_record import RecordedEnergy as RecordedEnergy
+from daedal.solution.machine_record import RecordedForce as RecordedForce
+from daedal.solution.machine_record import RecordedFrame as RecordedFrame
+from daedal.solution.machine_record import RecordedJoint as RecordedJoint
+from daedal.solution.machine_record import RecordedMachine as RecordedMachine
+from daedal.solution.machine_record import RecordedWrench as RecordedWrench
 
 __all__ = [
     "PID",
