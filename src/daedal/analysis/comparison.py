@@ -124,7 +124,7 @@ class Comparison:
         return str(Markup("<div><p>{}</p>{}{}</div>").format(self.title, self._table(), remarks))
 
     def _remarks(self) -> list[str]:
-        """The reference of the errors, and the reasons for failed or impossible runs, each reason once."""
+        """Lines below the table: the reference, and each reason for failed or impossible runs once."""
         reasons: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
             if not row.success:
@@ -183,7 +183,6 @@ def _short(value: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value representable in JSON."""
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -316,7 +315,7 @@ def _listing(name: str, values: Sequence[float]) -> str:
 
 
 def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
-    """The row of one run."""
+    """Solve with one formulation and method, and complete the row of the table."""
     from daedal.driver.run_segments import LARGEST_WITH_DENSE_OUTPUT
     from daedal.driver.solving import solve
 
@@ -378,7 +377,7 @@ def _drift(system, sol) -> tuple[float, float]:
         drift.get(f"{level} before projection", drift.get(level, math.nan)) for level in ("position", "velocity")
     )
     if isinstance(system, HessenbergDAE) and system.order == 1:
-        return np.fmax(position, velocity), math.nan  # only one level
+        return np.fmax(position, velocity), math.nan  # a problem of order 1 has constraints at one level only
     return position, velocity
 
 
@@ -399,7 +398,7 @@ def _warm_up(system, span, initial, choice, level):
 
 
 def _reference(system, span, initial, reference, times, rtol, atol):
-    """(q, v, lam) at the times of comparison, a description, and these times."""
+    """(q, v, lam) of the reference, its description, and the times of comparison."""
     if reference is None:
         values, told = _refined(system, span, initial, times, rtol, atol)
         return values, told, times
@@ -421,13 +420,13 @@ def _reference(system, span, initial, reference, times, rtol, atol):
 
 
 def _refined(system, span, initial, times, rtol, atol):
-    """A run with a much smaller tolerance, checked by a second run."""
+    """Values and description of a run with a much smaller tolerance, checked by a second run."""
     fine = max(rtol * _FINER, _FINEST)
     options = {"rtol": fine, "atol": _absolute(fine, atol and atol * _FINER), "max_steps": _REFERENCE_STEPS}
     found = _tried(system, span, initial, times, options)
     check = _tried(system, span, initial, times, options | {"formulation": ProjectedInvariants(), "method": "dassl"})
     if isinstance(found, InvalidProblemError) or (isinstance(found, Exception) and isinstance(check, Exception)):
-        raise InvalidProblemError(f"no reference could be computed, give one: {found}") from found
+        raise InvalidProblemError(f"no reference could be computed: {found}. Remedy: pass reference=...") from found
     told = f"with rtol = {fine:.1g}"
     if isinstance(found, Exception):
         return check, f"projected invariants with DASSL {told}"
@@ -442,7 +441,7 @@ def _refined(system, span, initial, times, rtol, atol):
 
 
 def _tried(system, span, initial, times, options):
-    """q, v and lam at the times, or why they are unavailable."""
+    """q, v and lam of a run at `times`, or the exception that ended the run."""
     from daedal.driver.solving import solve
 
     try:
@@ -514,7 +513,6 @@ def _label(choice) -> str:
 
 
 def _first(message: str) -> str:
-    """The first sentence of a message."""
     line = message.strip().splitlines()[0] if message.strip() else ""
     end = line.find(". ")
     return line if end < 0 else line[: end + 1]

@@ -31,7 +31,7 @@ from daedal.kernels.endings import MEANINGS, Ending
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
-_OFTEN = 0.3  # failures per accepted step
+_OFTEN = 0.3  # failures per accepted step that count as frequent
 
 
 def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None) -> str:

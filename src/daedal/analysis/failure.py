@@ -40,7 +40,7 @@ class Failure:
     jacobian_unevaluable : bool
         Whether the user's jacobian, not the residual, returned NaN or could not be evaluated (Ending.UNEVALUABLE).
     component : int
-        The variable concerned (Ending.ZERO_WEIGHT), else -1.
+        The variable concerned (Ending.ZERO_WEIGHT), otherwise -1.
     start : tuple, optional
         t, y and y' at the start of the run.
     """
@@ -72,7 +72,8 @@ class Failure:
 
 
 _SETTLED = 50  # steps after which the step size is representative; the first ones are short and grow
-_CRAWLING, _MANY = 20.0, 1e6  # the remaining steps: this many times the accepted steps, and this number
+# a run crawls if the remaining steps exceed _CRAWLING times the accepted ones, and _MANY
+_CRAWLING, _MANY = 20.0, 1e6
 
 
 def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str:
@@ -81,19 +82,19 @@ def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str
 
 
 def stopped_step(failure, reason: str, span: tuple[float, float], by: str = "") -> str:
-    """The sentence for a failed step, with its size and the completed fraction of the interval (`by` what)."""
+    """The sentence for a failed step, with its size and the completed fraction of the interval (covered `by` what)."""
     done = (failure.t - span[0]) / (span[1] - span[0])
     head = stopped(failure.t, reason, details=f", step size {abs(failure.h):.3g}")
     return f"{head}. The run covered {100.0 * done:.3g} % of the interval{by}."
 
 
 def fixed_step_failed(failure, step: float) -> str:
-    """Newton's method failed for a step of constant size, which cannot be shortened."""
+    """The message if Newton's method fails for a step of constant size."""
     reason = f"Newton's method did not converge for the next step of the constant size {step:.4g}"
     return (
         f"{stopped(failure.t, reason)}. Likely cause: the step is too long for the fastest component, the "
-        "solution grows without bound, or the method is not stable for these equations. Remedy: a smaller "
-        "fixed_step; if that makes it worse, another method."
+        "solution grows without bound, or the method is not stable for these equations. Remedy: use a "
+        "smaller fixed_step; if that makes it worse, use another method."
     )
 
 

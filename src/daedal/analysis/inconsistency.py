@@ -48,7 +48,7 @@ def describe_inconsistency(
     with np.errstate(all="ignore"):
         try:
             return _describe(probe, t, y, yp, residual, correction, weights, taken)
-        except Exception as error:  # the error itself matters more than its details
+        except Exception as error:  # the inconsistency is reported even if its details cannot be computed
             return (
                 (
                     f"The initial values do not satisfy the equations at t = {number(t)}. The search for the violated "
@@ -139,7 +139,7 @@ def _needed_changes(problem, y, yp, residual, weights, E, B) -> tuple[list[str],
 
 
 def _least_squares(matrix, right):
-    """The least-norm solution, and the rows that it does not satisfy."""
+    """The least-norm least-squares solution, and a mask of the rows that it does not satisfy."""
     if right.size == 0:
         return np.zeros(matrix.shape[1]), np.zeros(0, dtype=bool)
     if not np.all(np.isfinite(matrix)):

@@ -39,7 +39,7 @@ class Level:
     differentiations : int
         0 for the constraints among the equations, 1 for those of them that imply a hidden one, and so on.
     equations, variables : tuple of int
-        Dominant rows and columns, largest coefficient first.
+        Equations and variables with dominant coefficients, largest coefficient first.
     combinations : numpy.ndarray, shape (m, n)
         The constraints as combinations of the equations.
     """
@@ -288,10 +288,10 @@ def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix is clearly regular, from its inverse, which costs a tenth of the singular values.
+    """Whether a matrix is clearly nonsingular, from its inverse, which costs a tenth of the singular values.
 
-    Composed of the nonzero columns of E and the columns of B elsewhere, it is regular if the index is 1 and the
-    derivatives of some unknowns do not occur.
+    A pencil in which the derivatives of some unknowns do not occur has index 1 if the matrix of the nonzero columns of
+    E, and the columns of B elsewhere, is nonsingular.
     """
     rows = np.abs(matrix).max(axis=1)
     if not (rows > 0.0).all():
@@ -314,7 +314,7 @@ def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The same using singular values."""
+    """:func:`are_clearly_index_1` by singular values."""
     clear, n = np.zeros(len(E), dtype=bool), E.shape[-1]
     try:
         E, B, *_ = scale_pencil(E, B)

@@ -360,12 +360,12 @@ def _direction(geometry: Geometry, name: str) -> np.ndarray:
 
 
 def _along(C: np.ndarray, D: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """D (C D)^-1 values."""
+    """:math:`D (C D)^{-1}` times `values`."""
     return D @ np.linalg.solve(C @ D, values)
 
 
 def _restrict(geometry: Geometry, values: np.ndarray) -> np.ndarray:
-    """R values with R = S_o^T H, H = I - B (C B)^-1 C."""
+    """R times `values`, where R = S_o^T H and H = I - B (C B)^-1 C."""
     return geometry.S.T @ (values - _along(geometry.C, geometry.B, geometry.C @ values))
 
 

@@ -17,8 +17,8 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 _NEARLY_SINGULAR = 1e-3
-_TORN = 1e-9  # jumps of constraints, relative to the coordinates
-_FELT = 1e-6  # jumps of accelerations, relative to the largest one
+_TORN = 1e-9  # smallest jump of a constraint that is reported, relative to the coordinates
+_FELT = 1e-6  # smallest jump of an acceleration that is reported, relative to the largest acceleration
 _NO_VALUE = 1e-6  # size relative to other entries of the state below which values count as zero
 
 
@@ -135,7 +135,6 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
 
 
 def _torn_constraints(assembly, before: float, behind: float, state: np.ndarray) -> str | None:
-    """The position constraint that jumps between adjacent floating-point times."""
     from daedal.mechanics.constrained import POSITION
 
     z = state[: assembly.m * assembly.nx]
@@ -203,7 +202,7 @@ def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str 
             return (
                 f"{_stopped(request, segment, failure, what)}\nLikely cause: {where} t = {failure.t:.10g}, "
                 f"{values}, {found}.\nRemedy: if the model ends here, end t_span before or stop with a terminal "
-                f"event (events=...); else check roots, logarithms and quotients in {found.split()[0]}."
+                f"event (events=...); otherwise check roots, logarithms and quotients in {found.split()[0]}."
             )
     return None
 

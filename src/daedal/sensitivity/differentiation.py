@@ -109,7 +109,7 @@ class Differentiation:
         return tuple(column.name for column in self.columns)
 
     def with_problem(self, problem: Any) -> Differentiation | None:
-        """The same for a problem with other parameters; None if its plan must be rebuilt."""
+        """A copy for a problem with other parameters; None if its plan must be rebuilt."""
         problem = with_floats(problem)
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)

@@ -4,7 +4,7 @@ Newton's matrix of the combined system is block triangular with equal blocks on 
 off-diagonal blocks: all use one factorisation, and the neglected part is nilpotent (Maly and Petzold's simultaneous
 corrector).
 Rosenbrock methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit
-and half-explicit methods use the equations in the form of :mod:`daedal.sensitivity.explicit`.
+and half-explicit methods use the equations in the form of :class:`daedal.sensitivity.variational.ExplicitForm`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class FirstOrderVariation(Variation):
         return self.variational.dependencies
 
     def with_given(self, given: Differentiation) -> FirstOrderVariation:
-        """The same equations for other parameters."""
+        """A copy for other parameters."""
         other = copy(self)
         other.given = given
         if not self.variational.is_exact:
@@ -293,8 +293,7 @@ class FirstOrderVariation(Variation):
         )
 
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
-        """Tolerances of the explicit form. Without a mask, a large tolerance excludes sensitivities from the error
-        test."""
+        """Tolerances of the explicit form, in which a large tolerance excludes sensitivities from the error test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
         if not self.given.wanted.errors:
             n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # excluded components still count in the mean square
@@ -302,7 +301,6 @@ class FirstOrderVariation(Variation):
         return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
-        """The solution of the problem itself, with its sensitivities attached."""
         problem, m, nt = self.problem, self.m, found.t.size
         n = problem.n
         if self.explicit is not None:

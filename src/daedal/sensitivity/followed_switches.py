@@ -49,7 +49,6 @@ class _SwitchWalk:
         self.edges = [request.span[0], *(inside if request.sign > 0.0 else inside[::-1]), end]
 
     def pieces(self) -> list[Solution]:
-        """The arcs."""
         plan, sign, found = self.plan, self.request.sign, []
         y, yp = plan.start(self.request)
         total, tau = plan.given.starts, np.zeros(plan.m)
@@ -74,7 +73,7 @@ class _SwitchWalk:
         return found
 
     def _time(self, a: float, b: float, y: np.ndarray, yp: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """dt/dp of the switch at b."""
+        """The derivatives dt/dp of the time of the switch that ends the arc from a to b."""
         plan = self.plan
         numbers = plan.variational.numbers(plan.given.problem.params)
         positions = [column.position for column in plan.given.columns]

@@ -9,8 +9,8 @@ A guard :math:`g(t, y, p)` ends a mode at :math:`t^*(p)`, and a reset map R maps
     s^+ = \frac{d y^+}{d p} - y'^+ \tau
 
 (the saltation matrix; Leine and Nijmeijer: Dynamics and Bifurcations of Non-Smooth Mechanical Systems, Springer 2004,
-chapter 7). If the solution only touches the guard, :math:`g_t + g_y y' = 0`, there is no derivative. The same
-:math:`\tau` holds for events without effect on the state.
+chapter 7). If the solution only touches the guard, :math:`g_t + g_y y' = 0`, there is no derivative. The formula for
+:math:`\tau` also holds for events that do not affect the state.
 
 Guards and reset maps are user functions; they are differentiated along one direction each, by the central formula of
 order 4.
@@ -164,7 +164,6 @@ class _View:
         self._made: tuple[bytes, StateForm] = self.theta.tobytes(), StateForm(given.problem)
 
     def form(self, theta: np.ndarray) -> StateForm:
-        """How functions are called with these parameters."""
         if self._made[0] != theta.tobytes():
             values = zip(self._columns, theta.tolist(), strict=True)
             params = self._parameters.changed({c.position: x for c, x in values if c.position is not None})

@@ -120,7 +120,7 @@ class ModesVariation(Variation):
         self._plans: dict[str, Any] = {}
 
     def with_problem(self, problem: HybridProblem, breakpoints: Any = None) -> ModesVariation:
-        """The same equations for other parameters."""
+        """A copy for other parameters."""
         primal: Any = self.given.primal.with_problem(problem)
         other = ModesVariation(replace(self.given, problem=problem, primal=primal), breakpoints)
         other._plans = self._plans
@@ -236,7 +236,7 @@ def _check_models(problem: HybridProblem):
 
 
 class _Walk:
-    """Integration of the sensitivities from arc to arc."""
+    """The sensitivities along a run through modes, integrated arc by arc."""
 
     def __init__(self, variation: ModesVariation, request: Request, solution: HybridSolution):
         self.variation, self.request, self.solution = variation, request, solution
@@ -247,12 +247,11 @@ class _Walk:
         self.modes = VariedModes(variation.problem, self.names)
         self._plans: dict[str, Any] = {}
         self._since: float | None = None  # start of the segment whose inputs `modes` has
-        self._next = 0  # event
+        self._next = 0  # index of the next event
         self.parts: list[Any] = []
         self.tau = np.zeros(len(self.names))
 
     def to_the_end(self) -> HybridSensitivities:
-        """Sensitivities of all arcs."""
         segments = self.solution.segments
         total = None  # d(state)/dp at the time of the last transition, including its dependence on p
         if segments:

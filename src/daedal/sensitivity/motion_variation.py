@@ -176,7 +176,7 @@ class VariationalReduction(Reformulation):
         return np.concatenate([state, s.ravel()])
 
     def write(self, record) -> None:
-        """None: a form has no record."""
+        """Do nothing: this form has no record."""
 
 
 def _free_changes(mass: np.ndarray, rows: np.ndarray, places: list[int]) -> dict[int, np.ndarray]:
@@ -210,7 +210,7 @@ class VariationalProjection(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """The only available form."""
+        """The variational equations; the constraints must be independent."""
         if list(assembly.rows) != list(range(assembly.given.n_lambda)):
             raise InvalidProblemError(
                 "sensitivities of a mechanism need independent constraints, but some of these are redundant: "
@@ -260,7 +260,7 @@ class MotionVariation(Variation):
         return self.motion.dependencies
 
     def with_given(self, given: Differentiation) -> MotionVariation:
-        """The same equations for other parameters."""
+        """A copy for other parameters."""
         other, system = copy(self), given.primal.inner.problem
         other.given, other._plan = given, self._plan.with_problem(system)
         other._stiff = None if self._stiff is None else self._stiff.with_problem(system)

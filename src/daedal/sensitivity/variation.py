@@ -52,7 +52,7 @@ class Variation(ABC):
         return self.dependencies.are_unchanged()
 
     def with_given(self, given: Differentiation) -> Variation:
-        """The same equations for other parameters."""
+        """A copy for other parameters."""
         other = copy(self)
         other.given = given
         return other

@@ -76,7 +76,8 @@ class Variational:
 
 
 class VariationalFunction(GraphFunction):
-    """F with its derivatives. Called from Python, it first calls the user's functions, which may raise."""
+    """F and its derivatives along the sensitivities; calls from Python first call the user's functions, which may
+    raise."""
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, layout: ParameterLayout | None, *graph: Any):
         super().__init__("residual", *graph)
@@ -317,7 +318,7 @@ class ExplicitForm:
 
 
 class _Asking(GraphFunction):
-    """f or g with its derivatives. Called from Python, it first calls the user's functions, which may raise."""
+    """f or g and its derivatives; calls from Python first call the user's functions, which may raise."""
 
     def __init__(self, name: str, residual: ImplicitDAE, order: np.ndarray, *graph: Any):
         super().__init__(name, *graph)

@@ -132,7 +132,6 @@ class VariationalMotion:
         return [node for name in self._arguments if name != "s" for node in self.tracer.nodes(name)]
 
     def _own(self, k: int) -> list[int]:
-        """Nodes of s_k."""
         return self.tracer.nodes("s")[k * self.n : (k + 1) * self.n]
 
     def _direction(self, k: int) -> dict[int, int]:
@@ -255,7 +254,6 @@ class VariationalMotion:
         return result
 
     def _reaction(self, lam: Sequence[int]) -> list[int]:
-        """-K^T lambda."""
         graph = self.tracer.graph
         result = [graph.zero] * self.system.n_q
         for row, x in zip(self.equations.jacobian, lam, strict=True):
@@ -322,7 +320,7 @@ def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -
 
 
 class _Asks:
-    """Calls the functions of a system if machine code has failed, so that they can raise their exceptions."""
+    """A function that calls the user's functions if machine code has failed, so that they can raise exceptions."""
 
     def __init__(self, system: MechanicalSystem):
         self._system = system

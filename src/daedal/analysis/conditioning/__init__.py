@@ -13,9 +13,9 @@ def analyse_conditioning(
 ) -> Conditioning:
     r"""The sensitivity of the solution of a DAE to perturbations, and its effective index.
 
-    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result bounds the changes of x and y when initial values, p,
-    q or q' change by 1: the constants of the perturbation bounds of index 1 and 2, and of problems that formally have
-    one index and behave like the next.
+    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result contains bounds of the changes of x and y caused by
+    unit changes of the initial values, p, q or q': the constants of the perturbation bounds for index 1 and 2, and for
+    problems that formally have one index but behave like those of the next.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def analyse_conditioning(
         Pencils and time-varying systems are A x' + B x = q. Nonlinear problems are linearised along a solution, with
         exact derivatives if they can be traced.
     along : (float, float) or Solution
-        The interval, for linear problems; or a solution, which nonlinear ones need.
+        The interval (linear problems only), or a solution.
     threshold : float
         Relative size below which a variable counts as absent from a constraint; this determines the effective index.
     points : int, optional

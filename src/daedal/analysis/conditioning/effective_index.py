@@ -20,7 +20,7 @@ from daedal.index.linear.rank import RankDecision
 class GeneralisedSVD:
     """C = X S U^T and D = X T V^T, see :func:`generalised_svd`."""
 
-    X: np.ndarray  # shape (m, m): regular if the rows of (C, D) are independent
+    X: np.ndarray  # shape (m, m): nonsingular if the rows of (C, D) are independent
     S: np.ndarray  # shape (m, n)
     T: np.ndarray  # shape (m,): the diagonal of the second factor, largest first
     # Orthogonal, with as many rows as C and D have columns
@@ -69,7 +69,7 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
 # --- computing the effective index ------------------------------------------------------------------------------------
 
 THRESHOLD = 1e-3  # relative size below which y counts as absent from a constraint
-ROUND_OFF = 1e-10  # the same, for the index of the original equations
+ROUND_OFF = 1e-10  # threshold for the index of the original equations
 _MARGIN = 10.0  # a number within this factor of the threshold makes the decision ambiguous
 _NOISE = 1e-13  # products that cancel to less than this fraction are zero
 _SHARE = 0.1  # smallest component for which a variable counts as part of a level
@@ -81,7 +81,7 @@ class IndexLevel:
 
     index: int
     directions: np.ndarray  # shape (n_y, k): orthonormal: the combinations of algebraic variables that have this index
-    # The decisive numbers: the t_i of the GSVD for index 1, singular values after that
+    # The decisive numbers: the t_i of the GSVD for index 1, singular values for higher indices
     decision: RankDecision
 
 
@@ -89,10 +89,10 @@ class IndexLevel:
 class EffectiveIndex:
     """The index of each algebraic variable with small numbers set to zero; see :func:`effective_index`."""
 
-    # The highest one; None if differentiation leaves some variables undetermined
+    # The highest index of a variable; None if differentiation leaves some variables undetermined
     index: int | None
     levels: tuple[IndexLevel, ...]  # one for each round, even if no variable has this index
-    # Shape (n_y, k): directions that no derivative determines: the equations are nearly singular
+    # Shape (n_y, k): directions not determined by any number of differentiations; the equations are nearly singular
     undetermined: np.ndarray = field(repr=False)
     threshold: float
 

@@ -1,4 +1,4 @@
-"""The linear DAE E(t) x' + F(t) x = q of a problem: itself, or its linearisation along a solution."""
+"""A problem as a linear DAE E(t) x' + F(t) x = q: linear problems themselves, others linearised along a solution."""
 
 from __future__ import annotations
 
@@ -109,7 +109,6 @@ def _of_linear(problem: LinearDAE) -> Callable[[float], tuple[np.ndarray, np.nda
 
 
 def _names(problem: Any) -> tuple[list[str], int]:
-    """The names of the unknowns, and their number."""
     if isinstance(problem, Pencil | TimeVarying):
         m, n = problem.shape
         if m != n:

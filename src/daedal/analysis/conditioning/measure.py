@@ -58,7 +58,6 @@ def measured(problem: Any, along: Any, threshold: float, points: int | None) -> 
 
 
 def _along(grid: SemiExplicitForm, constant: bool, threshold: float) -> list[EffectiveIndex]:
-    """The effective index at every point."""
     count = len(grid.A)
     some = [
         effective_index(grid.A[k], grid.B[k], grid.C[k], grid.D[k], C_rate=grid.C_rate[k], threshold=threshold)
@@ -68,13 +67,12 @@ def _along(grid: SemiExplicitForm, constant: bool, threshold: float) -> list[Eff
 
 
 def _index(formal: list[EffectiveIndex]) -> int | None:
-    """The index of the original equations, if constant along the grid."""
+    """The index of the original equations; None if it changes along the grid."""
     kinds = {(one.index, _well_determined(one)) for one in formal}
     return formal[0].index if len(kinds) == 1 else None
 
 
 def _well_determined(found: EffectiveIndex) -> int:
-    """The number of algebraic variables determined by D alone."""
     return found.levels[0].decision.rank if found.levels else 0
 
 
@@ -84,7 +82,6 @@ def _findings(
     formal: list[EffectiveIndex],
     effective: list[EffectiveIndex],
 ) -> Findings:
-    """All applicable constants."""
     if formal[0].index == 2:
         rests = splitting(path.forms, _well_determined(formal[0]), path.t)
         found = index2(path, t, rests)
@@ -112,7 +109,7 @@ def _places(effective: list[EffectiveIndex], index: int) -> np.ndarray:
 
 
 def _is_next(effective: list[EffectiveIndex], index: int) -> bool:
-    """Whether the effective index has this value somewhere, and is known everywhere."""
+    """Whether the effective index is known everywhere and equal to `index` somewhere."""
     found = [one.index for one in effective]
     return None not in found and max(one for one in found if one is not None) == index
 
@@ -198,7 +195,7 @@ def local_conditioning(
 def conditioning_of_matrices(
     E: np.ndarray, F: np.ndarray, names: Sequence[str], *, threshold: float = THRESHOLD
 ) -> LocalConditioning:
-    """The same for E x' + F x = q with given matrices at the point."""
+    """Like :func:`local_conditioning`, for E x' + F x = q with given matrices at the point."""
     form, _ = semi_explicit_form(E[None], F[None], 1.0)
     A, B, C, D = form.A[0], form.B[0], form.C[0], form.D[0]
     formal, effective = (effective_index(A, B, C, D, threshold=limit) for limit in (ROUND_OFF, threshold))

@@ -30,7 +30,7 @@ NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
 _POWERS = np.vander(NODES, increasing=True)
 _RATES = np.column_stack([np.zeros(5), *(k * NODES ** (k - 1) for k in range(1, 5))])
 _DIFFERENTIATION = _RATES @ np.linalg.inv(_POWERS)
-_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0  # times the Chebyshev polynomial of degree 4 on [0, 1]
+_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0  # coefficient of the Chebyshev polynomial of degree 4 on [0, 1]
 _GAUSS = 0.5 + np.array([-1.0, 1.0]) * np.sqrt(3.0) / 6.0
 _INTERPOLATION = np.vander(_GAUSS, 5, increasing=True) @ np.linalg.inv(_POWERS)
 
@@ -91,11 +91,11 @@ def aligned(basis: np.ndarray, reference: np.ndarray) -> np.ndarray:
 # --- fundamental matrices of w' = M(t) w on a grid, and integrals of the norms of Green's functions -------------------
 
 _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
-_PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, over which the kernel may decay steeply
+_PER_OCTAVE = 4  # number of points per halving of the distance s = t - tau
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
 _TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # remainder below 1e-16
-_SHORTEST = 0.05  # |M| times the shortest distance
+_SHORTEST = 0.05  # bound of |M| times the shortest distance
 
 
 def exponential(matrices: np.ndarray) -> np.ndarray:
@@ -211,8 +211,8 @@ class Kernel:
 # --- the semi-explicit form along a grid ------------------------------------------------------------------------------
 
 RANK_TOLERANCE = 1e-10  # tolerance for the rank of E, with rows of length 1
-_RESOLVED = 0.02  # fraction of the matrices in the highest term of the interpolation polynomial of an interval
-_HARMLESS = 0.02  # unresolved part of a differential equation, times the length of the interval
+_RESOLVED = 0.02  # largest term of degree 4 in a resolved interpolation polynomial, relative to the matrix
+_HARMLESS = 0.02  # largest harmless term of degree 4 in a differential equation, times the interval length
 _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 
@@ -254,8 +254,8 @@ class Path:
     ----------
     t : numpy.ndarray
         The refined grid.
-    forms : list of Form
-        At the nodes of each interval.
+    forms : list of SemiExplicitForm
+        The matrices at the nodes of each interval.
     kept : numpy.ndarray
         Indices of the given grid points in the refined grid.
     unresolved : tuple of float
@@ -377,7 +377,6 @@ def semi_explicit_form(
 
 
 def _bases(E: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> tuple:
-    """Bases of the row space and of the kernel at every node."""
     n = E.shape[-1]
     zero = ~np.any(E != 0.0, axis=(0, 1))
     if np.sum(zero) == n - rank:

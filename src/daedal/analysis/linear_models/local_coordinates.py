@@ -62,22 +62,14 @@ class LocalModel:
 
     Attributes
     ----------
-    A : numpy.ndarray
-        z' = A z + B u.
-    B : numpy.ndarray
-    states : tuple of str
-    names : list of str
-        Names of w.
-    point : numpy.ndarray
-        w.
+    A, B : numpy.ndarray
+        The matrices of z' = A z + B u.
+    names, point : list of str, numpy.ndarray
+        Names and values of w.
     column : dict
-        The position of x_j^(k) in w.
-    T : numpy.ndarray
-        The dependence of w on z.
-    P : list of numpy.ndarray
-        The dependence of w on u, u', ...
-    descriptor : Descriptor
-    is_equilibrium, exact : bool
+        The position of x_j^(k) in w, by (j, k).
+    T, P : numpy.ndarray, list of numpy.ndarray
+        The derivatives of w with respect to z, and to u, u', ...
     """
 
     A: np.ndarray
@@ -139,7 +131,7 @@ class TracedLocalModels:
         return self.inputs.problem
 
     def moved(self, t: float) -> TracedLocalModels:
-        """The same with inputs perturbed at another time."""
+        """A copy with the inputs perturbed at another time."""
         if not self.inputs.labels:
             return self
         inputs = VariedInputs(self._stated, t, self._names, self.inputs.order)

@@ -40,7 +40,7 @@ class VariedInputs:
     problem : object
         The problem with perturbed inputs, with all perturbations zero.
     labels : tuple of str
-        Names of the numbers, one for each entry of an input.
+        Names of the perturbed numbers, one for each entry of an input.
     order : int
     """
 

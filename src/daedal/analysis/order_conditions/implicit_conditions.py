@@ -28,9 +28,9 @@ from daedal.analysis.order_conditions.trees import (
 # * y' = f(y, z), 0 = g(y): trees with meagre and fat vertices, w = b for y, and :math:`w = b^T\omega` for z (Hairer,
 #   Lubich and Roche).
 #
-# References ---------- E. Hairer, C. Lubich, M. Roche: The numerical solution of differential-algebraic systems by
-# Runge-Kutta methods, Lecture Notes in Mathematics 1409, Springer 1989. M. Roche, Numer. Math. 52 (1988) 45-63. E.
-# Hairer, G. Wanner: Solving Ordinary Differential Equations II, sections VI.4 and VII.5.
+# E. Hairer, C. Lubich, M. Roche: The numerical solution of differential-algebraic systems by Runge-Kutta methods,
+# Lecture Notes in Mathematics 1409, Springer 1989. M. Roche, Numer. Math. 52 (1988) 45-63. E. Hairer, G. Wanner:
+# Solving Ordinary Differential Equations II, sections VI.4 and VII.5.
 
 Sides = Iterator[tuple[Any, Any]]
 """Left-hand and right-hand sides of conditions."""

@@ -210,16 +210,16 @@ def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
 
 # --- the left sides of the conditions for given coefficients ----------------------------------------------------------
 
-# With :math:`A' = (\bar a_{ij})`, whose row i corresponds to the point where the constraint determines
-# :math:`Z_i`, and :math:`\omega = A'^{-1}`, a tree with meagre root has at stage i the value
+# Let :math:`A' = (\bar a_{ij})`, where row i corresponds to the point at which the constraint determines :math:`Z_i`,
+# and let :math:`\omega = A'^{-1}`. At stage i, the value of a tree with meagre root is
 #
 # .. math::
 #
 #     \Phi_i([u_1, \dots]_y) = \prod_{u\ \text{meagre}} \sum_j a_{ij}\Phi_j(u) \prod_{u\ \text{fat}} \sum_j
 #     \omega_{ij}\Psi_j(u), \qquad \Psi_j([u_1, \dots]_z) = \prod_u \sum_k \bar a_{jk}\Phi_k(u).
 #
-# In partitioned methods :math:`Z_1 = z_0` has no expansion in h: :math:`\omega` is the inverse of the remaining
-# part of A', with a row and a column of zeros.
+# In partitioned methods :math:`Z_1 = z_0` is exact: :math:`\omega` is the inverse of A' without its first row and
+# column, extended by a row and a column of zeros.
 
 Matrix = list[list[Any]]
 
@@ -235,7 +235,7 @@ class Evaluation:
 
     @classmethod
     def half_explicit(cls, tableau: HalfExplicitTableau, arithmetic: ScalarField) -> Evaluation:
-        """For a half-explicit method; `omega` is the inverse of the lower triangle A'."""
+        """The evaluation for a half-explicit method; `omega` is the inverse of the lower triangle A'."""
         enter = arithmetic.enter
         zero, one = enter(Fraction(0)), enter(Fraction(1))
 

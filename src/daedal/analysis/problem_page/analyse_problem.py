@@ -50,7 +50,6 @@ def point_of(problem: Any, equations: SystemEquations, at: Any) -> tuple[float, 
 
 
 def _by_name(equations: SystemEquations, values: Mapping[str, float]) -> np.ndarray:
-    """Values of some unknowns, ``x`` or ``x'``."""
     rows = np.full((equations.order + 1, equations.n), np.nan)
     for name, value in values.items():
         bare = name.rstrip("'")
@@ -140,7 +139,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
 
 
 analyze = analyse
-"""The same, in American spelling."""
+""":func:`analyse`, in American spelling."""
 
 
 def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
@@ -157,7 +156,7 @@ def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -
 def _local(
     structural: StructuralAnalysis, t: float, rows: np.ndarray, *, given: bool
 ) -> tuple[LocalStructure | None, str]:
-    """The structure at a point, or why it is unavailable."""
+    """The structure at a point, or None and the reason why it is unavailable."""
     equations = structural.given
     columns = equations.n * (int(structural.signature.c.max()) + equations.order + 2)
     if columns > _MOST_COLUMNS:

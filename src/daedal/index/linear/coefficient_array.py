@@ -94,7 +94,7 @@ class DerivativeArray(Shown):
 
     @property
     def decisions(self) -> tuple[RankDecision, ...]:
-        """These three rank decisions."""
+        """The decisions `rank`, `tail` and `all_columns`."""
         return self.rank, self.tail, self.all_columns
 
     @property

@@ -261,7 +261,7 @@ class LinearSolution(Shown):
         return self._at(t, lambda time: self.finite(time) + self.infinite(time))
 
     def derivative(self, t: Any) -> np.ndarray:
-        """x' in the same shapes."""
+        """x' at one time, array (n,), or at several, array (n, number of times)."""
         return self._at(t, self._rate)
 
     def finite(self, t: float) -> np.ndarray:
@@ -304,7 +304,7 @@ class LinearSolution(Shown):
         return np.stack([function(float(time)) for time in times], axis=1)
 
     def _memory(self, t: float) -> np.ndarray:
-        """y1(t)."""
+        """The finite part y1 at t."""
         C, span = self.form.C, t - self.t0
         if C.size == 0:
             return np.zeros(0)

@@ -247,8 +247,7 @@ class Pencil(Shown):
         """Test initial values of A x' + B x = f, and project them onto consistent ones.
 
         The projection preserves the component of x0 in the finite subspace and replaces the other component. Parameters
-        as in
-        :meth:`solution`.
+        are those of :meth:`solution`.
 
         Examples
         --------

@@ -162,7 +162,7 @@ def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, 
 
 
 def _rows(M: np.ndarray | None = None, C: np.ndarray | None = None, K: np.ndarray | None = None) -> _Triple:
-    """Rows in which the other matrices are zero."""
+    """Rows (M, C, K) in which the matrices not given are zero."""
     given = next(X for X in (M, C, K) if X is not None)
     return _Triple(*(np.zeros_like(given) if X is None else X for X in (M, C, K)))
 

@@ -454,7 +454,6 @@ def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: f
 
 
 def _embedded(X: np.ndarray, n: int) -> np.ndarray:
-    """diag(X, I) of size n."""
     result = constant(np.eye(n), len(X))
     result[:, : X.shape[1], : X.shape[2]] = X
     return result

@@ -60,7 +60,7 @@ class MinimalExtensionProblem(ReducedProblem):
 
     @cached_property
     def _extended(self) -> list[Block]:
-        """The blocks in which some derivatives are replaced."""
+        """The blocks with derivatives that are replaced by unknowns w."""
         return [block for block in self.blocks if block.rows and block.free and all(map(self._is_new, block.targets))]
 
     def _without(self) -> Collection[int]:
@@ -84,7 +84,7 @@ class MinimalExtensionProblem(ReducedProblem):
         return [] if any(block is other for other in self._extended) else super()._relations(block, sheet)
 
     def _splits(self) -> list[tuple[Block, np.ndarray, np.ndarray]]:
-        """For each of these blocks S and D."""
+        """S and D for each block of `_extended`."""
         rows = {id(block): rows for block, rows in zip(self.blocks, self.chosen, strict=True)}
         found = []
         for block in self._extended:

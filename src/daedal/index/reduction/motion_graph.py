@@ -52,7 +52,6 @@ class MechanismGraph:
         self.is_complete = len(self.position) + len(self.velocity) == len(still) == sizes["lam"] + sizes["mu"]
 
     def _arguments(self) -> dict[tuple[str, int], int]:
-        """Nodes of the arguments of the equations."""
         graph, roles, nodes = self.graph, self.roles, self.nodes
         known = {("t", 0): self.t}
         if self.equations.params is not None:
@@ -90,7 +89,6 @@ class MechanismGraph:
         return jacobian(self.graph, nodes, [node for name in names for node in self.nodes[name]])
 
     def _reads(self, nodes: Sequence[int], names: Iterable[str]) -> bool:
-        """Whether nodes or their conditions depend on any of these arguments."""
         return any(sparsity(self.graph, nodes, [node for name in names for node in self.nodes[name]]))
 
     def _switches(self, rows: Sequence[Row]) -> bool:
@@ -197,7 +195,7 @@ class MechanismGraph:
         return [*self._matrix(), *(self.graph.negative(node) for node in [*still, *hidden])]
 
     def rates(self) -> list[int]:
-        """The same for (a', lam'), as functions of the state, its derivative, a and lam."""
+        """The matrix and right-hand side for (a', lam'), as functions of the state, its derivative, a and lam."""
         rows = self.along([*self.dynamics, *self._hidden()])
         return [*self._matrix(), *(self.graph.negative(node) for node in rows)]
 
@@ -207,7 +205,6 @@ class MechanismGraph:
         return [row.get(k, self.graph.zero) for row in rows for k in range(size)]
 
     def _hidden(self) -> list[int]:
-        """The constraints at acceleration level."""
         position = self.along([i for i, _ in self.position])
         return self.along([*position, *(i for i, _ in self.velocity)])
 
@@ -333,7 +330,7 @@ def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
 
 
 def _parts(pattern: np.ndarray) -> np.ndarray:
-    """For each row the number of its connected block."""
+    """For each row, the number of the connected block that contains it."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -401,13 +398,11 @@ def _null_vector(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Round values close to 1 or -1 to these numbers."""
     unit = np.sign(values)
     return np.where(np.abs(values - unit) <= _EXACT, unit, values)
 
 
 def _is_definite(m: np.ndarray, free: list[np.ndarray]) -> bool:
-    """Whether M is positive definite on the motions allowed by the constraints."""
     for matrix, z in zip(m, free, strict=True):
         if z.shape[1]:
             scaled = np.sqrt(np.diag(matrix))[:, None] * z
@@ -419,7 +414,6 @@ def _is_definite(m: np.ndarray, free: list[np.ndarray]) -> bool:
 
 
 def _kernel(k: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the kernel of a matrix of full rank."""
     return np.linalg.svd(k, full_matrices=True)[2][k.shape[0] :].T
 
 

@@ -31,7 +31,7 @@ EQUATIONS = Struct(
 
 _MOST_ITERATIONS = 8
 _ROUNDOFF = 4.0 * np.finfo(float).eps
-_SMALL, _SLOW = 1e-9, 0.3  # stagnating corrections below this count as round-off
+_SMALL, _SLOW = 1e-9, 0.3  # corrections below _SMALL that shrink by less than _SLOW count as round-off
 
 _call = caller(NATIVE)
 

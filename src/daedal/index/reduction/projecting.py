@@ -21,7 +21,7 @@ PROJECTING = Struct(
 
 @entry(HOOK)
 def projecting_hook(record, t, h, y):
-    """Project an accepted step, unless the watch stops the run and leaves it to the next selection."""
+    """Project an accepted step, unless the watch stops the run because another selection is needed."""
     projecting = record_at(record, PROJECTING)
     if projecting.watch != 0:
         signal = call_hook(projecting.watch, projecting.watch_record, t, h, y)

@@ -217,7 +217,6 @@ class Prolongation:
 
 
 def _connected(columns: list[int], rows: list[dict[int, int]]) -> list[tuple[list[int], list[int]]]:
-    """Connected components of columns and rows."""
     place = {column: k for k, column in enumerate(columns)}
     i = [k for k, row in enumerate(rows) for _ in row]
     j = [len(rows) + place[column] for row in rows for column in row]

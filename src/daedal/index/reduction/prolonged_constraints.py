@@ -54,7 +54,7 @@ class Constraints:
         self.m = len(f)
 
     def with_numbers(self, numbers: np.ndarray) -> Constraints:
-        """The same with other parameters."""
+        """A copy with other parameters."""
         other = object.__new__(Constraints)
         other.__dict__.update(self.__dict__, numbers=numbers)
         return other
@@ -66,7 +66,7 @@ class Constraints:
         return found["f"], matrix, found["rate"]
 
     def dense_values(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same with a dense matrix."""
+        """Like :meth:`values`, with a dense matrix."""
         found = self.code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
         matrix = np.zeros((self.m, self.n))
         matrix[self._rows, self._columns] = found["entries"]
@@ -103,7 +103,7 @@ class Constraints:
         return record
 
     def give_numbers(self, record: Any) -> None:
-        """Store the parameters in such a record."""
+        """Write the parameters to a record created by :meth:`record`."""
         record.array("block")[self.code.slices[NAME]] = self.numbers
 
     def projector(self) -> Projector:
@@ -139,7 +139,7 @@ class Projector:
         return u, slopes, found
 
     def _project(self, t: float, u: np.ndarray, fixed, following, scale) -> tuple[np.ndarray, np.ndarray, bool]:
-        """One point, with sparse matrices."""
+        """:meth:`project` for one point, with sparse matrices."""
         start, held, before = u, fixed @ u, np.inf
         for _ in range(_MOST_ITERATIONS):
             f, matrix, rate = self.constraints.values(t, u)
@@ -189,7 +189,7 @@ class BlockMatrices:
 
     @cached_property
     def _code(self) -> MachineFunction:
-        """Machine code for their entries, as functions of (t, u)."""
+        """Machine code for the entries of the matrices, as functions of (t, u)."""
         prolongation, graph = self._prolongation, Graph()
         nodes = [node for block in prolongation.blocks for row in block.rows for node in row.values()]
         places = {column: graph.argument(UNKNOWNS, column) for column in range(prolongation.n)}

@@ -22,8 +22,7 @@ _SAME = 1e-9  # relative size of values that vanish up to round-off
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """The same motion without the velocity constraints that are derivatives of others; None if it has a different
-    form."""
+    """A copy without the velocity constraints that are derivatives of others; None if it has a different form."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -176,7 +175,7 @@ class RecognisedMechanism:
         return f"a mechanism with {', '.join(found[:-1])} and {found[-1]}"
 
     def with_params(self, numbers: np.ndarray | None) -> RecognisedMechanism:
-        """The same mechanism with other parameter values, if it is plain."""
+        """A copy with other parameter values, which requires `is_plain`."""
         return replace(self, system=self.system.with_params(numbers))
 
     def initial(self, values: Any) -> tuple[np.ndarray, ...]:
@@ -247,7 +246,6 @@ class RecognisedMechanism:
 
 
 def _split(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix and right-hand side."""
     return values[:-size].reshape(size, size), values[-size:]
 
 
@@ -301,7 +299,6 @@ def _hazards(graph: Graph, condition: int) -> set[int] | None:
 
 
 def _recognised(motion: MechanismGraph, balance: Balance) -> RecognisedMechanism:
-    """The mechanism with the scaled rows."""
     equations, roles, graph = motion.equations, motion.roles, motion.graph
     numbers = equations.params
     params = None if numbers is None else (NAME, numbers.size)

@@ -178,7 +178,7 @@ class ReducedProblem:
         }
 
     def _is_new(self, column: int) -> bool:
-        """Whether it is a highest derivative that is not an unknown of the original problem."""
+        """Whether a column of u is a highest derivative, but not an unknown of the original problem."""
         return column >= self.n and bool(self.is_highest[column])
 
     def _without(self) -> Collection[int]:
@@ -300,7 +300,7 @@ class ReducedProblem:
         return self._block_matrices.values(t, u, self.constraints.numbers)
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
-        """The same problem with the best selection at a point; `scale` are the sizes of u.
+        """A copy with the best selection at a point; `scale` are the sizes of u.
 
         Raises :class:`daedal.index.reduction.selection.SingularBlock` if there is none.
         """
@@ -317,7 +317,7 @@ class ReducedProblem:
         return result
 
     def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
-        """The same reduction of the original problem with the given parameter values."""
+        """A copy for the original problem with the given parameter values."""
         other = copy(self)
         other.original, other.constraints = original, self.constraints.with_numbers(numbers)
         return other
@@ -437,7 +437,6 @@ class ReducedProblem:
         return self._own(point[0]), self._own(slope[0])
 
     def _own(self, u: np.ndarray) -> np.ndarray:
-        """The values of the unknowns of `problem` for given u."""
         return u[self._like]
 
     def jet(self, u: np.ndarray) -> np.ndarray:

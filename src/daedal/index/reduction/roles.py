@@ -32,8 +32,9 @@ class Roles:
     multipliers : tuple of int
         Unknowns without any derivative.
     stabilisers : tuple of int
-        Multipliers that occur in the equations q' = c u. kinematic : tuple of int The equations q' = c u, which may
-        also contain stabilisers.
+        Multipliers that occur in the equations q' = c u.
+    kinematic : tuple of int
+        The equations q' = c u, which may also contain stabilisers.
     others : tuple of int
         All other equations.
     """

@@ -29,7 +29,7 @@ Choice = Callable[[np.ndarray], np.ndarray | None]
 def choose(
     blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.ndarray, choice: Choice
 ) -> list[np.ndarray]:
-    """For each block, the rows S that define S u' = S (next derivatives); `scale`: the sizes of u."""
+    """For each block, the rows S that define S u' = S (next derivatives); `scale` are the sizes of u."""
     return [_rows(block, matrix, scale[block.places], choice) for block, matrix in zip(blocks, matrices, strict=True)]
 
 

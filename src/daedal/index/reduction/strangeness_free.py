@@ -137,7 +137,7 @@ class StrangenessFreeProblem(ReducedProblem):
     # --- selection ----------------------------------------------------------------------------------------------------
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFreeProblem:
-        """The same problem with Z1 and N computed at a point; `scale` are the sizes of u."""
+        """A copy with Z1 and N computed at a point; `scale` are the sizes of u."""
         n, (matrix,) = self.n, self.matrices(t, u)
         scaled, block = matrix * scale, self.blocks[0]
         if not np.isfinite(scaled).all():
@@ -263,8 +263,7 @@ def characteristic_values(equations: SystemEquations, signature: StructuralSigna
 
 
 def characteristic_values_near(equations: SystemEquations, t: float, x0: Any) -> tuple[int, int]:
-    """Number of differentiations and of constraints, from ranks at the consistent point nearest to `x0` (x, or x, x',
-    ... in rows)."""
+    """Numbers of differentiations and of constraints, from ranks at the consistent point nearest to `x0`."""
     found: list[ArrayRanks] = []
 
     def enough(array: NonlinearDerivativeArray, jet: np.ndarray) -> bool:

@@ -30,8 +30,8 @@ from daedal.index.structure.system_equations import SystemEquations
 
 TOLERANCE = 1e-9
 """Singular values below this fraction of the largest count as zero, after scaling rows and columns."""
-_DOMINANT = 0.3  # fraction of the largest entry of a vector
-_OPEN = 1e-6  # share of a derivative in the undetermined directions of the array
+_DOMINANT = 0.3  # smallest entry of a vector that is named, relative to the largest
+_OPEN = 1e-6  # smallest component of an undetermined derivative in the kernel of the array
 
 
 class Weakest(NamedTuple):
@@ -307,7 +307,6 @@ def _rank(matrix: np.ndarray, what: str) -> RankDecision:
 
 
 def _kernel_projector(matrix: np.ndarray, rank: int) -> np.ndarray:
-    """A projector onto the kernel."""
     rows, columns = equilibrate(matrix)
     kernel = np.linalg.svd(rows[:, None] * matrix * columns)[2][rank:].T * columns[:, None]
     orthonormal, _ = np.linalg.qr(kernel)

@@ -104,9 +104,9 @@ class NonlinearDerivativeArray:
     def settled_jacobian(self, t: float, jet, params: np.ndarray | None = None) -> sp.csr_array:
         """The Jacobian without entries that are round-off of zero.
 
-        Terms that vanish on the solution leave such entries, and scaling would make them as large as the others: in
-        (1 + cos x') r = 0 the entries with r. Those are meant that change altogether if x, x', ... change by a few
-        rounding errors.
+        Terms that vanish on the solution leave such entries, for example those with r in (1 + cos x') r = 0, and
+        scaling would make them as large as the others. An entry counts as round-off if it changes altogether when x,
+        x', ... change by a few rounding errors.
         """
         found, jet = self.jacobian(t, jet, params), np.asarray(jet, dtype=float)
         errors = _FEW_ERRORS * np.cos(np.arange(jet.size) ** 2.0).reshape(jet.shape)

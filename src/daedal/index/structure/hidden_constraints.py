@@ -24,7 +24,7 @@ from daedal.symbolic.modes import replaced
 # with others of this kind until each has its own derivative, x' = ..., or none, and is then a constraint. An equation
 # with one remaining derivative whose coefficient depends on x is divided by it.
 
-_NO_RATE = 1e-12  # remainder of cancelling coefficients
+_NO_RATE = 1e-12  # relative size below which a coefficient has cancelled
 _ROUNDS = 8  # maximum number of substitutions for derivatives expressed by others
 
 
@@ -329,7 +329,6 @@ class _ConstraintSearch:
         return replaced(graph, [node], drop)[0]
 
     def _arguments(self, nodes: list[int]) -> list[int]:
-        """The unknowns and their derivatives that occur in nodes."""
         graph = self.equations.graph
         used = (i for i in graph.needed(nodes) if graph.operations[i] == "argument")
         return [i for i in used if graph.data[i][0].startswith("x")]

@@ -17,7 +17,7 @@ from daedal.common.tabular import listing
 from daedal.index.structure.characteristics import ArrayRanks
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
 
-_DEPENDENT = 1e-7  # smallest singular value of rows of norm 1
+_DEPENDENT = 1e-7  # smallest singular value below which rows of norm 1 are dependent
 _MOST_SETS = 3000  # limit in the search for sets that cannot be chosen together
 _MOST_NAMED = 12
 _MOST_EXCLUDED = 4
@@ -29,7 +29,7 @@ class FreeUnknowns:
 
     names: tuple[str, ...]  # the unknowns
     count: int  # number that may be chosen; 0 for unknowns that the equations determine
-    example: tuple[str, ...]  # a set that may be chosen; differential variables before algebraic ones
+    example: tuple[str, ...]  # a set that may be chosen, preferably of differential variables
     excluded: tuple[tuple[str, ...], ...] = ()  # sets that cannot be chosen together, the smallest ones
     complete: bool = True  # whether `excluded` is complete
 

@@ -55,7 +55,8 @@ class SystemEquations:
         Number of equations and of unknowns.
     order : int
         The highest derivative provided for by the problem class: 1, or 2 for a second-order DAE.
-    parts : list of tuple Groups of equations, in order: (number, description).
+    parts : list of tuple
+        Groups of equations, in order: (number, description).
     names : list of str
         Names of the unknowns.
     graph : Graph
@@ -68,7 +69,7 @@ class SystemEquations:
         Machine code of derivative arrays compiled so far, shared by copies with other parameters; see
         :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
     lock : threading.RLock
-        Held while nodes or levels are created: a graph is not thread-safe.
+        Must be acquired while nodes or levels are created: a graph is not thread-safe.
     is_constant : bool
         Whether all functions were machine code, which does not depend on external values.
 
@@ -102,8 +103,7 @@ class SystemEquations:
         self.lock = RLock()
 
     def with_problem(self, problem: Any) -> SystemEquations | None:
-        """The same equations with the parameters of another problem; None if the trace is invalid for these
-        parameters."""
+        """A copy with the parameters of another problem; None if the trace is invalid for these parameters."""
         if self.layout is None:
             return self
         if any(self.graph.data[i][0] == NAME for i in self.graph.fixed) or not self.layout.fits(problem.params):
@@ -140,7 +140,7 @@ class SystemEquations:
         return levels[times]
 
     def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
-        """The same equations on the same graph, some of them replaced: {i: node} replaces equation i by node = 0."""
+        """A copy on the same graph with some equations replaced: {i: node} replaces equation i by node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
             other.__dict__.pop(name, None)
@@ -281,7 +281,7 @@ def orders_of(problem: Any) -> list[dict[int, int]] | None:
 # --- switches in reduced problems: they are not followed; the user is warned of those that may occur ------------------
 
 _MOST_NAMED = 3
-_ROUND_OFF = 1e-12  # change of a switching function within an interval, as a fraction
+_ROUND_OFF = 1e-12  # round-off of a switching function, relative to its largest value at the ends of the interval
 
 
 class UnfollowedSwitches:

@@ -25,7 +25,7 @@ SINGULAR, REGULAR = 1e-12, 1e-8
 above the second it is nonsingular; in between, round-off cannot be distinguished from a small number with certainty."""
 # numbers of unknowns of a block up to which all singular values are computed always, and on demand
 _DENSE, _LARGEST_DENSE = 200, 1200
-_DOUBTFUL = 1e-4  # limit of an estimate that is too low by up to the size, below which singular values are computed
+_DOUBTFUL = 1e-4  # below this, an estimate, which may be too low, is replaced by the computed singular value
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class SystemJacobian:
         return self.equations.evaluator(self.nodes)
 
     def matrix(self, t: float, derivatives: Any) -> sparse.csr_array:
-        """Its value at x, x', ... (one row for each derivative)."""
+        """The matrix at t and x, x', ... (one row for each derivative)."""
         return self._with_values(self._machine_code(t, derivatives))
 
     def regularity(self, t: float, derivatives: Any) -> Regularity:
-        """Whether the matrix is nonsingular at this point."""
+        """Whether the matrix is nonsingular at t and x, x', ..."""
         return regularity(self.matrix(t, derivatives), self.decomposition)
 
     @cached_property
@@ -104,12 +104,12 @@ class SystemJacobian:
 
     @property
     def points(self) -> list[dict[str, np.ndarray]]:
-        """Random points at which it is defined, not necessarily consistent: arguments of the graph."""
+        """Random points, not necessarily consistent, at which the matrix is defined: arguments of the graph."""
         return [point for point, _ in self._samples]
 
     @property
     def samples(self) -> list[sparse.csr_array]:
-        """The values of the matrix at these points."""
+        """The values of the matrix at `points`."""
         return [matrix for _, matrix in self._samples]
 
     @cached_property
@@ -175,7 +175,7 @@ def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
 def _singular_values(matrix: sparse.csr_array, block: SystemPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The singular values of a block relative to the largest, and the vectors of the smallest.
 
-    For a block too large for a singular value decomposition only the smallest, estimated from its inverse.
+    For a block too large for a singular value decomposition only the smallest value, estimated from the inverse.
     """
     size = len(block.rows)
     if size == 1:

@@ -117,7 +117,7 @@ class AdjointRun:
     # --- runs forward -------------------------------------------------------------------------------------------------
 
     def _solve(self, span: tuple[float, float], initial: Any, t_eval: Any = None, **further: Any) -> Any:
-        """One run, which must reach its end."""
+        """Solve the problem over an interval; raise an error if the run ends early."""
         params = given_params(self.given.params) if self._has_params else None
         options = {**self._settings, **further, "t_eval": t_eval}
         return daedal.solve(self._stated, span, initial, params=params, inputs=self._inputs, **options)
@@ -234,7 +234,6 @@ def _labels(problem: Any) -> tuple[list[str], list[str]]:
 
 
 def _sampled(problem: Any) -> dict[str, Samples]:
-    """The inputs that are given by samples."""
     inputs = problem.params.inputs if isinstance(problem.params, Driven) else {}
     return {name: signal for name, signal in inputs.items() if isinstance(signal, Samples)}
 
@@ -256,7 +255,7 @@ def _whole(solution: Any) -> Any:
 
 
 def _at(problem: Any, solution: Any, k: int) -> tuple:
-    """Initial values for a run from output point k onwards."""
+    """Initial values of a run that starts at output point k."""
     y = solution.y[:, k]
     if isinstance(problem, daedal.MechanicalSystem):
         n_q = problem.n_q

@@ -382,7 +382,7 @@ class _Batch:
         return block
 
     def __call__(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """One row per point."""
+        """The values of the nodes, one row for each point."""
         from daedal.sensitivity.adjoint.adjoint_loops import evaluate_many
 
         code, place = self._code, self._code.slices[""]
@@ -391,7 +391,6 @@ class _Batch:
         return results
 
     def summed(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """The weighted sum over all points."""
         from daedal.sensitivity.adjoint.adjoint_loops import add_many
 
         code, place = self._code, self._code.slices[""]
@@ -402,7 +401,6 @@ class _Batch:
 
 
 def _pattern(rows: Sequence[dict[int, int]], places: Sequence[int]) -> tuple[tuple[np.ndarray, np.ndarray], list[int]]:
-    """Rows and columns of the nonzero entries of a matrix, and their nodes."""
     entries = [(i, places[j], node) for i, row in enumerate(rows) for j, node in row.items()]
     i, j = (np.array([entry[k] for entry in entries], dtype=np.int32) for k in (0, 1))
     return (i, j), [entry[2] for entry in entries]

@@ -136,7 +136,6 @@ class SplitSteps:
         return w, mu
 
     def _matrices(self, row: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T."""
         storage = self._storage
         return storage.matrix(0, row[: self._split]), storage.matrix(1, row[self._split : self._end])
 
@@ -380,7 +379,7 @@ class AdjointSweep:
         self.is_bound = False  # whether constraints restrict the initial values of differential variables
 
     def take(self, params: Any) -> None:
-        """Continue with the given parameters and inputs."""
+        """Use the given parameters and inputs from now on."""
         self._numbers = self._equations.numbers(params)
 
     def begin(self, solution: Any, t: float, slope: np.ndarray | None = None) -> None:
