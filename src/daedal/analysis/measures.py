@@ -187,7 +187,7 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
     M, C = values["mass"], values["jacobian"]
     condM = float(np.linalg.cond(M))
     if not condM < ILL_CONDITIONED_MASS:
-        # on ker C this is the same mass; D (C D)^-1 for D = M^-1 C^T is unchanged
+        # adding C^T C does not change M on ker C, nor D (C D)^-1 for D = M^-1 C^T
         M = M + np.trace(M) / max(float(np.sum(C * C)), 1e-300) * (C.T @ C)
     S, upper = _kernel(C)
     columns = point.columns(values, S)

@@ -244,7 +244,7 @@ class MotionVariation(Variation):
         form = VariationalProjection(self.motion, given.wanted.errors, method.supports("semi_explicit"))
         system = given.primal.inner.problem
         self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
-        self._stiff: MechanismPlan | None = None  # used instead by the automatic choice if stiff
+        self._stiff: MechanismPlan | None = None  # the plan chosen automatically for stiff mechanisms
         if _is_automatic(settings) and settings.fixed_step is None:
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))

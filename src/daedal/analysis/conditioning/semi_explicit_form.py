@@ -358,11 +358,11 @@ def semi_explicit_form(
         E, F = np.repeat(E, len(NODES), axis=0), np.repeat(F, len(NODES), axis=0)
     n = E.shape[-1]
     ranks = [rank_decision(_normalised(one), tolerance=RANK_TOLERANCE, what="dF/dx'").rank for one in E]
-    if min(ranks) != max(ranks) or (before is not None and before[1].shape[1] != n - ranks[0]):
+    ranks += [] if before is None else [n - before[1].shape[1]]
+    if min(ranks) != max(ranks):
         raise InvalidProblemError(
             f"the rank of dF/dx' changes near t = {t:g} (it is {min(ranks)} at one point and {max(ranks)} at "
-            "another or before): the type of the equations changes there; examine the conditioning on both sides "
-            "separately"
+            "another): the type of the equations changes there; examine the conditioning on both sides separately"
         )
     r = ranks[0]
     V1, V2 = _bases(E, r, before[:2] if before else None)

@@ -108,7 +108,7 @@ def _one_pass(
     r0 = bottom.rank
     algebraic = bottom.rows
 
-    # Which of them lie in the directions of M, and additionally of C.
+    # First-order and algebraic equations in the directions of M, and algebraic ones in the directions of C.
     kernel = top.kernel
     split = squeeze(product(first.C, kernel), "C", "C on ker M")
     first = first.combined(split.left)

@@ -135,7 +135,7 @@ class Prolongation:
         return found
 
     def is_highest(self) -> np.ndarray:
-        """Which entries of u are derivatives x_j^(d_j), whose own derivatives do not occur in the equations."""
+        """Mask of the derivatives x_j^(d_j) in u, whose own derivatives do not occur in the equations."""
         highest = np.ones(self.n, dtype=bool)
         for (j, k), column in self.column.items():
             highest[column] &= k == self.d[j]

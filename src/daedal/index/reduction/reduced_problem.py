@@ -425,7 +425,7 @@ class ReducedProblem:
 
     @cached_property
     def _beyond_first(self) -> np.ndarray:
-        """Which entries of u are neither unknowns of the original problem nor their first derivatives."""
+        """Mask of the entries of u that are neither unknowns of the original problem nor their first derivatives."""
         beyond = np.ones(self.prolongation.n, dtype=bool)
         known = {(j, k + r) for j, k in self.prolongation.leading for r in (0, 1)}
         beyond[[column for place, column in self.prolongation.column.items() if place in known]] = False

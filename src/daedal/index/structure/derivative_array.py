@@ -116,7 +116,7 @@ class NonlinearDerivativeArray:
 
     @property
     def order(self) -> np.ndarray:
-        """For each column the order of the derivative."""
+        """The order of the derivative of each column."""
         return np.arange(self.shape[1]) // self.n
 
     @property

@@ -142,7 +142,7 @@ _SMOOTH = {name for name, operation in FUNCTIONS.items() if not operation.kink} 
 # for DAEs, BIT 41, 2001, 364-394: sections 3 and 4, equation (9) for J, algorithm 3.1 for the offsets).
 
 Orders = list[dict[int, int]]
-"""For each equation {unknown: highest derivative}."""
+"""For each equation, {unknown: order of its highest derivative}."""
 
 
 @dataclass(frozen=True)
