@@ -35,7 +35,7 @@ from daedal.common.tabular import derivative_name
 from daedal.errors import InvalidProblemError
 from daedal.index.linear.pencil import Pencil
 from daedal.index.linear.rank import TOLERANCE
-from daedal.index.reduction.prolonged_constraints import UNKNOWNS, arguments
+from daedal.index.reduction.prolongation import UNKNOWNS, arguments
 from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.index.structure.signature import StructuralSignature

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.index.reduction.prolongation import Block
-from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE
+from daedal.index.reduction.prolongation import LARGEST_DENSE, Block
 from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
-from daedal.index.reduction.selection import tangents
-from daedal.index.reduction.watch import PivotWatch
+from daedal.index.reduction.selection import PivotWatch, tangents
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 
@@ -243,7 +241,7 @@ class ProjectingWatch:
     """
 
     def __init__(self, reduced: Projection):
-        from daedal.index.reduction.projecting import PROJECTING, projecting_hook
+        from daedal.index.reduction.step_hooks import PROJECTING, projecting_hook
         from daedal.kernels.records import Record
 
         n = reduced.prolongation.n

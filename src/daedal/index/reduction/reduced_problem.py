@@ -11,9 +11,17 @@ import numpy as np
 
 from daedal.common.tabular import listing, plural, times
 from daedal.errors import InvalidProblemError
-from daedal.index.reduction.prolongation import Block, Derivative, Prolongation
-from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE, BlockMatrices, Constraints, Projector, arguments
-from daedal.index.reduction.selection import amplification, choose, stacked, unit_vectors
+from daedal.index.reduction.prolongation import (
+    LARGEST_DENSE,
+    Block,
+    BlockMatrices,
+    Constraints,
+    Derivative,
+    Projector,
+    Prolongation,
+    arguments,
+)
+from daedal.index.reduction.selection import PivotWatch, amplification, choose, stacked, unit_vectors
 from daedal.index.structure.derivative_array import equation_in_words
 from daedal.index.structure.dulmage_mendelsohn import equations_named, unknowns_named
 from daedal.index.structure.signature import StructuralSignature
@@ -364,8 +372,6 @@ class ReducedProblem:
 
     def watch(self) -> Any:
         """The hook called after every accepted step of a run, with its own memory; None if there is none."""
-        from daedal.index.reduction.watch import PivotWatch
-
         return PivotWatch(self) if self.tied else None
 
     # --- conversions --------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ import numpy as np
 
 from daedal.common.tabular import plural, times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.reduction.prolongation import Block, Prolongation
-from daedal.index.reduction.prolonged_constraints import Constraints, Projector
+from daedal.index.reduction.prolongation import Block, Constraints, Projector, Prolongation
 from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
 from daedal.index.structure.characteristics import ArrayRanks, array_ranks
