@@ -163,7 +163,8 @@ def advise(
     >>> print(f"{sol.q[0, -1]:.4f}")
     2.7183
     """
-    from daedal.analysis.measures import decision, measure
+    from daedal.analysis.decision import decision
+    from daedal.analysis.measures import measure
     from daedal.driver.request import check_span
     from daedal.mechanics.sparse.sparse_assembly import is_sparse
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.index import LocalIndex, judge, partials
 from daedal.analysis.probe import (
@@ -29,6 +28,7 @@ from daedal.analysis.probe import (
 from daedal.analysis.wording import (
     FROM_ZERO,
     MOST_NAMED,
+    Failure,
     equations,
     largest,
     listing,

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import stopped
-from daedal.analysis.wording import MOST_NAMED, listing
+from daedal.analysis.wording import MOST_NAMED, listing, stopped
 
 RANK_TOLERANCE = 1e-8
 """A row of norm 1 counts as dependent if its component orthogonal to the other rows is smaller."""

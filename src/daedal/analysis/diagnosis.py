@@ -22,10 +22,23 @@ from daedal.analysis.causes import (
     singularity,
     wrong_jacobian,
 )
-from daedal.analysis.failure import Failure, crawls, more_steps, steps_left, stopped
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, measured, number
+from daedal.analysis.wording import (
+    FROM_ZERO,
+    MOST_NAMED,
+    Failure,
+    counted,
+    crawls,
+    equations,
+    largest,
+    listing,
+    measured,
+    more_steps,
+    number,
+    steps_left,
+    stopped,
+)
 from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]

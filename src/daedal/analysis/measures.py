@@ -22,11 +22,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from daedal.analysis.decision import Verdict, decision
 from daedal.analysis.thresholds import ILL_CONDITIONED_MASS
 from daedal.mechanics.increments import typical_size
-
-__all__ = ["Geometry", "Measures", "Verdict", "amplification", "decision", "measure"]
 
 _DIRECTIONAL = 0.1  # increments for differences of G, as a fraction of the assembly's; G may itself be a difference
 _FORCE_INCREMENT = 1e-5

@@ -6,9 +6,17 @@ import numpy as np
 
 from daedal.analysis.dependent_constraints import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.failure import fixed_step_failed, more_steps, stopped, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
-from daedal.analysis.wording import MOST_NAMED, counted, listing, number
+from daedal.analysis.wording import (
+    MOST_NAMED,
+    counted,
+    fixed_step_failed,
+    listing,
+    more_steps,
+    number,
+    stopped,
+    stopped_step,
+)
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint

@@ -35,10 +35,9 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.consistent_sensitivities import consistent_sensitivities, sensitivities_of_array
 from daedal.sensitivity.differentiation import Differentiation, scales
-from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
-from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
+from daedal.sensitivity.jumps import Unfollowed, refuse_sliding, solve_through_switches, warn_of_switches
 from daedal.sensitivity.result import FirstOrderSensitivities
-from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.sensitivity_plan import SensitivityPlan, Variation
 from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
 from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable

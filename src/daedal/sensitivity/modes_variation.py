@@ -35,7 +35,7 @@ from daedal.sensitivity.jumps import (
     warn_of_switches,
 )
 from daedal.sensitivity.result import HybridSensitivities
-from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.sensitivity_plan import SensitivityPlan, Variation
 from daedal.symbolic.tracing.parameters import is_internal
 
 _TAKEN = ("transition", "immediate")

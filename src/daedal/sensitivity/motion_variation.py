@@ -35,7 +35,7 @@ from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import MechanicalSensitivities
-from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.sensitivity_plan import SensitivityPlan, Variation
 from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies

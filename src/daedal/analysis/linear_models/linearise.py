@@ -12,10 +12,10 @@ from daedal.analysis.linear_models.linear_model import LinearModel
 from daedal.analysis.linear_models.local_coordinates import (
     LocalModel,
     TracedLocalModels,
+    VariedInputs,
     difference_matrices,
     local_model_of_pencil,
 )
-from daedal.analysis.linear_models.varied_inputs import VariedInputs
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.events.event import Event, standard_functions
 from daedal.hybrid.hybrid_problem import HybridProblem

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.conditioning.measure import LocalConditioning, conditioning_of_matrices
-from daedal.analysis.problem_page.analysis_page import Analysis
-from daedal.analysis.problem_page.scaling import Scaling
+from daedal.analysis.problem_page.analysis_page import Analysis, Scaling
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
-from daedal.index.structure.characteristics import linearisation, tractability
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.index.structure.system_equations import SystemEquations, required_equations
+from daedal.index.structure.system_jacobian import linearisation, tractability
 from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_vector

@@ -23,8 +23,7 @@ from daedal.index.reduction.prolongation import (
 )
 from daedal.index.reduction.selection import PivotWatch, amplification, choose, stacked, unit_vectors
 from daedal.index.structure.derivative_array import equation_in_words
-from daedal.index.structure.dulmage_mendelsohn import equations_named, unknowns_named
-from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.signature import StructuralSignature, equations_named, unknowns_named
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.problems import ImplicitDAE

@@ -175,7 +175,7 @@ class PivotWatch:
             rows[:] = own
 
 
-# --- values of a problem lifted to a point on all equations of a prolonged system --------------------------------------
+# --- values of a problem lifted to a point on all equations of a prolonged system -------------------------------------
 
 # relative residual of satisfied equations, in the search for derivatives at given values
 _MOST_CORRECTIONS, _ROUNDOFF = 5, 1e-13

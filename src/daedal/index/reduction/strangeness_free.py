@@ -13,8 +13,7 @@ from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block, Constraints, Projector, Prolongation
 from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
-from daedal.index.structure.characteristics import ArrayRanks, array_ranks
-from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.derivative_array import ArrayRanks, NonlinearDerivativeArray, array_ranks
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import SystemJacobian

@@ -13,14 +13,18 @@ import scipy.linalg
 
 from daedal.common.tabular import listing
 from daedal.errors import StructurallySingularError
-from daedal.index.structure.dulmage_mendelsohn import (
+from daedal.index.structure.equilibration import equilibrate
+from daedal.index.structure.signature import (
+    CANCELLATION,
     DulmageMendelsohn,
+    StructuralSignature,
+    cancel,
     equations_named,
     refuse_singular,
+    true_orders,
     unknowns_named,
+    vanishing,
 )
-from daedal.index.structure.equilibration import equilibrate
-from daedal.index.structure.signature import CANCELLATION, StructuralSignature, cancel, true_orders, vanishing
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.derivative import sparsity
