@@ -209,7 +209,7 @@ def advise(
         h=np.array(h),
         verdict=verdict,
         about=_about(problem, t_span, rtol),
-        trial=_told(sol, ended, samples, h),
+        trial=_trial_in_words(sol, ended, samples, h),
     )
 
 
@@ -273,7 +273,7 @@ def _about(system, t_span, rtol: float) -> str:
     return f"Advice for {what}, {counted(constraints, 'constraint')}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
 
 
-def _told(sol, ended: str, samples, h) -> str:
+def _trial_in_words(sol, ended: str, samples, h) -> str:
     steps = f"{np.median(h):.2g}" if len(h) else "unknown size"
     return (
         f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{ended}, measured at {len(samples)} of them; "

@@ -51,12 +51,8 @@ class ComparedRun:
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
-    >>> found = daedal.compare(
-    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
-    ... )
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(model.problem, (0.0, 0.5), model.initial, formulations=["ggl"], methods=["dassl"])
     >>> row = found.rows[0]
     >>> print(row.formulation, row.method, row.status, row.error_q < 1e-3)
     ggl dassl finished True
@@ -100,12 +96,8 @@ class Comparison:
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
-    >>> found = daedal.compare(
-    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
-    ... )
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(model.problem, (0.0, 0.5), model.initial, formulations=["ggl"], methods=["dassl"])
     >>> print(len(found.rows), found.rows[0].success)
     1 True
     """
@@ -287,7 +279,7 @@ def compare(
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")
-    exact, told, times = _reference(problem, span, initial, reference, times, tolerances[-1], atol)
+    exact, source, times = _reference(problem, span, initial, reference, times, tolerances[-1], atol)
     levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
     if fixed_step is not None:
         levels = [{"fixed_step": fixed_step}]
@@ -303,8 +295,8 @@ def compare(
             rows.append(_run(problem, span, initial, choice | level, times, exact, row))
             if rows[-1].status == "impossible":
                 break
-    settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
-    return Comparison(tuple(rows), told, f"{title or 'Comparison'}, {settings_told}")
+    run_settings = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
+    return Comparison(tuple(rows), source, f"{title or 'Comparison'}, {run_settings}")
 
 
 def _listing(name: str, values: Sequence[float]) -> str:
@@ -400,8 +392,8 @@ def _warm_up(system, span, initial, choice, level):
 def _reference(system, span, initial, reference, times, rtol, atol):
     """(q, v, lam) of the reference, its description, and the times of comparison."""
     if reference is None:
-        values, told = _refined(system, span, initial, times, rtol, atol)
-        return values, told, times
+        values, source = _refined(system, span, initial, times, rtol, atol)
+        return values, source, times
     if hasattr(reference, "t") and hasattr(reference, "y") and np.ndim(reference.t) == 0:
         times = np.array([float(reference.t)])
         if not min(span) <= times[0] <= max(span):
@@ -427,17 +419,17 @@ def _refined(system, span, initial, times, rtol, atol):
     check = _tried(system, span, initial, times, options | {"formulation": ProjectedInvariants(), "method": "dassl"})
     if isinstance(found, InvalidProblemError) or (isinstance(found, Exception) and isinstance(check, Exception)):
         raise InvalidProblemError(f"no reference could be computed: {found}. Remedy: pass reference=...") from found
-    told = f"with rtol = {fine:.1g}"
+    words = f"with rtol = {fine:.1g}"
     if isinstance(found, Exception):
-        return check, f"projected invariants with DASSL {told}"
-    told = f"the automatic choice {told}"
+        return check, f"projected invariants with DASSL {words}"
+    words = f"the automatic choice {words}"
     if not isinstance(check, Exception):
         apart = max(
             float(np.max(np.abs(a - b), initial=0.0)) / (float(np.max(np.abs(a), initial=0.0)) or 1.0)
             for a, b in zip(found[:2], check[:2], strict=True)
         )
-        told += f" (projected invariants with DASSL differ by {apart:.1e})"
-    return found, told
+        words += f" (projected invariants with DASSL differ by {apart:.1e})"
+    return found, words
 
 
 def _tried(system, span, initial, times, options):

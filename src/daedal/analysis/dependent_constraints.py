@@ -60,26 +60,12 @@ def velocity_noise(terms: np.ndarray, time_increment: float, n_lambda: int) -> n
 def independent_rows(
     K: np.ndarray, n_g: int, tolerance: float = RANK_TOLERANCE, typical: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[Dependency]]:
-    """A maximal set of independent rows of K, and combinations of these rows that equal the others.
+    """A maximal set of independent rows of K, sorted, and combinations of these rows that equal the others.
 
-    A QR factorisation with pivoting of the rows, scaled to norm 1. Earlier rows are preferred; the first `n_g` rows,
-    position constraints, are never expressed by velocity constraints, which do not determine positions.
-
-    Parameters
-    ----------
-    K : numpy.ndarray
-    n_g : int
-        Number of position constraints.
-    tolerance : float
-        Remainder below which a row is dependent.
-    typical : numpy.ndarray, optional
-        Norms of the rows in the neighbourhood, to identify rows that vanish here.
-
-    Returns
-    -------
-    rows : numpy.ndarray of int
-        Sorted.
-    dependencies : list of (row, {row: coefficient})
+    A QR factorisation with pivoting of the rows, scaled to norm 1; a row with a remainder below `tolerance` is
+    dependent. Earlier rows are preferred; the first `n_g` rows, position constraints, are never expressed by velocity
+    constraints, which do not determine positions. `typical` are norms of the rows in the neighbourhood, to identify
+    rows that vanish here. Dependencies are pairs (row, {row: coefficient}).
     """
     norms = np.linalg.norm(K, axis=1)
     if typical is not None:

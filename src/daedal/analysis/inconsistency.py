@@ -22,27 +22,11 @@ def describe_inconsistency(
     weights: np.ndarray,
     taken: frozenset[str] = frozenset(),
 ) -> tuple[str, tuple[int, ...]]:
-    """Description of values that do not satisfy ``F(t, y, y') = 0``.
+    """A message about values that do not satisfy ``F(t, y, y') = 0``, and the violated equations, worst first.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-    t, y, yp : float, numpy.ndarray, numpy.ndarray
-        The values.
-    residual : numpy.ndarray
-        F at these values.
-    correction : numpy.ndarray
-        A change of `y`, of either sign, that would reduce the residual; used only if no better change can be computed.
-    weights : numpy.ndarray
-        Negligible changes of `y`, ``rtol |y| + atol``.
-    taken : frozenset of str
-        Remedies already applied by the user: "correct_initial", and "None" for values to be computed.
-
-    Returns
-    -------
-    message : str
-    equations : tuple of int
-        The violated equations, worst first, numbered from 0.
+    `correction` is a change of `y`, of either sign, that would reduce the residual; it is used only if no better change
+    can be computed. `weights`, ``rtol |y| + atol``, are negligible changes of `y`. `taken` are remedies already applied
+    by the user: "correct_initial", and "None" for values to be computed.
     """
     probe = Probe(problem)
     with np.errstate(all="ignore"):

@@ -87,19 +87,9 @@ class Measures:
 
 
 def measure(assembly, t: float, state) -> Measures | None:
-    """The :class:`Measures` at a point of a trajectory.
+    """The :class:`Measures` at a point (t, (z, r)) of a trajectory; None if a function cannot be evaluated.
 
-    Parameters
-    ----------
-    assembly : Assembly or HessenbergAssembly
-    t : float
-    state : array
-        (z, r): positions, velocities and first-order states. The multipliers are computed from it.
-
-    Returns
-    -------
-    Measures or None
-        None if a function of the system cannot be evaluated.
+    The state consists of positions, velocities and first-order states; the multipliers are computed from it.
 
     Examples
     --------

@@ -34,34 +34,17 @@ _CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9
 
 @dataclass(frozen=True)
 class Undetermined:
-    """Variables that the equations do not determine, and the dependent equations.
-
-    Attributes
-    ----------
-    variables, equations : tuple of int
-    freedom : int
-        The number of missing equations.
-    """
+    """Variables that the equations do not determine, and the dependent equations."""
 
     variables: tuple[int, ...]
     equations: tuple[int, ...]
-    freedom: int
+    freedom: int  # the number of missing equations
 
 
 def undetermined(problem: Any, points: Iterable[tuple[float, np.ndarray, np.ndarray]], time: float):
-    """Variables undetermined at all given points and in their neighbourhood; None if all are determined.
+    """Variables undetermined at all given points (t, y, y') and in their neighbourhood.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-    points : iterable of (t, y, y')
-    time : float
-        A time scale of the solution.
-
-    Returns
-    -------
-    Undetermined or None
-        None also if no derivatives are available.
+    None if all are determined, or if no derivatives are available. `time` is a time scale of the solution.
     """
     probe = Probe(problem)
     rng, found = np.random.default_rng(0), None

@@ -73,59 +73,33 @@ def largest(values: np.ndarray) -> list[int]:
 
 @dataclass(frozen=True)
 class Failure:
-    """The state of a run that could not continue: the input of the diagnosis.
+    """The state of a run that could not continue: the input of the diagnosis."""
 
-    Attributes
-    ----------
-    code : Ending
-        Why the run ended: DASSL's IDID.
-    t, h, order : float, float, int
-        Last good time, step size and order of the failed attempt.
-    y, yp : numpy.ndarray
-        The last good values.
-    tried_y : numpy.ndarray
-        The values of the failed attempt (may hold NaN).
-    correction : numpy.ndarray
-        y - y(0) of the failed attempt, whose weighted norm is tested.
-    weights : numpy.ndarray
-        rtol |y| + atol.
-    cj : float
-        Leading coefficient of the failed attempt.
-    steps, error_test_failures, newton_failures : int
-        Totals of the run.
-    attempt_error_failures, attempt_newton_failures : int
-        Failures during the last step.
-    first_step_failures : int
-        Failures before the first step was accepted.
-    t_span : tuple of float
-    jacobian_unevaluable : bool
-        Whether the user's jacobian, not the residual, returned NaN or could not be evaluated (Ending.UNEVALUABLE).
-    component : int
-        The variable concerned (Ending.ZERO_WEIGHT), otherwise -1.
-    start : tuple, optional
-        t, y and y' at the start of the run.
-    """
-
-    code: Ending
+    code: Ending  # why the run ended: DASSL's IDID
+    # last good time, step size and order of the failed attempt
     t: float
     h: float
     order: int
+    # the last good values
     y: np.ndarray
     yp: np.ndarray
-    tried_y: np.ndarray
-    correction: np.ndarray
-    weights: np.ndarray
-    cj: float
+    tried_y: np.ndarray  # the values of the failed attempt (may hold NaN)
+    correction: np.ndarray  # y - y(0) of the failed attempt, whose weighted norm is tested
+    weights: np.ndarray  # rtol |y| + atol
+    cj: float  # leading coefficient of the failed attempt
+    # totals of the run
     steps: int
     error_test_failures: int
     newton_failures: int
+    # failures during the last step
     attempt_error_failures: int
     attempt_newton_failures: int
-    first_step_failures: int
+    first_step_failures: int  # failures before the first step was accepted
     t_span: tuple[float, float]
-    component: int = -1
+    component: int = -1  # the variable concerned (Ending.ZERO_WEIGHT), otherwise -1
+    # whether the user's jacobian, not the residual, returned NaN or could not be evaluated (Ending.UNEVALUABLE)
     jacobian_unevaluable: bool = False
-    start: tuple[float, np.ndarray, np.ndarray] | None = None
+    start: tuple[float, np.ndarray, np.ndarray] | None = None  # t, y and y' at the start of the run
     included: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 

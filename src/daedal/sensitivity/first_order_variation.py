@@ -65,11 +65,7 @@ class Kept:
 class FirstOrderVariation(Variation):
     """Variational equations of an ImplicitDAE or a SemiExplicitDAE, and their integration.
 
-    Parameters
-    ----------
-    given : Differentiation
-    variational : Variational, optional
-        The equations; exact by default, or by differences if functions cannot be traced.
+    `variational` are the equations; exact by default, or by differences if functions cannot be traced.
     """
 
     def __init__(self, given: Differentiation, variational: Variational | None = None):

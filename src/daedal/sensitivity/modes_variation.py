@@ -103,12 +103,8 @@ def _numbers_of(problem: Any) -> ParameterNumbers:
 class ModesVariation(Variation):
     """Variational equations of the modes of a hybrid problem, arc by arc along its solution.
 
-    Parameters
-    ----------
-    given : Differentiation
-        With columns that are parameters of some mode, or initial values, by name.
-    breakpoints : object, optional
-        The problem is solved segment by segment between them.
+    The columns of `given` are parameters of some mode, or initial values, by name. The problem is solved segment by
+    segment between `breakpoints`.
     """
 
     times_events = False

@@ -225,12 +225,7 @@ class VariationalProjection(Formulation):
 
 
 class MotionVariation(Variation):
-    """Variational equations of a mechanism, integrated with projection onto the differentiated constraints.
-
-    Parameters
-    ----------
-    given : Differentiation
-    """
+    """Variational equations of a mechanism, integrated with projection onto the differentiated constraints."""
 
     def __init__(self, given: Differentiation):
         self.given, settings = given, given.settings

@@ -68,18 +68,10 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
 
 
 class Variation(ABC):
-    """The variational equations of a class of problems.
-
-    Attributes
-    ----------
-    given : Differentiation
-        The problem, its variables of differentiation, and the driver's plan for it.
-    times_events : bool
-        Whether derivatives of event times are computed.
-    """
+    """The variational equations of a class of problems."""
 
     given: Differentiation
-    times_events = True
+    times_events = True  # whether derivatives of event times are computed
 
     @property
     def layout(self) -> ParameterLayout | None:
@@ -177,13 +169,7 @@ class SensitivityPlan(Plan):
 class CompanionPlan(Plan):
     """A plan for a second-order DAE with its variational equations.
 
-    Parameters
-    ----------
-    problem : SecondOrderDAE
-    settings : Settings
-        With the requested `sensitivities`.
-    make_plan : callable
-        ``make_plan(problem, settings)``, used for the companion form with its sensitivities.
+    `make_plan(problem, settings)` makes the plan of the companion form with its sensitivities.
     """
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings, make_plan: Any):
@@ -296,12 +282,7 @@ def _of_companion(event: Event, form: SecondOrderForm) -> Event:
 
 
 class HomogeneousVariation(Variation):
-    """The homogeneous problem of a HessenbergDAE, with one run for every column.
-
-    Parameters
-    ----------
-    given : Differentiation
-    """
+    """The homogeneous problem of a HessenbergDAE, with one run for every column."""
 
     times_events = False
 

@@ -42,26 +42,11 @@ from daedal.symbolic.tracing.tracer import Tracer
 class VariationalMotion:
     """Machine code for the motion of a mechanism and its sensitivities.
 
-    All functions depend on (t, Y), where Y = (q, v, r, s_1, s_2, ...) and each s = (s_q, s_v, s_r).
+    All functions depend on (t, Y), where Y = (q, v, r, s_1, s_2, ...) and each s = (s_q, s_v, s_r). `rows` are the
+    constraints in use, all of them by default; `n` and `total` are the lengths of (q, v, r) and of Y.
 
-    Parameters
-    ----------
-    system : MechanicalSystem
-        The original system.
-    columns : sequence of Column
-    rows : sequence of int, optional
-        The constraints in use; all of them by default.
-
-    Attributes
-    ----------
-    n, total : int
-        Length of (q, v, r), and of Y.
-    rate : TracedFunction
-        Y'.
-    dynamics : TracedFunction
-        For each column s_a, s_lambda and the derivative of the reaction -K^T lambda.
-    corrections : tuple of TracedFunction
-        Corrections of Y towards the constraints, in turn: of q (repeated); of v and s_q; of s_v.
+    `rate` is Y'; `dynamics` gives, for each column, s_a, s_lambda and the derivative of the reaction -K^T lambda;
+    `corrections` move Y towards the constraints, in turn: q (repeated); v and s_q; s_v.
     """
 
     def __init__(self, system: MechanicalSystem, columns: Sequence[Column], rows: Sequence[int] | None = None):

@@ -195,16 +195,8 @@ def layer(
 ) -> Findings:
     """k1, k1^, k2, k2^ of (4.41) and (4.42), with D instead of eps I; infinite where the layer is unstable.
 
-    Parameters
-    ----------
-    t, B, C, D : numpy.ndarray
-        The grid, and the matrices on it.
-    where : numpy.ndarray
-        Grid points where the index is nearly higher; elsewhere constants are NaN.
-    theorem : str
-        Theorem to cite.
-    product : str
-        Symbol of C B in the source.
+    Constants are NaN except at the grid points `where` the index is nearly higher. `theorem` is cited; `product` is the
+    symbol of C B in the source.
     """
     found = Findings()
     rows = np.full((t.size, 7), np.nan)

@@ -18,12 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daedal.analysis.conditioning.linear_form import LinearForm
 from daedal.errors import InvalidProblemError
 from daedal.index.linear.rank import rank_decision
+
+if TYPE_CHECKING:
+    from daedal.analysis.conditioning.measure import LinearForm
 
 # Chebyshev-Lobatto nodes of [0, 1] for sampling matrices; derivatives are those of the interpolation polynomial
 NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
@@ -159,14 +162,8 @@ def pieces(left: np.ndarray, right: np.ndarray, lengths: np.ndarray) -> np.ndarr
 class Kernel:
     """k(t, s) = L(t) Phi(t, s) R(s) on a grid, with the fundamental matrix Phi of w' = M(t) w.
 
-    Parameters
-    ----------
-    t : numpy.ndarray, shape (N,)
-        The grid.
-    steps : numpy.ndarray, shape (N - 1, n, n)
-        Fundamental matrices from each point to the next.
-    M : numpy.ndarray, shape (N, n, n)
-        The matrix of the equation on the grid.
+    `steps` are the fundamental matrices from each of the N grid points to the next, shape (N - 1, n, n); M has shape
+    (N, n, n).
     """
 
     def __init__(self, t: np.ndarray, steps: np.ndarray, M: np.ndarray):
@@ -248,24 +245,12 @@ class SemiExplicitForm:
 
 @dataclass(frozen=True)
 class Path:
-    """The form along a grid, refined where matrices change fast.
+    """The form along a grid, refined where matrices change fast."""
 
-    Attributes
-    ----------
-    t : numpy.ndarray
-        The refined grid.
-    forms : list of SemiExplicitForm
-        The matrices at the nodes of each interval.
-    kept : numpy.ndarray
-        Indices of the given grid points in the refined grid.
-    unresolved : tuple of float
-        Times near which matrices change too fast even for the refined grid.
-    """
-
-    t: np.ndarray
-    forms: list[SemiExplicitForm]
-    kept: np.ndarray
-    unresolved: tuple[float, ...]
+    t: np.ndarray  # the refined grid
+    forms: list[SemiExplicitForm]  # the matrices at the nodes of each interval
+    kept: np.ndarray  # indices of the given grid points in the refined grid
+    unresolved: tuple[float, ...]  # times near which matrices change too fast even for the refined grid
 
     @property
     def grid(self) -> SemiExplicitForm:

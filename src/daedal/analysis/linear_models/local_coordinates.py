@@ -59,26 +59,17 @@ _MOST_AMPLIFIED = 10.0  # limit for the change of dependent unknowns with the co
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """The linear equations of perturbations at a point.
+    """The linear equations of perturbations at a point."""
 
-    Attributes
-    ----------
-    A, B : numpy.ndarray
-        The matrices of z' = A z + B u.
-    names, point : list of str, numpy.ndarray
-        Names and values of w.
-    column : dict
-        The position of x_j^(k) in w, by (j, k).
-    T, P : numpy.ndarray, list of numpy.ndarray
-        The derivatives of w with respect to z, and to u, u', ...
-    """
-
+    # the matrices of z' = A z + B u
     A: np.ndarray
     B: np.ndarray
     states: tuple[str, ...]
+    # names and values of w
     names: list[str]
     point: np.ndarray
-    column: dict[tuple[int, int], int]
+    column: dict[tuple[int, int], int]  # the position of x_j^(k) in w, by (j, k)
+    # the derivatives of w with respect to z, and to u, u', ...
     T: np.ndarray
     P: list[np.ndarray]
     descriptor: Descriptor
@@ -101,16 +92,9 @@ def without_input_derivatives(
 
 
 class TracedLocalModels:
-    """Local models of a problem with traced functions, at any number of points.
+    """Local models of a problem with traced functions, at any number of points; inputs are perturbed at the time t.
 
     Raises Untraceable if a function cannot be traced.
-
-    Parameters
-    ----------
-    problem : object
-    t : float
-        Time at which the inputs are perturbed.
-    inputs : sequence of str or None
     """
 
     def __init__(self, problem: Any, t: float, inputs: Sequence[str] | None):
@@ -416,24 +400,10 @@ class Varied(NamedTuple):
 
 
 class VariedInputs:
-    """A problem whose inputs, and their first derivatives, can be perturbed at a time.
+    """A problem whose inputs, and their first derivatives up to `order`, can be perturbed at a time.
 
-    Parameters
-    ----------
-    problem : object
-    t : float
-    names : sequence of str or None
-        The perturbed inputs; None for all.
-    order : int
-        Highest perturbed derivative of the inputs.
-
-    Attributes
-    ----------
-    problem : object
-        The problem with perturbed inputs, with all perturbations zero.
-    labels : tuple of str
-        Names of the perturbed numbers, one for each entry of an input.
-    order : int
+    `names` are the perturbed inputs, None all of them. `problem` is the problem with all perturbations zero; `labels`
+    are the names of the perturbed numbers, one for each entry of an input.
     """
 
     def __init__(self, problem: Any, t: float, names: Sequence[str] | None, order: int):

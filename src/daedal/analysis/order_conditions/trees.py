@@ -173,19 +173,12 @@ def weight_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
 
 @dataclass(frozen=True)
 class ScalarField:
-    """Conversion of coefficients to and from the arithmetic of a computation.
+    """Conversion of coefficients to and from the arithmetic of a computation."""
 
-    Attributes
-    ----------
-    enter, leave : callable
-        Conversions.
-    exact : bool
-        Whether a result is zero only if it is exactly zero.
-    """
-
+    # conversions
     enter: Callable[[Any], Any]
     leave: Callable[[Any], Any]
-    exact: bool
+    exact: bool  # whether a result is zero only if it is exactly zero
 
 
 def _same(value: Any) -> Any:
@@ -432,16 +425,8 @@ def defects(
 ) -> Iterator[tuple[Tree, float]]:
     r"""The residuals of the conditions of an order, for y and for z.
 
-    Parameters
-    ----------
-    alpha, gamma : array
-        The coefficients :math:`\alpha_{ij}` and :math:`\gamma_{ij}`.
-    weights : array
-        The weights b, or those of dense output at `theta`.
-    order : int
-        The order.
-    theta : float
-        Position in the step.
+    `alpha` and `gamma` are the coefficients :math:`\alpha_{ij}` and :math:`\gamma_{ij}`; `weights` are b, or the
+    weights of dense output at the position `theta` in the step.
     """
     beta = alpha + gamma
     omega = np.linalg.inv(beta)

@@ -350,18 +350,12 @@ _APART = 1e3  # factor between the scales of two unknowns that is reported
 
 @dataclass(frozen=True)
 class Scaling:
-    """The effect of row and column scaling on the system Jacobian.
+    """The effect of row and column scaling on the system Jacobian."""
 
-    Attributes
-    ----------
-    condition, scaled : float
-        Its condition number, before and after.
-    equations, unknowns : numpy.ndarray
-        Factors of equations and units of unknowns that balance it.
-    """
-
+    # its condition number, before and after
     condition: float
     scaled: float
+    # factors of equations and units of unknowns that balance it
     equations: np.ndarray
     unknowns: np.ndarray
 

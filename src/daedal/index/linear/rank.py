@@ -301,7 +301,7 @@ def check_matrix(value: Any, name: str, shape: tuple[int, ...] | None = None) ->
     return array
 
 
-class Shown:
+class TitledTables:
     """Mixin for objects displayed as a title and tables, as text and in notebooks."""
 
     def title(self) -> str:
@@ -314,6 +314,9 @@ class Shown:
 
     def __str__(self) -> str:
         return "\n".join([self.title(), *(_indented(table) for table in self.tables())])
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
 
     def _repr_html_(self) -> str:
         from markupsafe import Markup

@@ -16,7 +16,7 @@ from daedal.index.linear.pencil import Pencil
 from daedal.index.linear.rank import (
     TOLERANCE,
     RankDecision,
-    Shown,
+    TitledTables,
     check_matrix,
     check_names,
     decision_table,
@@ -178,7 +178,7 @@ _CANCELLED = 1e-13  # fraction of the largest entry that remains in a difference
 
 
 @dataclass(frozen=True, repr=False)
-class SecondOrderStrangeness(Shown):
+class SecondOrderStrangeness(TitledTables):
     """The strangeness index of a second-order system, with the characteristic values of each pass.
 
     Attributes
@@ -220,12 +220,9 @@ class SecondOrderStrangeness(Shown):
         rows = [(i, *values) for i, values in enumerate(self.values)]
         return [Tabular("r" * len(header), rows, header), decision_table(self.decisions)]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 @dataclass(frozen=True, repr=False)
-class FirstOrderForms(Shown):
+class FirstOrderForms(TitledTables):
     """A second-order system and its two first-order forms.
 
     Attributes
@@ -269,9 +266,6 @@ class FirstOrderForms(Shown):
             ("first order, velocities of all", *cells(self.companion, self.companion_strangeness)),
         ]
         return [Tabular("lrrrr", rows, ("form", "unknowns", "strangeness index", "index", "free initial values"))]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 class SecondOrder:

@@ -232,13 +232,7 @@ class Projection(ReducedProblem):
 
 
 class ProjectingWatch:
-    """Project every accepted step of a run, and monitor the selection.
-
-    Parameters
-    ----------
-    reduced : Projection
-        Its selection may change between segments; its blocks do not.
-    """
+    """Project every accepted step of a run, and monitor the selection, which may change between segments."""
 
     def __init__(self, reduced: Projection):
         from daedal.index.reduction.step_hooks import PROJECTING, projecting_hook

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daedal.index.reduction.roles import Roles
 from daedal.index.structure.system_equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
@@ -17,6 +16,9 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.operations import OPERATIONS
 from daedal.symbolic.tracing.parameters import NAME
+
+if TYPE_CHECKING:
+    from daedal.index.reduction.recognition import Roles
 
 _POINTS = 4  # points in general position
 _VARIATION = 0.3  # largest relative change of parameters
@@ -245,21 +247,12 @@ _MISSING = 1e6  # cost of a zero entry, compared with logarithms of the other en
 
 @dataclass(frozen=True)
 class Balance:
-    """The row for each velocity, and its factor.
+    """The row for each velocity, and its factor."""
 
-    Attributes
-    ----------
-    order : numpy.ndarray
-        The row of each velocity.
-    factors : numpy.ndarray
-        The multiples of these rows, in the same order.
-    shares : numpy.ndarray or None
-        The inverse of S, which maps the multipliers of a :class:`MechanicalSystem` to those of the equations; None if
-        it varies.
-    """
-
-    order: np.ndarray
-    factors: np.ndarray
+    order: np.ndarray  # the row of each velocity
+    factors: np.ndarray  # the multiples of these rows, in the same order
+    # the inverse of S, which maps the multipliers of a :class:`MechanicalSystem` to those of the equations; None if it
+    # varies
     shares: np.ndarray | None
 
     def agrees_with(self, other: Balance) -> bool:

@@ -38,25 +38,13 @@ Derivative = tuple[int, int]
 
 @dataclass(frozen=True)
 class Block:
-    """Derivatives on one level that are coupled by equations, and these equations.
+    """Derivatives on one level that are coupled by equations, and these equations."""
 
-    Attributes
-    ----------
-    columns : list of int
-        The columns of u that contain them.
-    targets : list of int
-        The columns of u that contain their time derivatives.
-    rows : list of dict
-        The linear relations between their changes: {column: node of the partial derivative}, at most as many as
-        columns.
-    equations : list of (i, r)
-        The corresponding equations: equation i, differentiated r times.
-    """
-
-    columns: list[int]
-    targets: list[int]
+    columns: list[int]  # the columns of u that contain them
+    targets: list[int]  # the columns of u that contain their time derivatives
+    # the linear relations between their changes: {column: node of the partial derivative}, at most as many as columns
     rows: list[dict[int, int]]
-    equations: list[tuple[int, int]]
+    equations: list[tuple[int, int]]  # the corresponding equations: equation i, differentiated r times
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -84,20 +72,9 @@ class Block:
 class Prolongation:
     """The equations f_i^(r), r <= c_i, in the unknowns u = (x_j^(k), k <= d_j).
 
-    Attributes
-    ----------
-    leading : list of (j, k)
-        The leading unknowns in u: those of the problem, or of its first-order form.
-    column : dict
-        The position of x_j^(k) in u: {(j, k): column}.
-    names : list of str
-        Names of u.
-    kept : list of (i, r)
-        The remaining equations: equation i, differentiated r times.
-    blocks : list of Block
-        The choices to be made, level by level.
-    differentiated : list of (int, int)
-        (i, c_i) of the equations that were differentiated.
+    `leading` are the first unknowns in u: those of the problem, or of its first-order form; `column` maps (j, k) to the
+    position of x_j^(k) in u. `kept` are the remaining equations (i, r), `differentiated` the pairs (i, c_i) of those
+    that were differentiated, and `blocks` the choices to be made, level by level.
 
     Examples
     --------
@@ -250,15 +227,9 @@ _MOST_ITERATIONS, _SMALL = 8, 1e-9
 
 
 class Constraints:
-    """f(t, u) = 0 for all equations of a prolongation.
+    """f(t, u) = 0 for all equations of a prolongation, with the parameters `numbers`.
 
-    Parameters
-    ----------
-    prolongation : Prolongation
-    numbers : numpy.ndarray
-        The parameters.
-    full : bool
-        Whether the code computes all entries of the Jacobian, row by row; otherwise only those not identically zero.
+    The code computes the entries of the Jacobian that are not identically zero; if `full`, all of them, row by row.
     """
 
     def __init__(self, prolongation: Prolongation, numbers: np.ndarray, full: bool = False):
@@ -337,12 +308,7 @@ class Constraints:
 
 
 class Projector:
-    """Project points onto f = 0 with some combinations of the unknowns fixed.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    """
+    """Project points onto f = 0 with some combinations of the unknowns fixed."""
 
     def __init__(self, constraints: Constraints):
         self.constraints, self.n = constraints, constraints.n
@@ -400,14 +366,7 @@ def arguments(prolongation: Prolongation, graph: Graph, places, nodes) -> dict[t
 
 
 class BlockMatrices:
-    """The matrices of all blocks.
-
-    Parameters
-    ----------
-    prolongation : Prolongation
-    count : int
-        Number of parameters.
-    """
+    """The matrices of all blocks of a prolongation, with `count` parameters."""
 
     def __init__(self, prolongation: Prolongation, count: int):
         self._prolongation, self._count = prolongation, count

@@ -37,15 +37,8 @@ from daedal.symbolic.tracing.parameters import NAME
 class EquationBuilder:
     """Builder of one problem F(t, y, y') = 0 whose unknowns are those of a prolongation, or derivatives of them.
 
-    Parameters
-    ----------
-    prolongation : Prolongation
-    place : dict
-        {column of u: position in y}.
-    slopes : dict
-        {column of u: column of its antiderivative}, for columns that occur only in y'.
-    count : int
-        Number of parameters of the original problem; data follow them.
+    `place` maps columns of u to positions in y, `slopes` columns that occur only in y' to those of their
+    antiderivatives. `count` is the number of parameters of the original problem; data follow them.
     """
 
     def __init__(self, prolongation: Prolongation, place: dict[int, int], slopes: dict[int, int], count: int):

@@ -126,10 +126,7 @@ def stacked(blocks: Sequence[Block], chosen: Sequence[np.ndarray], n: int, dense
 class PivotWatch:
     """The hook called after every accepted step of a run, with its own memory.
 
-    Parameters
-    ----------
-    reduced : ReducedProblem
-        Its selection may change between segments; its blocks do not.
+    The selection of `reduced` may change between segments; its blocks do not.
     """
 
     def __init__(self, reduced: ReducedProblem):

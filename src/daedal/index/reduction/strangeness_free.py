@@ -26,14 +26,7 @@ _CORRECTIONS = 2  # Newton corrections of x', starting from the result of the me
 
 
 class Inflation(Prolongation):
-    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and all derivatives that occur.
-
-    Parameters
-    ----------
-    equations : Equations
-    mu : int
-        Number of differentiations of all equations.
-    """
+    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and all derivatives that occur."""
 
     def __init__(self, equations: SystemEquations, mu: int):
         n = equations.n

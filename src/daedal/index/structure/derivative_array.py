@@ -43,19 +43,9 @@ class _Level:
 class NonlinearDerivativeArray:
     """Equations, differentiated up to given numbers of times, and their Jacobian with respect to x, x', x'', ...
 
-    Parameters
-    ----------
-    equations : Equations
-    times : int or sequence of int
-        Number of differentiations of all equations, or of each of them.
-
-    Attributes
-    ----------
-    rows : list of (i, r)
-        Equation i differentiated r times, in the order of the rows: the given equations, then their first derivatives,
-        ...
-    highest : int
-        The highest derivative of the unknowns provided for in the array.
+    `times` is the number of differentiations of all equations, or of each of them. `rows` are pairs (i, r), equation i
+    differentiated r times: the given equations, then their first derivatives, ... `highest` is the highest derivative
+    of the unknowns provided for in the array.
 
     Examples
     --------

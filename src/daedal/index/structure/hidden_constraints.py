@@ -156,20 +156,11 @@ _Waiting = tuple[int, _Rows]
 
 @dataclass(frozen=True)
 class HiddenConstraint:
-    """An equation between t and the unknowns of a problem (including x' for second-order problems).
+    """An equation between t and the unknowns of a problem (including x' for second-order problems)."""
 
-    Attributes
-    ----------
-    text : str
-        The formula, ``2*x*u + 2*y*v = 0``, or the combination of equations.
-    rows : tuple of (i, r, factor)
-        Its source equations: equation i, differentiated r times.
-    node : int or None
-        Its node on the graph; None if coefficients are numbers at a point.
-    """
-
-    text: str
-    rows: tuple[tuple[int, int, float], ...]
+    text: str  # the formula, ``2*x*u + 2*y*v = 0``, or the combination of equations
+    rows: tuple[tuple[int, int, float], ...]  # its source equations: equation i, differentiated r times
+    # its node on the graph; None if coefficients are numbers at a point
     node: int | None = field(repr=False, default=None)
 
     @property

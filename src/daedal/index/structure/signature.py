@@ -183,10 +183,7 @@ class StructuralSignature:
     def of(cls, equations: SystemEquations) -> StructuralSignature:
         """The signature of the equations of a problem, cached for the latest parameters.
 
-        Raises
-        ------
-        StructurallySingularError
-            If a set of equations contains fewer unknowns than equations.
+        Raises StructurallySingularError if a set of equations contains fewer unknowns than equations.
         """
         numbers = None if equations.params is None else equations.params.tobytes()
         known = equations.levels.get(cls)

@@ -263,10 +263,7 @@ class StructuralAnalysis:
     def of(cls, equations: SystemEquations) -> StructuralAnalysis:
         """Analyse equations, with their system Jacobian at random points; see :meth:`at` for a given point.
 
-        Raises
-        ------
-        StructurallySingularError
-            If a set of equations has too few unknowns, or is redundant or contradictory.
+        Raises StructurallySingularError if a set of equations has too few unknowns, or is redundant or contradictory.
 
         Examples
         --------

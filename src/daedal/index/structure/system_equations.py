@@ -43,35 +43,15 @@ def argument_name(order: int) -> str:
 class SystemEquations:
     """n equations in n unknowns on a graph, differentiated on demand.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
-        A mechanical system is treated as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
-        that cannot be traced raise :class:`daedal.symbolic.Untraceable`.
+    A mechanical system is treated as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Raises
+    :class:`daedal.symbolic.Untraceable` if a function cannot be traced.
 
-    Attributes
-    ----------
-    n : int
-        Number of equations and of unknowns.
-    order : int
-        The highest derivative provided for by the problem class: 1, or 2 for a second-order DAE.
-    parts : list of tuple
-        Groups of equations, in order: (number, description).
-    names : list of str
-        Names of the unknowns.
-    graph : Graph
-        The graph of all nodes.
-    traces : list of Traced
-        The traced functions of the problem.
-    params : numpy.ndarray or None
-        The values of the parameters, in the order of the graph's argument ``p``.
-    levels : dict
-        Machine code of derivative arrays compiled so far, shared by copies with other parameters; see
-        :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
-    lock : threading.RLock
-        Must be acquired while nodes or levels are created: a graph is not thread-safe.
-    is_constant : bool
-        Whether all functions were machine code, which does not depend on external values.
+    `order` is the highest derivative that the class of the problem provides for; `parts` are groups of equations,
+    (number, description); `params` are the parameter values in the order of the graph's argument ``p``. `levels` holds
+    the machine code of derivative arrays, shared by copies with other parameters
+    (:class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`). `lock` must be acquired while nodes or
+    levels are created: a graph is not thread-safe. `is_constant` is true if all functions were machine code, which does
+    not depend on external values.
 
     Examples
     --------
@@ -285,12 +265,7 @@ _ROUND_OFF = 1e-12  # round-off of a switching function, relative to its largest
 
 
 class UnfollowedSwitches:
-    """The switches in the equations of a reduced problem.
-
-    Parameters
-    ----------
-    equations : SystemEquations
-    """
+    """The switches in the equations of a reduced problem."""
 
     def __init__(self, equations: SystemEquations):
         graph = equations.graph

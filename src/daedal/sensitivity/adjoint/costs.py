@@ -166,23 +166,12 @@ _ADJOINT = "mu"
 
 
 class LinearisedRun:
-    """E, A, the costs with their gradients, and :math:`\\mu^T B + g_p`, as machine code.
+    r"""E, A, the costs with their gradients, and :math:`\mu^T B + g_p`, as machine code.
 
-    Attributes
-    ----------
-    n : int
-        Length of y.
-    labels : list of str
-        Names of the parameters.
-    is_mechanical : bool
-    constraints_by_parameters : tuple of int
-        Parameters in constraints on differential variables, on which the initial values therefore depend.
-    places : tuple
-        Rows and columns of the entries of E and of A.
-    is_constant : bool
-        Whether E is constant.
-    cost_switches : list of Switch
-        Switching functions of the running cost, at which it has kinks or jumps.
+    `n` is the length of y, `labels` are the names of the parameters, `places` the rows and columns of the entries of E
+    and of A. `constraints_by_parameters` are parameters in constraints on differential variables, on which the initial
+    values therefore depend; `cost_switches` are switching functions of the running cost, at which it has kinks or
+    jumps.
     """
 
     def __init__(self, problem: Any, cost: Callable | None, final_cost: Callable | None):

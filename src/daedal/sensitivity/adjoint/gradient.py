@@ -159,22 +159,8 @@ _MOST_KEPT = 8  # number of costs for which a problem caches its linearised form
 class AdjointRun:
     """One run forward and one backward, with the parameters and inputs of one call.
 
-    Parameters
-    ----------
-    problem : object
-        As defined by the user; machine code is cached with it.
-    cost, final_cost : callable or None
-    params, inputs, hold
-        For this run, instead of the problem's.
-    settings : dict
-        Options of :func:`daedal.prepare`.
-
-    Attributes
-    ----------
-    value : float
-        The cost.
-    labels : list of str
-        Names of parameters, constant inputs and samples, in order.
+    `params`, `inputs` and `hold` replace those of the problem, with which machine code is cached; `settings` are
+    options of :func:`daedal.prepare`. `labels` are the names of parameters, constant inputs and samples, in order.
     """
 
     def __init__(

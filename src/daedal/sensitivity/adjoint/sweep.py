@@ -249,14 +249,8 @@ def terminal_values(
 ) -> tuple[np.ndarray, Any, bool]:
     """E^T mu at the end, nu (None if zero), and whether constraints restrict differential variables (index 2).
 
-    Parameters
-    ----------
-    e, a : arrays
-        E^T and A^T; sparse for large problems.
-    h_y, g_y : numpy.ndarray
-        Gradients of final and running cost.
-    constant : bool
-        Whether E is constant.
+    `e` and `a` are E^T and A^T, sparse for large problems; `h_y` and `g_y` are the gradients of final and running cost.
+    `constant` states whether E is constant.
     """
     left, right = _null_space(e), _null_space(e.T)  # nu^T E = 0, and E R = 0
     if not right.shape[1]:
