@@ -86,16 +86,13 @@ class FirstOrderVariation(Variation):
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Layout of the parameters in the variational equations."""
         return self.variational.layout
 
     @property
     def dependencies(self) -> Dependencies:
-        """External values read by the functions."""
         return self.variational.dependencies
 
     def with_given(self, given: Differentiation) -> FirstOrderVariation:
-        """A copy for other parameters."""
         other = copy(self)
         other.given = given
         if not self.variational.is_exact:
@@ -218,9 +215,8 @@ class FirstOrderVariation(Variation):
         return replace(found, **kept, message=" ".join([base.message, *self.notes]))
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Solution:
-        """The solution with its sensitivities, over an interval without jumps."""
         y0, yp0 = self.start(request)
-        return self.stretch(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
+        return self.from_start(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
 
     def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         """Consistent y0 and y0', as for the problem without sensitivities."""
@@ -234,7 +230,7 @@ class FirstOrderVariation(Variation):
         y0, yp0 = split_initial(self.problem, request.initial)
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
 
-    def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
+    def from_start(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
         """The solution with its sensitivities from a consistent start, over an interval without jumps."""
         t0, initial = request.span[0], request.initial
         settings = self._tolerances(with_corrector(request.settings, self.given.wanted), y0)
@@ -261,7 +257,6 @@ class FirstOrderVariation(Variation):
         return self._split(found, s)
 
     def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
-        """y' of a state."""
         semi_explicit = isinstance(self.problem, SemiExplicitDAE)
         initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if semi_explicit else (y, None)
         settings = replace(self.given.settings, events=None, correct_initial=True)
@@ -358,7 +353,6 @@ class BranchVariation(FirstOrderVariation):
         self.modes = np.full(len(self.variational.switches), np.nan)
 
     def numbered(self, problem: Any) -> Any:
-        """A problem with parameters and modes as numbers."""
         return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
 
     def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:

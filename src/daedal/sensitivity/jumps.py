@@ -239,7 +239,7 @@ class _SwitchWalk:
                 self.request.settings, events=None, first_step=None if k else self.request.settings.first_step
             )
             request = replace(self.request, span=(a, b), times=times, t_stop=b, settings=bare)
-            piece = plan.stretch(request, y, yp, total - np.outer(tau, yp))
+            piece = plan.from_start(request, y, yp, total - np.outer(tau, yp))
             found.append(piece)
             if b != self.edges[-1]:
                 s = piece.sensitivities.values[:, :, -1]

@@ -123,7 +123,6 @@ class ModesVariation(Variation):
         return other
 
     def is_current(self) -> bool:
-        """Whether captured external values are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._plans.values())
 
     def base(self, request: Request) -> HybridSolution:
@@ -161,7 +160,6 @@ class ModesPlan(SensitivityPlan):
     variation: ModesVariation
 
     def with_problem(self, problem: Any) -> ModesPlan:
-        """The plan for the same problem with other parameters."""
         return ModesPlan(self.variation.with_problem(problem))
 
 
@@ -258,7 +256,7 @@ class _Walk:
             if total is None or segment.t0 == segment.t1:
                 self.parts.append(None)
                 continue
-            s, part = self._stretch(segment, total)
+            s, part = self._over_arc(segment, total)
             self.parts.append(part)
             total = s
             self.tau = np.zeros(len(self.names))
@@ -297,7 +295,7 @@ class _Walk:
             start[self.names.index(name)] = np.asarray(stacked, dtype=float)
         return start
 
-    def _stretch(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
+    def _over_arc(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
         """Integrate the sensitivities over an arc; returns their final values and the result."""
         settings = self.settings[segment.mode]
         plan = self._plan(segment.mode)

@@ -18,6 +18,7 @@ from daedal.analysis.measures import measure
 from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
+from daedal.driver.first_order_choice import is_automatic
 from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.plan_stages import Plan
@@ -240,22 +241,19 @@ class MotionVariation(Variation):
         system = given.primal.inner.problem
         self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
         self._stiff: MechanismPlan | None = None  # the plan chosen automatically for stiff mechanisms
-        if _is_automatic(settings) and settings.fixed_step is None:
+        if is_automatic(settings) and settings.fixed_step is None:
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Layout of the parameters in the variational equations."""
         return self.motion.layout
 
     @property
     def dependencies(self) -> Dependencies:
-        """External values read by the functions."""
         return self.motion.dependencies
 
     def with_given(self, given: Differentiation) -> MotionVariation:
-        """A copy for other parameters."""
         other, system = copy(self), given.primal.inner.problem
         other.given, other._plan = given, self._plan.with_problem(system)
         other._stiff = None if self._stiff is None else self._stiff.with_problem(system)
@@ -279,7 +277,6 @@ class MotionVariation(Variation):
         return self.run(_within_switches(base, request), self.given.starts)
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
-        """The solution with its sensitivities, over an interval without jumps."""
         if tau is not None:
             y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
             starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
@@ -342,13 +339,9 @@ def _is_stiff(run_state: Any, request: Request) -> bool:
     return -found.sigF * length > _MOST_EXPLICIT_STEPS * STABILITY_BOUND and -found.sigF > STIFF_GAIN * found.omegaF
 
 
-def _is_automatic(settings: Settings) -> bool:
-    return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
-
-
 def _method(settings: Settings, system: MechanicalSystem) -> Any:
     """An explicit method, or a half-explicit or implicit one if requested."""
-    if _is_automatic(settings):
+    if is_automatic(settings):
         return named_method("dopri5", {"norm": "max"})
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dopri5" if automatic else settings.method, settings.options)

@@ -133,11 +133,9 @@ class SensitivityPlan(Plan):
         return self.variation.given.problem
 
     def is_current(self) -> bool:
-        """Whether captured external values are unchanged since the functions were traced."""
         return self.variation.is_current() and self.variation.given.primal.is_current()
 
     def with_problem(self, problem: Any) -> SensitivityPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         layout, given = self.variation.layout, self.variation.given.with_problem(problem)
         if given is None or layout is None or not layout.fits(given.problem.params):
             return None
@@ -184,11 +182,9 @@ class CompanionPlan(Plan):
         self._inner: dict[bytes, SensitivityPlan] = {}
 
     def is_current(self) -> bool:
-        """Whether captured external values are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._inner.values())
 
     def with_problem(self, problem: SecondOrderDAE) -> CompanionPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         other = CompanionPlan(problem, self._settings, self._make_plan)
         for key, plan in self._inner.items():
             shared = plan.with_problem(plan.problem.with_params(problem.params))
@@ -292,7 +288,6 @@ class HomogeneousVariation(Variation):
         self._plan = given.make_plan(self._homogeneous, replace(given.settings, events=None))
 
     def is_current(self) -> bool:
-        """Whether captured external values are unchanged since the functions were traced."""
         return self._plan.is_current()
 
     def base(self, request: Request) -> Any:

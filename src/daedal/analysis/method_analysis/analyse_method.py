@@ -116,7 +116,6 @@ class RungeKuttaAnalysis(MethodAnalysis):
         return tableau.s == 1 and all(x == 1 for x in (tableau.a[0][0], tableau.b[0], tableau.c[0]))
 
     def rows(self) -> Sequence[tuple[str, str]]:
-        """Properties as names and values."""
         found, method = self.order_found, self.method
         assert isinstance(method, RungeKuttaTableau)
         idle = f"; {method.s - self.reduced.s} more are idle" if self.reduced.s < method.s else ""
@@ -253,7 +252,6 @@ class MultistepAnalysis(MethodAnalysis):
     stability: MultistepStability
 
     def rows(self) -> Sequence[tuple[str, str]]:
-        """Properties as names and values."""
         formula = self.method
         assert isinstance(formula, MultistepFormula)
         kind = "one-leg" if formula.one_leg else "explicit" if formula.explicit else "implicit"

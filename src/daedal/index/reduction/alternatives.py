@@ -99,7 +99,6 @@ class MinimalExtensionProblem(ReducedProblem):
         return [part.ravel() for _, s, d in self._splits() for part in (s, d)] + others
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """u at points given by the unknowns of `problem` and their derivatives, one point per row."""
         u, first = super().all_unknowns(y, yp), self._inside.size
         for block, s, d in self._splits():
             w = y[:, first : first + len(d)]
@@ -137,7 +136,6 @@ class Stabilised(ReducedProblem):
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` that are given equations or their derivatives."""
         return [
             (i, r) for i, r in self.prolongation.kept if r < self.prolongation.c[i] or r == 0 == self.prolongation.c[i]
         ]
@@ -208,7 +206,6 @@ class Projection(ReducedProblem):
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` that are given equations or their derivatives."""
         return [(i, r) for i, r in self.prolongation.kept if r == self.prolongation.c[i]]
 
     def _slopes_taken(self) -> dict[int, int]:

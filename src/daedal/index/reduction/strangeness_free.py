@@ -108,7 +108,6 @@ class StrangenessFreeProblem(ReducedProblem):
 
     @cached_property
     def words(self) -> list[str]:
-        """A description of the reduction, in sentences."""
         often = times(self.mu) if self.mu else "not"
         return [
             f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",

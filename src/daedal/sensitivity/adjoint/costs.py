@@ -90,13 +90,11 @@ class BandedStorage(DenseStorage):
         super().__init__([(above + rows - columns, columns) for rows, columns in places], n)
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of pattern k with these entries."""
         found = np.zeros((self._below + self._above + 1, self._n))
         found[self._places[k]] = entries
         return found
 
     def product(self, matrix: Any, x: np.ndarray) -> np.ndarray:
-        """A matrix times a vector."""
         n, result = self._n, matrix[self._above] * x
         for shift in range(1, self._above + 1):
             result[: n - shift] += matrix[self._above - shift, shift:] * x[shift:]
@@ -105,7 +103,6 @@ class BandedStorage(DenseStorage):
         return result
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """A solver function for a matrix."""
         below, above = self._below, self._above
         factor, solve = (lapack.dgbtrf, lapack.dgbtrs) if np.isrealobj(matrix) else (lapack.zgbtrf, lapack.zgbtrs)
         room = np.zeros((below, self._n), dtype=matrix.dtype)
@@ -114,7 +111,6 @@ class BandedStorage(DenseStorage):
         return lambda right: solve(lu, below, above, right, pivots)[0]
 
     def as_sparse(self, matrix: Any) -> Any:
-        """Convert to a SciPy sparse matrix."""
         offsets = np.arange(self._above, -self._below - 1, -1)
         return sparse.csc_array(sparse.dia_array((matrix, offsets), shape=(self._n, self._n)))
 
@@ -132,16 +128,13 @@ class SparseStorage(DenseStorage):
         self._starts = [np.concatenate([[0], np.cumsum(count)]).astype(np.int32) for count in counts]
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of pattern k with these entries."""
         parts = entries[self._order[k]], self._indices[k], self._starts[k]
         return sparse.csr_array(parts, shape=(self._n, self._n))
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """A solver function for a matrix."""
         return sparse_solver(matrix)
 
     def as_sparse(self, matrix: Any) -> Any:
-        """Convert to a SciPy sparse matrix."""
         return matrix
 
 

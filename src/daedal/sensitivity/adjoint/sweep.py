@@ -94,7 +94,6 @@ class BandedSteps:
         return columns * (2 * self._below + self._above + 1) + self._below + self._above + rows - columns
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         n, below, above = self._n, self._below, self._above
         mu = np.empty((sizes.size, 3, n))
         for k in reversed(range(sizes.size)):
@@ -127,7 +126,6 @@ class SplitSteps:
         self._factors: list[Any] = []
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         mu = np.empty((sizes.size, 3, self._n))
         for k in reversed(range(sizes.size)):
             stages = [self._matrices(row) for row in values[3 * k : 3 * k + 3]]

@@ -301,7 +301,6 @@ class ShotPieces:
         return self._at(point)[0]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
-        """Derivatives of the residuals."""
         return self._at(point)[1]
 
     def _at(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
