@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal.analysis.method_analysis.linear_stability import stability_function
 from daedal.analysis.method_analysis.orders_by_class import ExactCoefficients, evaluation, order_by_trees
-from daedal.analysis.order_conditions.trees import differential, index_2_y
+from daedal.analysis.order_conditions.trees import differential, index_2_across, index_2_y
 from daedal.methods.implicit_rk import implicit_families as families
 from daedal.viz import growth_factor
 from test_formulas import EXACT, STAGES, tableaux
