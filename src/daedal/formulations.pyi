@@ -1,8 +1,8 @@
 # The public names of daedal.formulations and the modules that hold them (see common/public_names.py).
 
 from daedal.index.reduction.prolongation import Block as Block  # for annotations
+from daedal.index.reduction.reduce import regularise as regularise
 from daedal.index.reduction.reduced_problem import ReducedProblem as ReducedProblem
-from daedal.index.reduction.regularisation import regularise as regularise
 from daedal.index.structure.system_equations import SystemEquations as SystemEquations  # for annotations
 from daedal.index.structure.system_jacobian import Regularity as Regularity  # for annotations
 from daedal.mechanics.consistent_start import ConsistentStart as ConsistentStart  # for annotations

@@ -4,10 +4,10 @@ from daedal.analysis import order_conditions as order_conditions
 from daedal.analysis.advice import Advice as Advice
 from daedal.analysis.comparison import ComparedRun as ComparedRun
 from daedal.analysis.comparison import Comparison as Comparison
-from daedal.analysis.conditioning import analyse_conditioning as analyse_conditioning
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
 from daedal.analysis.conditioning.constants import InitialLayer as InitialLayer  # for annotations
 from daedal.analysis.conditioning.constants import PerturbedIndex2 as PerturbedIndex2  # for annotations
+from daedal.analysis.conditioning.measure import analyse_conditioning as analyse_conditioning
 from daedal.analysis.index import LocalIndex as LocalIndex  # for annotations
 from daedal.analysis.linear_models.linear_model import LinearMode as LinearMode  # for annotations
 from daedal.analysis.linear_models.linear_model import LinearModel as LinearModel

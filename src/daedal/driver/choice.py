@@ -113,7 +113,7 @@ class MethodChoice:
         return patience
 
     def _become_implicit(self):
-        from daedal.analysis.measures import decision
+        from daedal.analysis.decision import decision
 
         t, h, measures = self._found_stiff
         form, method = named_formulation("ggl"), named_method("dassl", {})

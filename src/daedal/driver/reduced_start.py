@@ -12,8 +12,8 @@ from daedal.analysis.probe import Probe
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.driver.request import Request, Settings
 from daedal.errors import InconsistentInitialError
-from daedal.index.reduction.lifting import lift
 from daedal.index.reduction.reduced_problem import ReducedProblem
+from daedal.index.reduction.selection import lift
 from daedal.index.structure.derivative_array import equation_in_words
 from daedal.methods.step_size import first_step_size
 from daedal.problems import SemiExplicitDAE

@@ -11,8 +11,7 @@ import numpy as np
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.common.tabular import derivative_name
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
-from daedal.index.structure.characteristics import array_ranks, open_rates
-from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray, array_ranks, open_rates
 from daedal.index.structure.equilibration import equilibrate
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
