@@ -313,7 +313,7 @@ MODULES = [
 ]
 INTERNAL = """
     BodyTree Chains Closures ContactWatch GraphFunction JointCoordinate MachineFunction NativeFunction Plan Prepared
-    Record Sum Switching _ComputedBasis _GivenBasis
+    Piece Record Sum Switching _ComputedBasis _GivenBasis
 """.split()
 """Types that public methods return to other parts of Daedal, not to users."""
 
