@@ -416,7 +416,7 @@ def vertices(tree: Tree) -> int:
 
 
 def density(tree: Tree) -> int:
-    r""":math:`\gamma(t)`."""
+    r""":math:`\gamma(t)`, the product of the orders of all meagre vertices."""
     return (1 if tree.fat else vertices(tree)) * prod(map(density, tree.children))
 
 

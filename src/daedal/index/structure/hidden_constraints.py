@@ -165,12 +165,12 @@ class HiddenConstraint:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is not one of the given equations."""
+        """Whether the constraint is not one of the given equations."""
         return len(self.rows) > 1 or any(r for _, r, _ in self.rows)
 
     @property
     def differentiations(self) -> int:
-        """The number of differentiations needed to derive it."""
+        """The number of differentiations needed to derive the constraint."""
         return max(r for _, r, _ in self.rows)
 
     def __str__(self) -> str:

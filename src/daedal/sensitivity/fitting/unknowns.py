@@ -42,7 +42,7 @@ class Unknown:
 
     @property
     def is_initial(self) -> bool:
-        """Whether it is an initial value."""
+        """Whether the unknown is an initial value."""
         return self.quantity.endswith("(0)")
 
 
