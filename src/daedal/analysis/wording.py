@@ -157,7 +157,7 @@ def more_steps(failure, span: tuple[float, float]) -> str:
     return f"raise the limit, for example max_steps={enough_steps(failure, rest)}, or loosen rtol and atol"
 
 
-# --- which equations given values violate, and how to correct the values ------------------------------------------------
+# --- which equations given values violate, and how to correct the values ----------------------------------------------
 
 _NEGLIGIBLE = 1e-3  # fraction of the worst violation
 NEEDED = "Required changes"

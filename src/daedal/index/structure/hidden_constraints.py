@@ -1,4 +1,4 @@
-"""Constraints of a problem, including hidden ones, in the user's names.
+"""Constraints of a problem, including hidden ones, in the user's names, and possible choices of initial values.
 
 Their number follows from ranks of the derivative array (:mod:`daedal.index.structure.derivative_array`). Their formulas
 are found on the graph if possible: constraints are differentiated, and derivatives for which the equations can be
