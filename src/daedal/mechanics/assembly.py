@@ -45,7 +45,8 @@ class Assembly:
         The constraints to use; all of them by default.
     autonomous : bool
         Whether the constraints are known to be independent of time.
-    setting : EvaluationConfig, optional All of this, if known.
+    setting : EvaluationConfig, optional
+        The configuration of an evaluation, instead of the other arguments.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class Assembly:
         self._made_with = system.params
         with first_use.counted():
             self.record, self.bridge = self._build(setting)
-        self.prepared: dict[Any, Any] = {}  # cached by a driver for this assembly
-        self.linearisations: dict[int, Any] = {}  # exact derivatives by the constraint levels they contain
+        self.prepared: dict[Any, Any] = {}  # objects that the driver caches with this assembly
+        self.linearisations: dict[int, Any] = {}  # LINEARISATION records, by the number of constraint levels
         self.adopt(setting)
 
     @property
@@ -147,7 +148,7 @@ class Assembly:
     def linearisation(self, levels: int):
         """LINEARISATION record for Newton's method; None if the functions were not traced.
 
-        Constraints are differentiated on velocity level (`levels` = 1) or on both velocity and acceleration level.
+        Constraints are differentiated at velocity level (`levels` = 1) or at both velocity and acceleration level.
         """
         if levels not in self.linearisations:
             self.linearisations[levels] = self._linearisation(levels)
@@ -195,10 +196,10 @@ class Assembly:
         return self.coded(layouts, bridge)
 
     def coded(self, layouts: dict[str, tuple[tuple[int, ...], int, int]], bridge=None) -> dict[str, Any]:
-        """Callbacks of the system's straight-line code; empty if there is none.
+        """Callbacks of the system's straight-line code; empty without code that covers exactly the rows in use.
 
-        The code covers all constraints of the system and is useless if some are left out. A layout holds the lengths of
-        the arguments and of the result, and the number of values after the arguments.
+        A layout consists of the lengths of the array arguments, the length of the result, and the number of scalar
+        arguments.
         """
         system, code, bridge = self.system, self.system.straight_line, bridge or self.bridge
         if code is None or self.n_c < system.n_lambda or not code.belongs_to(system):
@@ -230,7 +231,7 @@ class Assembly:
         return bool(self.record["accelerations"]["kind"])
 
     def weigh(self, weight: str):
-        """Set the norm of output projections: of the mass matrix ("M") or of the identity ("I")."""
+        """Set the norm of output projections to that of the mass matrix ("M") or of the identity ("I")."""
         if weight != self.setting.weight:
             self.setting = self.setting.changed(weight=weight)
         self.output_weight = weight
@@ -280,7 +281,7 @@ class Assembly:
         return self.given.n_lambda
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
-        """Largest residuals of the constraints, on position and velocity level."""
+        """Largest residuals of the constraints, at position and velocity level."""
         found = self.drifts(times, states)
         return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
 
@@ -297,7 +298,7 @@ class Assembly:
         return {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
 
     def complete(self) -> Assembly:
-        """The same system with all constraints, including redundant ones."""
+        """A new assembly of the system with all constraints, including redundant ones."""
         return Assembly(self.given, setting=self.setting.changed(rows=np.arange(self.given.n_lambda)))
 
     def state_names(self) -> list[str]:
@@ -346,7 +347,7 @@ class Assembly:
         return self.m * self.nx + self.n_r
 
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
-        """Evaluate at a point; returns copies of the record's arrays, or None if a function cannot be evaluated."""
+        """Evaluate the quantities `what` at a point: arrays by name, or None if a function cannot be evaluated."""
         from daedal.mechanics.constrained import ACCURATE
         from daedal.mechanics.manifold import evaluate_point
 

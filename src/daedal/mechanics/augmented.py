@@ -10,7 +10,7 @@ from daedal.mechanics.constrained import ACCELERATION, ALGEBRAIC, CONSTRAINED, E
 
 @part
 def _damped_bias(c, damping, i):
-    """bias + sum_l alpha_l g^(l): the term added to K z_m' on acceleration level, with Baumgarte's terms.
+    """bias + sum_l alpha_l g^(l): the terms besides K z_m' at acceleration level, with Baumgarte's.
 
     The polynomial of a velocity constraint is tau + alpha, where alpha is the last of the coefficients.
     """

@@ -1,4 +1,4 @@
-"""Identifies the function of a mechanical system that cannot be evaluated, if compiled code only reports a failure."""
+"""Identify the function of a mechanical system that cannot be evaluated, after a failure in compiled code."""
 
 import numpy as np
 
@@ -10,14 +10,7 @@ from daedal.problems.compile import last_argument
 def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None) -> str | None:
     """Description of the function that fails at a state (q, v, r); None if all can be evaluated.
 
-    Parameters
-    ----------
-    assembly : Assembly
-    t : float
-    state : array
-        (q, v, r).
-    w, lam : array, optional
-        Algebraic variables and multipliers; zero by default.
+    By default, the algebraic variables w and the multipliers are zero.
     """
     system, n = assembly.system, assembly.nx
     lam = np.zeros(system.n_lambda) if lam is None or np.size(lam) != system.n_lambda else np.asarray(lam)

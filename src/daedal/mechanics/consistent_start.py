@@ -1,4 +1,4 @@
-"""Starting point of a run of a constrained system."""
+"""Consistent values at the start of a run of a constrained system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConsistentStart:
     direction: int = 1  # direction of time: -1 for backward integration, which changes the sign of damping
 
     def towards(self, sign: float) -> ConsistentStart:
-        """The same start with the given direction of time."""
+        """A copy with the given direction of time."""
         return self if sign * self.direction > 0 else replace(self, direction=int(sign))
 
     @property

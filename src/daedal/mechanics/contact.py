@@ -20,11 +20,11 @@ from daedal.problems.compile import last_argument
 
 _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
-_INCREMENT = 6e-6  # about the cube root of round-off: central differences
+_INCREMENT = 6e-6  # relative increment of central differences, the cube root of the unit round-off
 _FAST, _CLOSE = 0.1, 1e-3  # the matrix is reused while steps shrink by this factor and are below this fraction of s
 _SHORTEST = 1e-4  # smallest damping factor of Newton's step
 
-# Functions derived from a system's own, cached: compiling them is slow, and they contain no data of a run.
+# Caches of functions derived from those of a system: compiling them is slow, and they contain no data of a run.
 _without: WeakKeyDictionary = WeakKeyDictionary()
 _solvers: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -109,7 +109,7 @@ def _plain(function, params):
 
 
 def _inserted(function, solver, behind: int, has_params: bool):
-    """`function` with s computed and inserted after (t, q) and `behind` further arguments."""
+    """`function` without its argument s, which is computed and inserted after (t, q) and `behind` further arguments."""
     if has_params:
 
         def insert(t, q, *rest):

@@ -12,7 +12,7 @@ from daedal.kernels.five_point import five_point
 _ROUNDOFF = float(np.finfo(float).eps)
 _OFFSETS = np.array([0.0, 0.37, -0.61])  # nearby points, since all quotients agree at a point of symmetry
 _SHARES = 10.0 ** np.arange(-9.0, -0.5, 0.5)
-_WORSE = 1e3  # multiple of the smallest disagreement at which the search ends
+_WORSE = 1e3  # multiple of the smallest disagreement above which the search ends
 
 
 def best_increment(function, scale: float) -> float:
@@ -29,7 +29,7 @@ def best_increment(function, scale: float) -> float:
         error = np.max(np.abs(differences), initial=0.0) + _ROUNDOFF / h
         if not np.isfinite(error) or error > _WORSE * smallest:
             break
-        if error <= 2.0 * smallest:  # among equally good increments the longest, which suits second differences too
+        if error <= 2.0 * smallest:  # among equally good increments, the longest also suits second differences
             best, smallest = h, min(error, smallest)
     return float(best)
 

@@ -79,7 +79,7 @@ def project(p, c, t):
     status = evaluate(c, t, JACOBIAN | POSITION | (MASS if p.weight_kind == MASS_WEIGHT else 0))
     if status != 0:
         return status
-    if c.n_g == c.n_c or top == 0:  # all levels use the same matrix
+    if c.n_g == c.n_c or top == 0:  # all levels have the same matrix
         if _factor_projection(p, c, c.n_c) != 0:
             return SINGULAR
     elif c.n_g > 0 and _factor_projection(p, c, c.n_g) != 0:

@@ -1,6 +1,6 @@
 """Initial guesses for the multipliers, for forces that depend on them and may be undefined at zero.
 
-A friction law that divides by the normal force has no value at lambda = 0. Other guesses are then tried in this order:
+A friction law that divides by the normal force is undefined at lambda = 0. Other guesses are then tried in this order:
 1 and -1 for all multipliers, and the multipliers that balance the forces found there,
 
     M a + K^T lambda = f(..., +-1),   K a = -bias.
@@ -15,7 +15,7 @@ TRIED = "lam = 0, 1 and -1, and the multipliers that balance the forces found th
 
 
 def starting_points(assembly, t: float, state: np.ndarray, w: np.ndarray) -> Iterator[np.ndarray]:
-    """Multipliers at which the forces can be evaluated: candidates, best first."""
+    """Candidates for multipliers at which the forces can be evaluated, best first."""
     ones = np.ones(assembly.n_c)
     for lam in (np.zeros(assembly.n_c), ones, -ones):
         values = evaluated(assembly, t, state, w, lam)
@@ -29,7 +29,7 @@ def starting_points(assembly, t: float, state: np.ndarray, w: np.ndarray) -> Ite
 
 
 def evaluated(assembly, t: float, state: np.ndarray, w: np.ndarray, lam: np.ndarray):
-    """Values of the system's functions with the given multipliers; None after division by zero."""
+    """Values of the system's functions with the given multipliers; None if the forces are undefined."""
     n = assembly.m * assembly.nx
     try:
         values = assembly.evaluate(t, state[:n], state[n:], w, lam)
@@ -39,7 +39,7 @@ def evaluated(assembly, t: float, state: np.ndarray, w: np.ndarray, lam: np.ndar
 
 
 def accelerate_from_elsewhere(assembly, times, states, results, statuses):
-    """Repeat the points that failed from zero, with other guesses: the previous point, the start, or the candidates."""
+    """Repeat failed points with other guesses: the multipliers of the previous point or of the start, or candidates."""
     n_w, before = assembly.n_w, assembly.setting.guess
     for k, t in enumerate(times):
         if statuses[k] == 0:

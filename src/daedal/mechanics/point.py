@@ -12,9 +12,9 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
-_DEPENDENT = 1e-9  # singular values of normalised rows below which they count as dependent,
-_OFF, _LARGEST = 100.0, 1e-6  # larger off the manifold, by this multiple of the distance, up to this limit
-_WEAK, _ITERATIONS = 1e-3, 8  # nearly dependent rows are not used for projections onto the manifold
+_DEPENDENT = 1e-9  # singular value of normalised rows that counts as zero on the manifold
+_OFF, _LARGEST = 100.0, 1e-6  # increase of this threshold per distance from the manifold, and its limit
+_WEAK, _ITERATIONS = 1e-3, 8  # relative singular values ignored by projections onto the manifold; largest number
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pools of assemblies of one system. Every user borrows a separate one, which makes evaluation thread-safe."""
+"""Pools of assemblies of one system. Every thread borrows a separate assembly, which makes evaluation thread-safe."""
 
 from contextlib import contextmanager
 from threading import RLock
@@ -8,9 +8,7 @@ _KEPT = 4  # number of idle assemblies of each kind in the pool
 
 
 class Pool:
-    """A pool of assemblies, created by ``kind(system, setting=...)`` and set to the user's system and setting.
-
-    The systems may differ only in their parameters.
+    """A pool of assemblies of systems that differ only in their parameters, created by ``kind(system, setting=...)``.
 
     No state of an earlier use survives: `adopt` resets everything that a run changes in an assembly.
     """
@@ -35,7 +33,7 @@ class Pool:
 
     @contextmanager
     def lend(self, system, setting):
-        """``with pool.lend(system, setting) as assembly``."""
+        """Context manager that borrows an assembly from the pool."""
         assembly = self.take(system, setting)
         try:
             yield assembly
@@ -53,7 +51,7 @@ class WorkspacePool:
         self.pool, self.system, self.setting = pool, system, setting
 
     def lend(self):
-        """``with lender.lend() as assembly``."""
+        """Context manager that borrows an assembly."""
         return self.pool.lend(self.system, self.setting)
 
 
@@ -65,6 +63,6 @@ class LockedWorkspace:
 
     @contextmanager
     def lend(self):
-        """``with keeper.lend() as assembly``."""
+        """Context manager that locks the assembly."""
         with self._lock:
             yield self._assembly

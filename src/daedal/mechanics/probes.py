@@ -11,13 +11,13 @@ from daedal.problems.checks import check_number, check_vector
 from daedal.problems.compile import last_argument
 
 SOME_TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)
-"""Fractions of an interval at which dependence of constraints on time is tested, with gaps of at most 2.5 %."""
+"""Fractions of an interval, with gaps of at most 2.5 %, at which time dependence of constraints is tested."""
 
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
-    """All constraints as one vector function of (t, q), at the velocities v or at velocities of the size of q.
+    """All constraints as one vector function of (t, q), at the velocities v, by default of the size of q.
 
-    Exceptions of the user's functions are passed on.
+    Exceptions of the user's functions are not caught. None without constraints.
     """
     system = without_contact(system)
     if system.n_lambda == 0:
@@ -76,7 +76,7 @@ def _values_or_nan(probe, t: float, q: np.ndarray) -> np.ndarray:
 
 
 def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:
-    """(t, q, v) as floats, validated; v is zero if it is None."""
+    """Check (t, q, v) and convert them to floats; v is zero if it is None."""
     n = system.n_q
     if q is None:
         raise InvalidProblemError("q is missing")

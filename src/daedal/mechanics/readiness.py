@@ -21,9 +21,9 @@ from daedal.mechanics.straight_line import accelerate_only
 NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
 _EVERYTHING = 255
 _CONSISTENT = 1e-13
-_INDEPENDENT = 1e-3  # fraction of a unit row that is independent of the others
-_SYMMETRIC = 1e-9  # asymmetry relative to the largest entry of M
-_DEFINITE = 1e-6  # pivots of the Cholesky factorisation relative to the diagonal
+_INDEPENDENT = 1e-3  # smallest independent component of a unit row of K
+_SYMMETRIC = 1e-9  # largest asymmetry of M, relative to its largest entry
+_DEFINITE = 1e-6  # smallest pivot of the Cholesky factorisation, relative to the diagonal entry
 _LONGEST_MOVE = 10.0
 
 
@@ -210,7 +210,7 @@ def same_in_time(system, t0, times, states):
 
 @part
 def _constraints(c, t, state, target):
-    """All constraints, position and velocity; False where they cannot be evaluated."""
+    """Write all constraints to `target`; returns False if they cannot be evaluated."""
     nx = c.nx
     if c.all_g > 0 and fetch(c.constraint, t, state, nx, c.all_g) != 0:
         return False

@@ -13,7 +13,7 @@ import numpy as np
 from daedal.mechanics.consistent_start import ConsistentStart
 
 _CONSISTENT = 1e-13
-_INDEPENDENT = 1e-3  # fraction of a unit row that is independent of the others
+_INDEPENDENT = 1e-3  # smallest independent component of a unit row of K
 
 
 def starts_recursively(system: Any) -> bool:
@@ -39,7 +39,7 @@ def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> Cons
 
 
 def _is_regular(system: Any, t: float, q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether the constraints hold on both levels and are clearly independent."""
+    """Whether the constraints are satisfied at both levels and clearly independent."""
     from scipy.linalg import qr
 
     residual, rows = system.constraint(t, q), system.constraint_jacobian(t, q)

@@ -18,9 +18,9 @@ from daedal.mechanics.increments import typical_size
 from daedal.problems import MechanicalSystem
 
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")
-_NOTHING = 1e-13  # fraction of a coordinate's size that may be a rounding error
-_BESIDE = 1e-2  # fraction of a coordinate's size at which increments are chosen if it is zero
-_SAME = 1e-5  # relative difference between complex step and differences attributed to rounding errors
+_NOTHING = 1e-13  # fraction of a coordinate's size below which the coordinate counts as zero
+_BESIDE = 1e-2  # value instead of zero at which increments are chosen, as a fraction of the coordinate's size
+_SAME = 1e-5  # largest relative difference between complex step and differences that counts as round-off
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class EvaluationConfig:
     guess : numpy.ndarray, optional
         Algebraic variables and multipliers (w, lam) of the start, if they are found by Newton's method.
     interval : (float, float)
-        Interval of the run, which limits how slow the constraints may be.
+        Interval of the run, which bounds the increment of time.
     """
 
     rows: np.ndarray
@@ -74,10 +74,10 @@ def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Evaluat
 
 
 def lengths_of(system: MechanicalSystem, q: np.ndarray, otherwise: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sizes of the coordinates; for machines, at least the typical sizes of their joints.
+    """Sizes of the coordinates; for machines, at least their typical sizes.
 
-    Joint coordinates are measured from a zero position, in which the terms of constraints do not vanish. For other
-    systems only q is known: `otherwise` computes its sizes.
+    Joint coordinates may be zero at positions in which the terms of constraints do not vanish. For other systems,
+    sizes are ``otherwise(q)``.
     """
     typical = getattr(system, "typical_sizes", None)
     return otherwise(q) if typical is None else np.maximum(np.abs(q), typical)
@@ -142,7 +142,7 @@ def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
 
 
 def _forget_errors(assembly):
-    """Ignore exceptions of user functions outside their domain; the run raises a better error if it gets there."""
+    """Ignore exceptions of user functions outside their domain; the run raises them if they matter."""
     pending, assembly.bridge.exception = assembly.bridge.exception, None
     if isinstance(pending, KeyboardInterrupt):
         raise pending

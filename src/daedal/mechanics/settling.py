@@ -13,8 +13,8 @@ from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.manifold import PROJECTOR, project_point
 from daedal.mechanics.readiness import is_ready
 
-_ATTEMPTS = 4  # fraction of the size of q below which a velocity provides no scale for round-off
-_STAYS = 1e-9  # fraction of the size of q by which a projection may change it
+_ATTEMPTS = 4  # largest number of projections
+_STAYS = 1e-9  # largest change of q by a projection, as a fraction of its size
 
 
 @entry(boolean(i64, i64, f64, f64[:]))

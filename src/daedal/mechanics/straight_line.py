@@ -16,7 +16,7 @@ from daedal.kernels.records import float_rows, floats
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import accelerate
 
-NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which the next, about its square, is not needed
 MOST_CORRECTIONS = 5
 _FAILED = 1
 

@@ -1,8 +1,7 @@
-r"""The recursive algorithms under their textbook names: ``rnea``, ``crba``, ``aba``; with closed loops,
-``accelerations``.
+r"""The recursive algorithms ``rnea``, ``crba`` and ``aba``, and ``accelerations`` for machines with closed loops.
 
-The equations of motion of a tree in the velocities u of its joints are :math:`H(q) \dot u + C(q, u) = \tau`; gravity is
-in C. For Euler parameters in q, u has the angular velocity in the axes of the joint's second frame.
+The equations of motion of a tree in the velocities u of its joints are :math:`H(q) \dot u + C(q, u) = \tau`; C
+includes gravity. For Euler parameters in q, u contains the angular velocity in the axes of the joint's second frame.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from daedal.multibody.packed import LoadBlock, sizes_of
 from daedal.problems.checks import check_real
 
 _FLOAT = np.dtype(np.float64)  # passed to np.empty, which otherwise looks up the type in every call
-_UNFIT = (TypeError, AttributeError)  # raised by kernels for arguments other than arrays; the latter if interpreted
+_UNFIT = (TypeError, AttributeError)  # raised for arguments other than arrays, by compiled and by interpreted kernels
 
 
 class Accelerations(NamedTuple):
     """Result of :func:`accelerations`."""
 
-    u: np.ndarray  # accelerations of the joints
+    u: np.ndarray  # joint accelerations
     multipliers: np.ndarray  # one for each closure condition
     redundant: int  # number of dependent conditions
 
 
 def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
-    r"""Forces of the joints for given accelerations: the recursive Newton-Euler algorithm.
+    r"""Compute the joint forces for given accelerations by the recursive Newton-Euler algorithm.
 
     Parameters
     ----------
@@ -41,10 +40,10 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     q : array
         Coordinates, in the order of ``layout.names``.
     u, a : array
-        Velocities and accelerations of the joints.
+        Joint velocities and accelerations.
     forces, torques : array of shape (number of bodies, 3), optional
-        Applied loads at the centres of mass of the bodies in addition to gravity, in the axes of the ground and in the
-        order of ``layout.topology.bodies``.
+        Loads in addition to gravity, applied at the centres of mass, in the axes of the ground and in the order of
+        ``layout.topology.bodies``.
 
     Returns
     -------
@@ -65,7 +64,7 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
 
 
 def crba(model: Any, q) -> np.ndarray:
-    r"""The mass matrix H(q) in the velocities of the joints: the composite-rigid-body algorithm.
+    r"""Compute the mass matrix H(q) in the joint velocities by the composite-rigid-body algorithm.
 
     Parameters
     ----------
@@ -99,16 +98,16 @@ def crba(model: Any, q) -> np.ndarray:
 
 
 def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
-    r"""Accelerations of the joints for given forces, in O(n): the articulated-body algorithm.
+    r"""Compute the joint accelerations for given forces in O(n) operations by the articulated-body algorithm.
 
     Parameters
     ----------
     model : Model or Layout
         As for :func:`rnea`; use :func:`accelerations` for closed loops.
     q, u : array
-        Coordinates, and velocities of the joints.
+        Coordinates and joint velocities.
     tau : array
-        Forces of the joints.
+        Joint forces.
     forces, torques : array, optional
         As for :func:`rnea`.
 
@@ -131,7 +130,7 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
 
 
 def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> Accelerations:
-    r"""Accelerations and reactions of a machine with closed loops, by recursive elimination in O(n).
+    r"""Compute accelerations and reactions of a machine with closed loops by recursive elimination in O(n).
 
     The equations are :math:`H \dot u + J^T \lambda = \tau - C` and :math:`J \dot u = \gamma` for the conditions of the
     joints that close loops, in the order of ``layout.closing_joints``. Bodies are eliminated from the tips to the base,
@@ -145,16 +144,16 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     model : Model or Layout
         As for :func:`rnea`.
     q, u : array
-        Coordinates, and velocities of the joints, consistent with the closure conditions.
+        Coordinates and joint velocities, consistent with the closure conditions.
     tau : array, optional
-        Forces of the joints.
+        Joint forces.
     forces, torques : array, optional
         As for :func:`rnea`.
 
     Returns
     -------
     Accelerations
-        A triple: ``u`` (the accelerations of the joints), ``multipliers`` and ``redundant``.
+        A triple: ``u`` (the joint accelerations), ``multipliers`` and ``redundant``.
 
     Examples
     --------
@@ -192,7 +191,7 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
 
 
 def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) -> np.ndarray:
-    """Result of a kernel for three vectors, which are converted if they do not have the required type."""
+    """Call a kernel with three vectors; they are checked and converted only if the kernel refuses them."""
     layout = layout_of(model)
     ready = layout.prepared
     result, room = np.empty(ready.n_v, _FLOAT), np.empty(ready.room, _FLOAT)
@@ -208,12 +207,12 @@ def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) 
 
 
 def layout_of(model: Any):
-    """The layout of an argument: a layout is returned unchanged; for a model it is that of its relative coordinates."""
+    """A layout itself, or the layout of a model in relative coordinates."""
     return model if hasattr(model, "packed") else model.layout()
 
 
 def _vectors(layout: Layout, **given) -> list[np.ndarray]:
-    """Float arrays for compiled code; the error for a wrong size names the argument."""
+    """Check the sizes of vectors, and convert them to float arrays for compiled code."""
     found = []
     for name, values in given.items():
         size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")

@@ -1,6 +1,7 @@
-"""Python entry points of the recursive algorithms: address of a packed machine, vectors, results and workspace.
+"""Compiled entry points of the recursive algorithms.
 
-`loads` is the address of forces and torques on the bodies. Vectors of wrong length return status -1.
+Their arguments are the address of a packed machine, vectors, results and workspace; `loads` is the address of the
+forces and torques on the bodies. The status is -1 for vectors of wrong length.
 """
 
 from daedal.kernels.compilation import entry, part
@@ -31,7 +32,7 @@ REFUSED = -1
 
 
 def room_for_accelerations(sizes: MachineSizes) -> int:
-    """Workspace of :func:`accelerations` in floats; that of the others is an attribute of a prepared machine."""
+    """Workspace of :func:`accelerations`, in floats; ``Prepared.room`` is that of the other entry points."""
     n, n_v = sizes.n, sizes.n_v
     return 1 + floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES) + floats_for_solution(sizes)
 
@@ -43,7 +44,6 @@ def _fit(record, q, u, third):
 
 @entry(i64(i64, VECTOR, VECTOR, VECTOR, i64, VECTOR, VECTOR))
 def rnea(machine, q, u, a, loads, result, room):
-    """Forces of the joints for given accelerations."""
     record = record_at(machine, MACHINE)
     if not _fit(record, q, u, a):
         return REFUSED
@@ -61,7 +61,6 @@ def rnea(machine, q, u, a, loads, result, room):
 
 @entry(i64(i64, VECTOR, ROWS, VECTOR))
 def crba(machine, q, result, room):
-    """The mass matrix."""
     record = record_at(machine, MACHINE)
     if q.shape != (record.n_q,):
         return REFUSED
@@ -75,7 +74,6 @@ def crba(machine, q, result, room):
 
 @entry(i64(i64, VECTOR, VECTOR, VECTOR, i64, VECTOR, VECTOR))
 def aba(machine, q, u, tau, loads, result, room):
-    """Accelerations of the joints for given forces."""
     record = record_at(machine, MACHINE)
     if not _fit(record, q, u, tau):
         return REFUSED

@@ -1,7 +1,4 @@
-"""Rigid bodies, the ground, and frames on them.
-
-Mass, centre of mass and inertia of rigid bodies and of common solids.
-"""
+"""Rigid bodies with their inertia, common solids, the ground, and frames on bodies."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ def checked_name(name: Any, what: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A point on a body with axes, the attachment of joints, forces and traces.
+    """A point on a body with axes, to which joints, forces and traces are attached.
 
     Parameters
     ----------
@@ -52,7 +49,7 @@ class Frame:
     rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
 
     def turned(self, rotation) -> Frame:
-        """The same point with other axes: `rotation` maps the new axes to those of this frame."""
+        """A frame at the same point with other axes; `rotation` maps the new axes to those of this frame."""
         return Frame(self.body, self.position, self.rotation @ rotation)
 
 
@@ -74,7 +71,7 @@ class Body:
     position, orientation : optional
         The drawn position: the origin of the body frame and the rotation from its axes to those of the ground (an angle
         about z, Euler parameters, a matrix or a ``scipy`` rotation). Joints given by points of the ground (``at=``)
-        refer to it; otherwise it is the starting point of the assembly.
+        refer to this position; otherwise the assembly starts from it.
     shapes : sequence, optional
         Shapes for drawings, in the frame of the body: :class:`daedal.viz.Box`, :class:`daedal.viz.Cylinder`, ...; the
         constructors :meth:`rod`, :meth:`box`, :meth:`cylinder`, :meth:`sphere` provide them. A body without shapes is
@@ -109,8 +106,8 @@ class Body:
     def at(self, *position, axis=None, rotation=None) -> Frame:
         """A frame at a point of the body: ``body.at(0.5, 0.0)`` or ``body.at(0.5, 0, 0, axis="x")``.
 
-        `axis` is the direction of its z axis in the axes of the body, `rotation` the matrix from its axes to those of
-        the body.
+        `axis` is the direction of the frame's z axis in the axes of the body, `rotation` the matrix from the axes of
+        the frame to those of the body.
         """
         values = position[0] if len(position) == 1 else position
         where = point(values if len(position) else (0.0, 0.0, 0.0), f"the point of body '{self.name}'")
@@ -137,12 +134,12 @@ class Body:
 
     @property
     def is_ground(self) -> bool:
-        """Whether this is the ground."""
+        """Whether this body is the ground."""
         return self.name == GROUND
 
     @classmethod
     def rod(cls, name: str, *, length: float, mass: float | None = None, density=None, radius=None, **others) -> Body:
-        """A straight rod along its x axis, with the frame at its midpoint; thin, or round with a radius."""
+        """A straight rod along the x axis with its frame at the midpoint; thin, or round if a radius is given."""
         length = _positive(length, "length", name)
         width = _positive(radius, "radius", name) if radius is not None else None
         if width is None and density is not None:
@@ -165,7 +162,7 @@ class Body:
 
     @classmethod
     def box(cls, name: str, *, size, mass: float | None = None, density=None, **others) -> Body:
-        """A box with edges along its axes, with the frame at its centre."""
+        """A box with edges along the axes of its frame, which is at the centre."""
         edges = [_positive(edge, "size", name) for edge in np.atleast_1d(size)]
         if len(edges) != 3:
             raise InvalidProblemError(f"the size of box '{name}' must be three numbers, got {size!r}")
@@ -175,7 +172,7 @@ class Body:
 
     @classmethod
     def cylinder(cls, name: str, *, radius, length, mass: float | None = None, density=None, **others) -> Body:
-        """A solid cylinder along its z axis (a wheel, a disc, a drum), with the frame at its centre."""
+        """A solid cylinder (a wheel, a disc, a drum) along the z axis of its frame, which is at the centre."""
         radius, length = _positive(radius, "radius", name), _positive(length, "length", name)
         mass = _mass(mass, density, math.pi * radius**2 * length, name)
         others.setdefault("shapes", (Disc(radius, length) if radius > length else Cylinder(radius, length),))
@@ -183,7 +180,7 @@ class Body:
 
     @classmethod
     def sphere(cls, name: str, *, radius, mass: float | None = None, density=None, **others) -> Body:
-        """A solid sphere, with the frame at its centre."""
+        """A solid sphere with its frame at the centre."""
         radius = _positive(radius, "radius", name)
         mass = _mass(mass, density, 4.0 / 3.0 * math.pi * radius**3, name)
         others.setdefault("shapes", (Sphere(radius),))
@@ -229,7 +226,7 @@ class Inertia:
 
     @staticmethod
     def checked(mass, moments, center, name: str) -> Inertia:
-        """A physically possible inertia; `name` is the body's, for messages."""
+        """Check that an inertia is physically possible; `name` is the name of the body, for messages."""
         value = check_real(mass, f"the mass of body '{name}'", "be a number")
         if value.ndim != 0 or not np.isfinite(value) or value < 0:
             raise InvalidProblemError(f"the mass of body '{name}' must be finite and not negative; got {mass!r}")
@@ -249,11 +246,11 @@ class Inertia:
         return Inertia(float(value), matrix, point(center, f"the centre of body '{name}'"))
 
     def shifted(self, by) -> Inertia:
-        """The same inertia, displaced with its centre of mass."""
+        """This inertia displaced by a vector."""
         return Inertia(self.mass, self.moments, self.center + by)
 
     def turned(self, rotation) -> Inertia:
-        """The same inertia rotated about the origin of the frame."""
+        """This inertia rotated about the origin of the frame."""
         return Inertia(self.mass, rotation @ self.moments @ rotation.T, rotation @ self.center)
 
     def __add__(self, other: Inertia) -> Inertia:

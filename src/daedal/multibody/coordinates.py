@@ -18,13 +18,13 @@ from daedal.multibody.vectors import ROWS, VECTOR, grouped, rows_of_rates
 
 
 def parameter_masses(tree) -> np.ndarray:
-    """The factor mu of each body, of the order of its inertia."""
+    """The factor mu for each body, of the order of its inertia."""
     traces = tree.inertia.trace(axis1=1, axis2=2)
     return np.where(traces > 0, traces, float(traces.max(initial=0.0)) or 1.0)
 
 
 def joint_velocities(tree, q, rate):
-    r"""u for given :math:`\dot q`."""
+    r"""Joint velocities u for the coordinate rates :math:`\dot q`."""
     u = np.zeros(tree.first_v[-1])
     fill_joint_velocities(tree, q, rate, u)
     return u
@@ -33,7 +33,6 @@ def joint_velocities(tree, q, rate):
 @grouped
 @entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_joint_velocities(tree, q, rate, u):
-    """The u of :func:`joint_velocities`."""
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -50,7 +49,7 @@ def fill_joint_velocities(tree, q, rate, u):
 
 
 def coordinate_rates(tree, q, u):
-    r""":math:`\dot q` for given u, with :math:`p^T \dot p = 0`."""
+    r"""Coordinate rates :math:`\dot q` for the joint velocities u, with :math:`p^T \dot p = 0`."""
     rate = np.zeros(tree.first_q[-1])
     fill_coordinate_rates(tree, q, u, rate)
     return rate
@@ -59,7 +58,6 @@ def coordinate_rates(tree, q, u):
 @grouped
 @entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_coordinate_rates(tree, q, u, rate):
-    """The rates of :func:`coordinate_rates`."""
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -85,7 +83,6 @@ def lifted_force(tree, q, rate, tau, parameter_mass):
 @grouped
 @entry(void(BodyTree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
 def fill_lifted_force(tree, q, rate, tau, parameter_mass, result):
-    """The result of :func:`lifted_force`."""
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -115,7 +112,6 @@ def map_matrix(tree, q):
 @grouped
 @entry(void(BodyTree, VECTOR, ROWS))
 def fill_map_matrix(tree, q, matrix):
-    """The matrix of :func:`map_matrix`."""
     matrix[:, :] = 0.0
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
@@ -132,7 +128,7 @@ def fill_map_matrix(tree, q, matrix):
 
 @part
 def fill_lifted_rows(tree, q, matrix, result):
-    """A matrix with one column per joint velocity, times N."""
+    """Multiply a matrix with one column per joint velocity by N from the right."""
     n = matrix.shape[0]
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
@@ -162,7 +158,7 @@ def lifted_mass(tree, q, mass, parameter_mass):
 @grouped
 @entry(void(BodyTree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
 def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
-    """The result of :func:`lifted_mass`; `lifted` is workspace for H N."""
+    """Compute :func:`lifted_mass`; `lifted` is workspace for H N."""
     fill_lifted_rows(tree, q, mass, lifted)
     fill_lifted_rows(tree, q, lifted.T, result)
     for j in range(tree.parent.size):
@@ -191,7 +187,6 @@ def norms(tree, q):
 @grouped
 @entry(void(BodyTree, VECTOR, VECTOR))
 def fill_norms(tree, q, values):
-    """The values of :func:`norms`."""
     count = 0
     for j in range(tree.parent.size):
         if tree.turn[j] == ANY_ROTATION:

@@ -30,9 +30,9 @@ class MotionHistory:
     r : numpy.ndarray, shape (nt, n_r)
         States of forces, in rows.
     rest : function
-        Provides an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt) on demand.
+        Returns an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt).
     inputs : function, optional
-        ``inputs(t)``, those of the model by name.
+        ``inputs(t)`` returns the inputs of the model by name.
     is_single : bool
         Whether a single time was requested, so that results have no time axis.
     """
@@ -57,7 +57,7 @@ class MotionHistory:
 
     @cached_property
     def speeds(self) -> np.ndarray:
-        """Velocities of the joints of the tree, in rows."""
+        """Velocities of the tree joints, in rows."""
         return np.array([joint_velocities(self.layout.tree, q, v) for q, v in zip(self.q, self.v)])
 
     @cached_property
@@ -78,8 +78,7 @@ class MotionHistory:
         return linear, angular
 
     def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Accelerations, the reactions of the tree's joints on their bodies, and the components of these along joint
-        velocities."""
+        """Accelerations, reactions of the tree joints on bodies, and reaction components along joint velocities."""
         tree, rates = self.layout.tree, np.ascontiguousarray(self._solved.a.T)
         found = [
             transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', since N' q' = 0
@@ -94,7 +93,7 @@ class MotionHistory:
 
     @cached_property
     def rotations(self) -> np.ndarray:
-        """From the axes of the bodies to those of the ground, (nt, n, 3, 3)."""
+        """Matrices from the axes of the bodies to those of the ground, (nt, n, 3, 3)."""
         return np.array([placed.rotation for placed in self.placed])
 
     @cached_property
@@ -118,12 +117,12 @@ class MotionHistory:
     # --- frames on bodies -------------------------------------------------------------------------------------------
 
     def _of_body(self, values: np.ndarray, frame: Frame) -> np.ndarray:
-        """Values for a body; zero for the ground."""
+        """The rows of a frame's body in `values`, (nt, 3); zero for the ground."""
         body = self.layout.index[frame.body.name]
         return np.zeros((self.t.size, 3)) if body < 0 else values[:, body]
 
     def rotation(self, frame: Frame) -> np.ndarray:
-        """From the axes of the frame to those of the ground, (nt, 3, 3)."""
+        """Matrices from the axes of the frame to those of the ground, (nt, 3, 3)."""
         body = self.layout.index[frame.body.name]
         if body < 0:
             return np.broadcast_to(frame.rotation, (self.t.size, 3, 3))
@@ -134,23 +133,23 @@ class MotionHistory:
         return self.rotation(Frame(frame.body)) @ place
 
     def position(self, frame: Frame) -> np.ndarray:
-        """Position of the frame, (nt, 3)."""
+        """Position of the frame's origin, (nt, 3)."""
         return self._of_body(self.centers, frame) + self._arm(frame)
 
     def angular_velocity(self, frame: Frame) -> np.ndarray:
-        """Angular velocity of the frame."""
+        """Angular velocity of the frame, (nt, 3)."""
         return self._of_body(self.angular_velocities, frame)
 
     def velocity(self, frame: Frame) -> np.ndarray:
-        """Velocity of its origin."""
+        """Velocity of the frame's origin, (nt, 3)."""
         return self._of_body(self.center_velocities, frame) + np.cross(self.angular_velocity(frame), self._arm(frame))
 
     def angular_acceleration(self, frame: Frame) -> np.ndarray:
-        """The derivative of the angular velocity."""
+        """Angular acceleration of the frame, (nt, 3)."""
         return self._of_body(self.accelerating[1], frame)
 
     def acceleration(self, frame: Frame) -> np.ndarray:
-        """The derivative of the velocity of its origin."""
+        """Acceleration of the frame's origin, (nt, 3)."""
         arm, spin = self._arm(frame), self.angular_velocity(frame)
         turning = np.cross(self.angular_acceleration(frame), arm) + np.cross(spin, np.cross(spin, arm))
         return self._of_body(self.accelerating[0], frame) + turning
@@ -186,7 +185,7 @@ class MotionHistory:
         return force, torque
 
     def motion(self, i: int) -> Motion:
-        """The motion at the time with the given index, in the form used by forces."""
+        """The motion at the time with index i, in the form used by forces."""
         states = states_by_force(self.model.forces, self.r[i])
         inputs = None if self._inputs is None else self._inputs(self.t[i])
         return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states, inputs)

@@ -73,7 +73,7 @@ BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, 
 
 
 def in_axes_of_joints(tree: BodyTree) -> BodyTree:
-    """The same tree, with the axes of each body replaced by those of its joint's frame on the body."""
+    """The tree with the axes of each body replaced by those of its joint's frame on the body."""
     own = tree.own_axes
     on_bodies = tree.parent >= 0
     places, axes = tree.place.copy(), tree.axes.copy()
@@ -144,7 +144,7 @@ def placement(tree, q):
 @grouped
 @entry(void(BodyTree, VECTOR, Placement))
 def place(tree, q, placed):
-    """Fill a :class:`Placement`."""
+    """Compute a :class:`Placement` in place."""
     rotation, angular = placed.rotation, placed.angular
     for j in range(tree.parent.size):
         i, turn = tree.parent[j], tree.turn[j]
@@ -215,7 +215,7 @@ def velocities(tree, placed, v):
 @grouped
 @entry(void(BodyTree, Placement, VECTOR, Velocities))
 def move(tree, placed, v, moving):
-    """Fill :class:`Velocities`."""
+    """Compute :class:`Velocities` in place."""
     for j in range(tree.parent.size):
         i, turn = tree.parent[j], tree.turn[j]
         arm, lever = row(placed.arm, j), row(placed.lever, j)

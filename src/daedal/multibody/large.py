@@ -79,9 +79,9 @@ class CompiledLoops(CodedFunction):
         One of the functions of :mod:`daedal.multibody.loops_compiled`.
     machine : LargeMachine
     arguments : tuple of int
-        Lengths of its arguments after t.
+        Lengths of the arguments after t.
     shape : tuple of int
-        Length of its result.
+        Shape of the result.
     stated : callable, optional
         The same function in Python, called if a force raises an exception.
     """
@@ -115,7 +115,7 @@ class CompiledLoops(CodedFunction):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Total length of its block in floats."""
+        """Total length of the block of arguments, result and workspace, in floats."""
         return sum(self._arguments) + prod(self._shape) + self.workspace
 
     def is_current(self) -> bool:
@@ -136,7 +136,7 @@ class CompiledLoops(CodedFunction):
         if status != 0:
             if self._stated is not None:
                 return self._stated(t, *arguments)
-            raise Unevaluable(f"{self.__name__} cannot be computed here")
+            raise Unevaluable(f"{self.__name__} of the model cannot be evaluated at t = {t:g}")
         return values
 
     def __repr__(self) -> str:
@@ -168,10 +168,10 @@ class RecursiveCode:
 
 
 def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
-    """The model in the coordinates of a layout, if its functions are to be compiled loops; cached.
+    """The cached data of a model whose functions are compiled loops; None if its functions are traced.
 
-    Constraints other than joints are Python functions and are traced, as are forces if one of them cannot be traced
-    separately or the machine has inputs.
+    Functions are traced for small machines, with constraints other than joints, with inputs, and if a force cannot be
+    traced separately.
     """
     if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints or model.inputs is not None:
         return None

@@ -1,7 +1,4 @@
-"""A model in chosen coordinates as arrays for algorithms: the tree and the conditions that close loops.
-
-Validation of the parts of a model before any computation.
-"""
+"""A model in chosen coordinates as arrays, the tree and the conditions that close loops, and checks of its parts."""
 
 from __future__ import annotations
 
@@ -78,7 +75,7 @@ class Layout:
 
     @property
     def n_bodies(self) -> int:
-        """Number of bodies of the model; massless bodies added for constraints follow."""
+        """Number of bodies of the model, which precede the massless bodies added for constraints."""
         return len(self.topology.bodies) - len(self.guesses)
 
     @cached_property
@@ -133,7 +130,7 @@ class Layout:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """Record for calls of rnea, crba and aba."""
+        """Data for calls of rnea, crba and aba."""
         return prepared(*self.arrays)
 
     @cached_property
@@ -163,12 +160,12 @@ class Layout:
         return names.index(joint.name) if joint.name in names else None
 
     def joint_as_moved(self, joint: Joint) -> Joint:
-        """A joint of the model with its motions in this layout; in the plane, a free body has three."""
+        """A joint of the model with its motions in this layout; in the plane, a free joint has three."""
         return in_the_plane(joint) if self.planar else joint
 
     @property
     def closing_joints(self) -> list[str]:
-        """For each condition, the name of its joint."""
+        """The name of the joint of each condition."""
         return [joint.name for joint, _ in self._conditions]
 
     def _arrays(self, conditions) -> Closures:

@@ -20,11 +20,11 @@ class Motion:
         self.q, self._states, self._inputs = q, {} if states is None else states, {} if inputs is None else inputs
 
     def position(self, frame):
-        """Position of the frame."""
+        """Position of the frame's origin."""
         return _position(self.layout, self.placed, frame)
 
     def velocity(self, frame):
-        """Velocity of its origin."""
+        """Velocity of the frame's origin."""
         body = self.layout.index[frame.body.name]
         if body < 0:
             return np.zeros(3)

@@ -1,7 +1,4 @@
-"""Machines as scenes in space: shapes of bodies, supports, springs, traces, arrows and plots.
-
-Interactive pages and pictures of machines in motion.
-"""
+"""Machines as scenes in space, pages and pictures: bodies, supports, springs, traces, arrows and plots."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from daedal.viz.shapes3d import SLIM, Cylinder, Plane, Rod, SolidShape, Sphere
 POINT, PIN = 0.03, 0.021
 GROUND_COLOR = "#8d939b"
 Z_AXIS = np.array([0.0, 0.0, 1.0])
-_FLOOR = 1.5  # fraction of the machine's size: edges of planes
+_FLOOR = 1.5  # edge length of planes, relative to the machine's size
 
 
 def scene_of(course: MotionHistory, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
@@ -232,7 +229,7 @@ def _points_along_y(course: MotionHistory) -> bool:
     return course.model.planar or bool(np.argmax(np.abs(gravity)) == 1 and np.any(gravity))
 
 
-FEWEST, MOST = 240, 1920  # frames
+FEWEST, MOST = 240, 1920  # smallest and largest number of frames chosen automatically
 # largest displacement (relative to the machine's size) and rotation of a body between two frames
 NEAR, TURN = 0.03, 0.2
 

@@ -14,7 +14,7 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Motion
 from daedal.viz import Box, Cylinder, Disc, Drawing, Rod, Sphere
 
-_SAME = 1e-9  # distance of equal places, relative to the size of the machine
+_SAME = 1e-9  # distance below which points coincide, relative to the size of the machine
 
 
 def planar_drawing(model: Any, layout: Layout) -> Drawing | None:
@@ -114,7 +114,7 @@ class _Sketch:
         return found
 
     def _point(self, body: Body, place: Any) -> str:
-        """The name of a point of a body; of a point of the ground where a hinge holds it."""
+        """The name of a point of a body, or of the ground point to which a hinge connects it."""
         for moved, fixed in self.hinges:
             if moved.body.name == body.name and np.linalg.norm(moved.position - place) <= _SAME * self.layout.length:
                 return self._point(fixed.body, fixed.position)

@@ -3,9 +3,8 @@ r"""Conversion between positions of bodies and coordinates of joints.
 Seen from frame A, frame B of a joint has the shift :math:`s = A^T (p_B - p_A)` and the rotation :math:`R = A^T B`. The
 coordinates of a joint determine both (2.16), (2.17); this module computes the coordinates from both, by the best fit.
 
-It also reads user-specified values of joints by name: one number, several numbers, or an orientation.
-
-The assembly starts from the drawn bodies, and from joints at zero for others.
+It also reads user-specified joint values by name (one number, several numbers, or an orientation), and computes the
+coordinates from which assembly starts: those of the drawn bodies, and zero for other joints.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ def gap_of(joint: Joint, shift: np.ndarray, turn: np.ndarray) -> tuple[float, fl
 
 
 def length_flags(layout: Any) -> np.ndarray:
-    """Which coordinates are displacements; the others are angles and Euler parameters."""
+    """Mask of the coordinates that are displacements; the others are angles and Euler parameters."""
     flags: list[bool] = []
     for joint in layout.topology.joints:
         turning = _ROTATIONS[joint.turn]
@@ -163,11 +162,11 @@ class StatedJoint(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Coordinates of a joint with prescribed values."""
+    """Prescribed coordinates of a joint."""
 
     key: str  # key as given by the user
     joint: Joint
-    which: np.ndarray  # mask of its velocities
+    which: np.ndarray  # indices of its velocities with prescribed values
     values: np.ndarray  # all coordinates of the joint; entries not in `which` are ignored
 
     @property
@@ -296,7 +295,7 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
 
 
 def point_along(layout: Any, q: np.ndarray, states: BodyStates):
-    """Set the massless bodies that measure angles of joints to these angles."""
+    """Set the coordinates of massless bodies that measure joint angles to these angles."""
     for one in layout.joint_coordinates.values():
         if one.turns and one.q < 0 and angle_name(one) in layout.pointers:
             column = layout.massless[angle_name(one)]

@@ -1,7 +1,4 @@
-"""A machine as numbers at the output points of a solution, for files.
-
-The part of a model stored with a solution: everything except functions that cannot be written to a file.
-"""
+"""A machine as numbers at the output points of a solution, and models without functions that cannot be stored."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _FRAME = (
 
 
 def recorded(results: Any) -> RecordedMachine:
-    """Bodies, joints, forces and energies of a solution at its output points, if they can be computed."""
+    """Bodies, joints, forces and energies of a solution at its output points, as far as they can be computed."""
     model = results.model
     names = [body.name for body in model.bodies]
     return RecordedMachine(
@@ -82,7 +79,7 @@ def _energies(results: Any) -> RecordedEnergy | None:
 
 
 def without_functions(model: Any, layout: Layout) -> tuple[Any, Layout]:
-    """A model and a layout that can be stored; other forces and constraints are replaced by their names."""
+    """A model and a layout that can be stored: forces and constraints that cannot be are replaced by their names."""
     kept = copy(model)
     kept.forces = tuple(force if _can_be_stored(force) else ForceLeftBehind.of(force) for force in model.forces)
     kept.constraints = tuple(_kept(constraint, layout.planar) for constraint in model.constraints)
@@ -121,15 +118,12 @@ class ForceLeftBehind(Force):
 
     @classmethod
     def of(cls, force: Force) -> ForceLeftBehind:
-        """Replace a force."""
         return cls(force.name, tuple(force.frames), tuple(force.joints), tuple(force.initial))
 
     def apply(self, t, motion, loads):
-        """Refuse: a recorded force has no energy."""
         _refuse(f"force '{self.name}'")
 
     def energy(self, t, motion):
-        """Refuse: a recorded force has no energy."""
         _refuse(f"force '{self.name}'")
 
 
@@ -143,20 +137,16 @@ class ConstraintLeftBehind(Constraint):
 
     @classmethod
     def of(cls, constraint: Constraint, planar: bool) -> ConstraintLeftBehind:
-        """Replace a constraint."""
         sizes = constraint.size(planar), constraint.velocity_size(planar)
         return cls(constraint.name, tuple(constraint.frames), sizes)
 
     def size(self, planar):
-        """Size of the original constraint."""
         return self.sizes[0]
 
     def velocity_size(self, planar):
-        """Size of the original constraint on velocities."""
         return self.sizes[1]
 
     def residual(self, t, motion):
-        """Refuse: a recorded constraint has no residual."""
         _refuse(f"constraint '{self.name}'")
 
     velocity_residual = residual

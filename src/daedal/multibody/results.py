@@ -236,19 +236,19 @@ class Results:
         return MotionHistory(self.model, self.layout, t, q, v, r, rest, inputs, is_single=is_single)
 
     def _inputs(self, t: float) -> dict[str, Any]:
-        """Inputs of the run; at a jump those after it."""
+        """Inputs of the run at t; at a jump, the values after the jump."""
         solution = self._solution
         if hasattr(solution, "segment_at"):
             solution = solution.segment_at(t).solution
         if solution.system is None:
             raise InvalidProblemError(
-                "forces with inputs are not available in a pickled solution, which is without its inputs; evaluate "
-                "them before, or store the solution by sol.save(path)"
+                "forces with inputs are not available in a pickled solution, which does not contain the inputs; "
+                "evaluate the forces before pickling, or store the solution with sol.save(path)"
             )
         return inputs_at(solution.system.params, t)
 
     def _counting(self, course: MotionHistory) -> MotionHistory:
-        """A motion in short steps from the start through all times of `course`, in which turns are counted."""
+        """The motion in short steps through all times of `course`, from which turns are counted."""
         ends = self._solution.ends
         if ends is None:
             return course

@@ -137,7 +137,7 @@ def positive(value: Any, what: str) -> float:
 
 
 def of_shape(values: Any, shape: tuple[int, ...], what: str):
-    """The result of a user function, which must have the expected shape."""
+    """Check the shape of the result of a user function."""
     found = np.shape(values)
     if found != shape or values is None or isinstance(values, str):
         expected = "a number" if shape == () else f"numbers of shape {shape}"

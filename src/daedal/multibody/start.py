@@ -26,16 +26,16 @@ from daedal.multibody.poses import (
 class Start(tuple):
     """Coordinates and velocities of a model: the pair (q, v) for :func:`daedal.solve`.
 
-    If forces have states (controllers), these are the third entry.
+    For forces with states (controllers), a start has these states as a third entry.
 
     Attributes
     ----------
     q, v : numpy.ndarray
-        The pair.
+        Coordinates and their rates.
     model : Model
         The model.
     layout : Layout
-        The layout of q and v.
+        The coordinates that q and v belong to.
     t : float
         The time.
 
@@ -55,7 +55,7 @@ class Start(tuple):
     t: float
 
     def __new__(cls, q, v, model, layout, t: float = 0.0, r=None):
-        """The pair (q, v) of `model` in the coordinates of `layout`, followed by the states r of its forces, if any."""
+        """Create the pair (q, v) of `model` in the coordinates of `layout`, followed by the force states r, if any."""
         states = model.initial_states if r is None else r
         parts = [q, v, states] if len(states) else [q, v]
         self = super().__new__(cls, [np.asarray(part, dtype=float) for part in parts])
@@ -67,7 +67,7 @@ class Start(tuple):
 
     @property
     def r(self) -> np.ndarray:
-        """The states of controllers and other forces."""
+        """The force states."""
         return self[2] if len(self) > 2 else np.zeros(0)
 
     @property
@@ -93,7 +93,7 @@ class Start(tuple):
         return states_of(self.layout, self.q, self.v)
 
     def position(self, body: str) -> np.ndarray:
-        """Position of a body's frame."""
+        """Position of the origin of a body's frame."""
         return self.bodies.frame(self._body(body).at())[0]
 
     def orientation(self, body: str) -> np.ndarray:
@@ -101,18 +101,18 @@ class Start(tuple):
         return self.bodies.frame(self._body(body).at())[1]
 
     def joint(self, name: str):
-        """The coordinate of a joint, or all of them."""
+        """The coordinate of a joint as a float, or several coordinates as an array."""
         stated = self._stated(name)
         return _plain(coordinates_of(stated, *relative_pose(self.bodies, stated), self._turned(stated)))
 
     def rate(self, name: str):
-        """The velocity of a joint, or all of them."""
+        """The velocity of a joint as a float, or several velocities as an array."""
         stated, states = self._stated(name), self.bodies
         values = coordinates_of(stated, *relative_pose(states, stated))
         return _plain(velocities_of(states, stated, values))
 
     def in_coordinates(self, coordinates: str = "relative", *, cut: Sequence[str] = ()) -> Start:
-        """The same state of the machine in other coordinates, "relative" or "absolute"."""
+        """This state of the machine in other coordinates, "relative" or "absolute"."""
         layout = self.model.layout(coordinates, cut)
         if layout is self.layout:
             return self

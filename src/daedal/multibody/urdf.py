@@ -1,8 +1,6 @@
-"""Machines from URDF, a description format for robots.
+"""Machines from files in the Unified Robot Description Format (URDF).
 
-The content of a file in the Unified Robot Description Format is validated and represented as plain data.
-
-Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
+The content of a file is validated and represented as plain data. Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
 """
 
 from __future__ import annotations
@@ -42,12 +40,10 @@ class MeshFile(SolidShape):
     offset: np.ndarray
 
     def pieces(self, size: float) -> list[Piece]:
-        """No data."""
         return []
 
     @property
     def corners(self) -> np.ndarray:
-        """Its origin."""
         return self.offset[None]
 
 

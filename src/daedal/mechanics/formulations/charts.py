@@ -29,7 +29,7 @@ CHART = Struct(
         ("top_rows", f64["n_top", "system.nx"]),
         ("matrix", LU),
         ("work", f64["system.nx"]),
-        ("z", f64["system.m * system.nx"]),  # the last point, where Newton's method starts
+        ("z", f64["system.m * system.nx"]),  # the last point, from which Newton's method starts
         ("y", f64["n"]),  # coordinates and time
         ("t", FLOAT),
         ("limit", FLOAT),
@@ -191,7 +191,7 @@ def _conditioning(chart, c):
 
 @entry(HOOK)
 def chart_hook(record, t, h, y):
-    """Stop when the chart is ill-conditioned relative to the point at which it was chosen."""
+    """Stop when the chart is much worse conditioned than at the point at which it was chosen."""
     chart = record_at(record, CHART)
     c = chart.system
     status = recover(chart, c, t, floats(y, chart.n))

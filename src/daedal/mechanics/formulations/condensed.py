@@ -39,7 +39,7 @@ from daedal.mechanics.formulations.residuals import (
 )
 from daedal.mechanics.linearisation import acceleration_by, derivatives, level_by, linearise
 
-_WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
+_WEIGHT_SHARE = 2.0**-13  # smallest increment as a fraction of a component's weight, u^(1/4)
 
 
 @entry(PREPARE)
@@ -77,7 +77,7 @@ def _base(form, system, t, y, yp):
 
 @part
 def _exact(form, system, t, y, yp):
-    """F_q, F_v and E_q, E_v from exact derivatives, in the form of differences; a status if evaluation fails."""
+    """F_q, F_v and E_q, E_v from exact derivatives, without the contributions of K and M; returns a status."""
     nx, n_c, n_top, at = system.nx, system.n_c, form.n_top, multipliers_at(system)
     lin, accelerated = form.linearisation, form.top == ACCELERATION
     slope, lam = yp[nx:], y[at:]
@@ -143,7 +143,7 @@ def _differences(counters, form, system, t, y, yp, h, weights):
 
 @part
 def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
-    """Column j of the difference quotients of the dynamics and, if they depend on it, of the top rows."""
+    """Column j of the difference quotients of the dynamics and, `with_rows`, of the top rows."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     base, value = form.scratch[0], form.scratch[1]
     dynamic_rows(form, system, y, yp, value)

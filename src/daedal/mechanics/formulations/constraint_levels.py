@@ -53,7 +53,6 @@ class Index3(Formulation):
     name = "index3"
 
     def shape(self, system) -> Shape:
-        """g = 0."""
         psi = lowered(self.multipliers)
         classes = (1, 2, 2 if psi else 3) if system.m == 2 else None
         return Shape(level(0, system.m), n_top=system.n_c, lowered=psi, classes=classes)
@@ -61,7 +60,7 @@ class Index3(Formulation):
 
 @dataclass(frozen=True)
 class Index2(Formulation):
-    r"""The constraint on velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
+    r"""The constraint at velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
 
     Parameters
     ----------
@@ -88,7 +87,6 @@ class Index2(Formulation):
     name = "index2"
 
     def shape(self, system) -> Shape:
-        """(d/dt + gamma)^(m-1) g = 0."""
         gamma = check_finite(self.gamma, "gamma")
         if gamma < 0.0:
             raise InvalidProblemError(f"gamma must not be negative, got {gamma:g}: the drift would grow")
@@ -135,7 +133,6 @@ class Baumgarte(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The polynomial, with the accelerations of the augmented system."""
         return Shape((*self._polynomial(system.m), 1.0), top=ACCELERATION)
 
     def _polynomial(self, m: int) -> tuple[float, ...]:
@@ -170,7 +167,7 @@ class Baumgarte(Formulation):
 
 @dataclass(frozen=True)
 class Index1(Formulation):
-    """The constraint on acceleration level: an ordinary differential equation whose positions and velocities drift.
+    """The constraint at acceleration level: an ordinary differential equation whose positions and velocities drift.
 
     The drift of the position grows linearly for an error in the velocity (Ascher and Petzold section 3.1).
 
@@ -190,7 +187,6 @@ class Index1(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """g^(m) = 0."""
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
 
@@ -230,7 +226,6 @@ class GGL(Formulation):
     name = "ggl"
 
     def shape(self, system) -> Shape:
-        """g^(m-1) = 0 with lam, lower levels with mu."""
         m = system.m
         return Shape(
             level(m - 1, m), n_top=system.n_c, low=m - 1, projection=self.projection, lowered=lowered(self.multipliers)
@@ -251,7 +246,7 @@ class ProjectedInvariants(Formulation):
     k : int, optional
         Number of levels imposed, 1 to m; all by default.
     projection : {"CT", "B", "unit"}, matrix or function
-        D.
+        The directions D.
 
     Examples
     --------
@@ -270,7 +265,6 @@ class ProjectedInvariants(Formulation):
     name = "projected_invariants"
 
     def shape(self, system) -> Shape:
-        """g^(j) = 0, j < k, added to the underlying ODE."""
         m = system.m
         k = m if self.k is None else self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k not in range(1, m + 1):
@@ -317,7 +311,6 @@ class FuehrerLeimkuhler(Formulation):
     name = "fuehrer_leimkuhler"
 
     def shape(self, system) -> Shape:
-        """g = 0 and G v + g_t = 0 added to the underlying ODE."""
         if system.m != 2 or system.linear:
             raise InvalidProblemError("the form of Fuehrer and Leimkuhler is defined for mechanical systems")
         return Shape(
@@ -358,7 +351,6 @@ class Overdetermined(Formulation):
     name = "overdetermined"
 
     def shape(self, system) -> Shape:
-        """Shape of the equivalent form."""
         if self.resolution == "essential":
             return GGL(projection="B").shape(system)
         if self.resolution != "least_squares":
@@ -410,7 +402,6 @@ class Loetstedt(Formulation):
     stiff = True
 
     def shape(self, system) -> Shape:
-        """No multipliers."""
         _check_mechanical(system, "Loetstedt's penalty")
         return Shape(level(0, 2), variant=PENALTY, compliance=_small(self.epsilon, "epsilon"))
 
@@ -441,7 +432,6 @@ class Knorrenschild(Formulation):
     name = "knorrenschild"
 
     def shape(self, system) -> Shape:
-        """g = 0 evaluated a short time ahead."""
         return _regularised(self, KNORRENSCHILD, system)
 
 
@@ -472,7 +462,6 @@ class Hanke(Formulation):
     name = "hanke"
 
     def shape(self, system) -> Shape:
-        """g = 0 evaluated a short time ahead."""
         return _regularised(self, HANKE, system)
 
 
@@ -525,7 +514,6 @@ class CoordinateProjection(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The underlying ODE, and the projection."""
         levels = self.levels
         if levels is not None and (not _is_integer(levels) or levels not in range(1, system.m + 1)):
             raise InvalidProblemError(f"levels must be 1 to {system.m}, got {self.levels!r}")
@@ -556,7 +544,6 @@ class VelocityConstraints(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The underlying ODE, projected when the drift is too large."""
         steps = None
         if self.projection != "never":
             watched = self.projection == "drift" and system.n_g

@@ -52,7 +52,7 @@ def linear_residual(t, block):
 
 @entry(HOOK)
 def linear_hook(record, t, h, y):
-    """Stop when a new chart is needed; stores C in the record of the system for further hooks."""
+    """Stop when a new chart is needed; C is stored in the record of the system for further hooks."""
     e = record_at(record, LINEAR_ODE)
     status = evaluate(e.system, t, JACOBIAN)
     if status == 0 and e.limit < np.inf:

@@ -51,7 +51,7 @@ class StabilisedReduction:
 
 
 def is_as_stated(formulation) -> bool:
-    """Whether a linear problem is solved in its original form."""
+    """Whether a formulation denotes the original form of a linear problem."""
     return formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none"))
 
 
@@ -128,7 +128,7 @@ def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
 def stabilised_start(problem: LinearDAE, t0: float, initial) -> tuple[np.ndarray, np.ndarray]:
     """(x, y, mu) and their derivatives at t0, from (x0, y0) or (x0, None); mu vanishes.
 
-    An unknown y0 follows from the constraint and, if D does not determine it, from its derivative.
+    An unknown y0 is computed from the constraint and, if D does not determine y0, from its derivative.
     """
     n_x, n_y = problem.n_x, problem.n_y
     try:

@@ -64,7 +64,10 @@ FORM = Struct(
         ("damped", INTEGER),
         ("direction", f64["system.nx", "system.n_c"]),  # D
         ("direction_function", CALLBACK),
-        ("pivot", i64[2, "system.nx"]),  # minimal extension: 1 + number of the dependent position, velocity, or 0
+        (
+            "pivot",
+            i64[2, "system.nx"],
+        ),  # minimal extension: 1 + number of the dependent position or velocity; 0 if independent
         ("scratch", f64[3, "system.nx + system.n_c"]),
         ("mass_lu", LU),
         # the Newton matrix: exact derivatives if available, and the structured one

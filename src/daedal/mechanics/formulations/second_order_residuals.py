@@ -25,7 +25,7 @@ from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, load
 from daedal.mechanics.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.mechanics.linearisation import LINEARISATION
 
-_ALONG = 1e-6  # time increment for the derivative of G^T eta, in which eta is as small as the error
+_ALONG = 1e-6  # time increment for the derivative of G^T eta, in units of the time scale; eta is as small as the error
 
 SECOND_ORDER_FORM = Struct(
     "SECOND_ORDER_FORM",
@@ -35,7 +35,7 @@ SECOND_ORDER_FORM = Struct(
         ("variant", INTEGER),
         ("needed", INTEGER),
         ("alpha", f64[3]),  # coefficients of the levels 0, 1, 2 of holonomic constraints
-        ("pivot", i64["system.nx"]),  # 1 + number of the dependent coordinate, or 0
+        ("pivot", i64["system.nx"]),  # 1 + number of the dependent coordinate; 0 if independent
         ("z", f64["2 * system.nx"]),
         ("a", f64["system.nx"]),
         ("work", f64["system.n_c", "system.nx"]),

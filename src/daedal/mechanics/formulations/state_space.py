@@ -36,8 +36,10 @@ class StateSpace(Formulation):
     coordinates : {"qr", "lu", "svd", "essential"} or matrix
         Choice of :math:`\tilde R`: an orthonormal basis of the kernel of G (by QR or SVD), a subset of the coordinates
         (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix, which is
-        never changed. restart : float A new chart is chosen when the condition number has grown by this factor, which
-        limits accuracy; 3 to 5 works well.
+        never changed.
+    restart : float
+        A new chart is chosen when the condition number has grown by this factor, which limits accuracy; 3 to 5 works
+        well.
 
     Examples
     --------
@@ -57,7 +59,6 @@ class StateSpace(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """Local coordinates on the constraints."""
         restart = _checked_limit(self.restart) if isinstance(self.coordinates, str) else np.inf
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
@@ -230,7 +231,6 @@ class MinimalExtension(Formulation):
     name = "minimal_extension"
 
     def shape(self, system) -> Shape:
-        """All levels, with unknowns for the derivatives of dependent coordinates."""
         if system.m != 2 or system.linear:
             raise InvalidProblemError("the minimal extension is defined for mechanical systems")
         restart = _checked_limit(self.restart) if system.n_c else self.restart
@@ -286,7 +286,6 @@ class EssentialODE(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """Local coordinates on the constraints."""
         if not system.linear:
             if self.R is not None:
                 raise InvalidProblemError("R is for linear problems (HessenbergDAE); that of a mechanism is computed")

@@ -111,7 +111,7 @@ class SparseAssembly:
         self.n_c = self.n_g = system.n_constraints
         self.rows = np.arange(self.n_c)
         self.autonomous = autonomous or self.n_c == 0
-        self.prepared: dict[Any, Any] = {}  # always empty: every run has a separate assembly
+        self.prepared: dict[Any, Any] = {}  # always empty, since every run has a separate assembly
         self._store_force = store_vector("force", self.nx)
         self._last = {
             name: last_argument(getattr(system, name), system.params)
@@ -195,13 +195,11 @@ class SparseAssembly:
         return self.mass_structure.aligned(self._call("mass", t, q), "mass")
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """f."""
         result = np.empty(self.nx)
         self._store_force(self._call("force", t, q, v), result)
         return result
 
     def position(self, t: float, q: np.ndarray) -> np.ndarray:
-        """g."""
         return self._vector("constraint", t, q) if self.n_c else np.zeros(0)
 
     def jacobian(self, t: float, q: np.ndarray):

@@ -15,16 +15,16 @@ COORDINATES = ("angle", "second_angle", "displacement", "x", "y", "z")
 
 
 class Constraint:
-    """A restriction of the motion of bodies other than a joint.
+    """A restriction of body motion other than a joint.
 
     A constraint has a name, the frames to which it is attached, and
 
     * ``size(planar)``: its number of conditions on positions, in space or in the plane, and ``residual(t, motion)``:
       their values, which must be zero;
-    * ``velocity_size(planar)`` and ``velocity_residual(t, motion)``: the same on velocities, linear in them, for
-      nonholonomic conditions.
+    * ``velocity_size(planar)`` and ``velocity_residual(t, motion)``: number and values of nonholonomic conditions,
+      which are linear in the velocities.
 
-    Both read positions and velocities of frames from `motion`. They are traced and must therefore be plain arithmetic.
+    Residuals read positions and velocities of frames from `motion`. They are traced, so they must be plain arithmetic.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Constraint:
 
 
 def named_coordinate(given: Any) -> tuple[Any, str | None]:
-    """A joint and the name of its coordinate from a joint, its name, or "joint.coordinate"."""
+    """A joint (or its name), and the name of one of its coordinates or None, from "joint.coordinate" or a joint."""
     if isinstance(given, str):
         joint, dot, which = given.rpartition(".")
         if dot and which in COORDINATES:
@@ -72,7 +72,7 @@ def named_coordinate(given: Any) -> tuple[Any, str | None]:
 
 
 def frame_along_axis(given: Any, turn: np.ndarray, what: str) -> Frame:
-    """A frame from a frame or a body, with its z axis along `axis`."""
+    """The frame `given`, or the frame of a body, rotated by `turn`."""
     if isinstance(given, Frame):
         return given.turned(turn)
     if isinstance(given, Body):

@@ -14,17 +14,15 @@ from daedal.problems.checks import check_finite
 
 
 class _Linear(Constraint):
-    """Sum of factors times joint coordinates, which equals the offset."""
+    """The condition that a weighted sum of joint coordinates equals the offset."""
 
     factors: tuple[float, ...]
     offset: float
 
     def size(self, planar):
-        """One condition."""
         return 1
 
     def residual(self, t, motion):
-        """The sum minus the offset."""
         total = -self.offset
         for (joint, which), factor in zip(self.joints, self.factors):
             total = total + factor * motion.coordinate(joint, which)
@@ -97,17 +95,17 @@ class Gear(_Linear):
     Parameters
     ----------
     name : str
-        The name of the gear.
+        Name of the gear.
     joint_1, joint_2 : Joint or str
         The hinges of the two wheels.
     ratio : float, optional
         The ratio i; negative if the wheels turn in opposite directions.
     teeth : pair of int, optional
-        Instead of the ratio: the numbers of teeth of the two wheels.
+        Numbers of teeth of the two wheels, instead of the ratio.
     internal : bool
-        With `teeth`: whether one of the wheels is a ring, so that both turn in the same direction.
+        Whether one of the two toothed wheels is a ring, so that both turn in the same direction; only with `teeth`.
     offset : float
-        The angle of the first joint when that of the second is zero.
+        The angle of the first joint when the angle of the second is zero.
 
     Examples
     --------
@@ -215,18 +213,16 @@ class Rack(_Linear):
 
 
 class Thread(Constraint):
-    """The additional condition of a loop-closing screw, compared with a cylindrical joint: d = pitch / (2 pi) angle."""
+    """The condition d = pitch / (2 pi) angle of a loop-closing screw, in addition to those of a cylindrical joint."""
 
     def __init__(self, screw):
         self.name, self.screw = screw.name, screw
         self.joints = ((screw.name, "angle"),)
 
     def size(self, planar):
-        """One condition."""
         return 1
 
     def residual(self, t, motion):
-        """The displacement minus the advance of the thread."""
         a, b = self.screw.frames
         along = motion.rotation(a)[:, 2] @ (motion.position(b) - motion.position(a))
         return (along - self.screw.slides[0, 2] * motion.coordinate(self.name, "angle"),)

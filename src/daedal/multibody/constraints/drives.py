@@ -1,4 +1,4 @@
-"""Motions given as functions of time; the multipliers are the required forces."""
+"""Motions prescribed as functions of time; their multipliers are the required forces."""
 
 from __future__ import annotations
 
@@ -58,11 +58,9 @@ class Prescribed(Constraint):
         return (named_coordinate(self.joint),)
 
     def size(self, planar):
-        """One condition."""
         return 1
 
     def residual(self, t, motion):
-        """The coordinate minus the function."""
         value = self.function
         if callable(value):
             value = of_shape(value(t), (), f"the function of drive '{self.name}'")
@@ -114,12 +112,11 @@ class PrescribedMotion(Constraint):
         set_checked(self, frames=(self.frame,))
 
     def size(self, planar):
-        """Two or three for the position, one or three for the orientation."""
         places = 0 if self.position is None else 2 if planar else 3
         return places + (0 if self.orientation is None else 1 if planar else 3)
 
     def residual(self, t, motion):
-        """Position minus the given position; products of axes that should be orthogonal."""
+        """Deviation from the given position, and products of axes that should be orthogonal."""
         values = []
         if self.position is not None:
             given, here = self.position(t), motion.position(self.frame)

@@ -28,8 +28,8 @@ class GeneralForce(Force):
     at : Body or Frame
         Point of application: the origin of the frame.
     force : vector, str or callable
-        Two or three components, the name of an input that holds them, or ``force(t, motion)`` that returns them, in the
-        axes of the ground, or of the frame if `follows`.
+        Two or three components, the name of a vector input, or a function ``force(t, motion)``, in the axes of the
+        ground, or of the frame if `follows`.
     follows : bool
         Whether the force rotates with the body, like the thrust of a rocket.
 
@@ -51,7 +51,6 @@ class GeneralForce(Force):
     driven = ("force",)
 
     def default_input(self, planar):
-        """A vector."""
         return np.zeros(2 if planar else 3)
 
     def __post_init__(self):
@@ -69,7 +68,6 @@ class GeneralForce(Force):
         return motion.rotation(self.at) @ value if self.follows else value
 
     def apply(self, t, motion, loads):
-        """Apply the force."""
         loads.force(self.at, self._vector(t, motion))
 
 
@@ -84,8 +82,8 @@ class Torque(Force):
     at : Body or Frame
         The body, or a frame on it that provides the axes.
     torque : number, vector, str or callable
-        Three components, the name of an input that holds them, or ``torque(t, motion)`` that returns them, in the axes
-        of the ground, or of the frame if `follows`; a single number is a torque about the z axis.
+        Three components, the name of a vector input, or a function ``torque(t, motion)``, in the axes of the ground,
+        or of the frame if `follows`; a single number is a torque about the z axis.
     follows : bool
         Whether the torque rotates with the body.
 
@@ -106,7 +104,6 @@ class Torque(Force):
     driven = ("torque",)
 
     def default_input(self, planar):
-        """A number in the plane, otherwise a vector."""
         return 0.0 if planar else np.zeros(3)
 
     def __post_init__(self):
@@ -118,7 +115,6 @@ class Torque(Force):
         set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
-        """Apply the torque."""
         value = self.torque
         if callable(value) or isinstance(value, str):
             given = motion.input(value) if isinstance(value, str) else value(t, motion)
@@ -137,9 +133,9 @@ class Gravitation(Force):
     a, b : Body or Frame
         The two bodies (their centres of mass) or frames.
     constant : float
-        G; by default 6.6743e-11 m^3/(kg s^2).
+        Gravitational constant G; by default 6.6743e-11 m^3/(kg s^2).
     mass : float, optional
-        :math:`m_a`, by default that of the body; needed if a is on the ground.
+        Mass :math:`m_a`, by default that of the body; required if a is on the ground.
 
     Examples
     --------
@@ -167,7 +163,9 @@ class Gravitation(Force):
         mass = positive(self.mass, f"mass of {what}") if self.mass is not None else a.body.mass
         if mass <= 0.0 or b.body.mass <= 0.0:
             which = a if mass <= 0.0 else b
-            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; pass mass= if it is that of a")
+            raise InvalidProblemError(
+                f"{what}: body '{which.body.name}' has no mass; give it one, or pass mass=... for a"
+            )
         set_checked(self, a=a, b=b, constant=check_finite(self.constant, f"constant of {what}"), mass=mass)
         set_checked(self, frames=(self.a, self.b))
 
@@ -176,14 +174,13 @@ class Gravitation(Force):
         return self.constant * float(self.mass or 0.0) * self.b.body.mass
 
     def apply(self, t, motion, loads):
-        """Apply the attraction."""
         distance, _, along = line(self.a, self.b, motion, title(self))
         pull = self._strength / distance**2 * along
         loads.force(self.a, pull)
         loads.force(self.b, -pull)
 
     def energy(self, t, motion) -> float:
-        """Zero at infinite distance."""
+        """Potential energy, zero at infinite distance."""
         d = motion.position(self.b) - motion.position(self.a)
         return -self._strength / float(np.sqrt(d @ d))
 
@@ -236,7 +233,6 @@ class Drag(Force):
         set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
-        """Apply the drag."""
         w = motion.velocity(self.at) - self.wind
         speed = np.sqrt(w[0] ** 2 + w[1] ** 2 + w[2] ** 2 + _SPEED_AT_REST)
         loads.force(self.at, -(self.linear + self.quadratic * speed) * w)

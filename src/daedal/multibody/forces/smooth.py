@@ -19,7 +19,8 @@ from daedal.problems.checks import check_finite, set_checked
 class SmoothFriction(Force):
     r"""Friction at a joint without sticking: :math:`M = -M_0 \tanh(\dot\varphi / v_0)`.
 
-    If dry friction would stick, it creeps at the rate :math:`v_0\, \mathrm{artanh}(M / M_0)` under the load M.
+    Under a load M at which dry friction would stick, the joint creeps at the rate
+    :math:`v_0\, \mathrm{artanh}(M / M_0)`.
 
     Parameters
     ----------
@@ -28,11 +29,11 @@ class SmoothFriction(Force):
     joint : Joint or str
         The joint or its name.
     torque : float
-        :math:`M_0`, a torque at a hinge, a force at a slider.
+        Friction level :math:`M_0`: a torque at a hinge, a force at a slider.
     speed : float
-        :math:`v_0`, small compared with the rates of the joint; smaller values make the equations stiffer.
+        Speed :math:`v_0`, small compared with the rates of the joint; smaller values make the equations stiffer.
     which : str, optional
-        Name of the coordinate, for a joint with several.
+        Coordinate name, if the joint has several coordinates.
 
     Examples
     --------
@@ -60,7 +61,6 @@ class SmoothFriction(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Apply the friction."""
         loads.joint(self.joint, -self.torque * np.tanh(motion.rate(self.joint, self.which) / self.speed), self.which)
 
 
@@ -87,19 +87,19 @@ class SoftContact(Force):
     against : Body or Frame
         A point of the plane.
     normal : direction
-        n, from the plane to the side of the point, in the axes of `against`.
+        Normal n of the plane, towards the point, in the axes of `against`.
     stiffness : float
-        k.
+        Stiffness k.
     exponent : float
-        p, 1 or above.
+        Exponent p, at least 1.
     damping : float
-        d.
+        Damping factor d.
     radius : float
-        r, for a ball.
+        Radius r of a ball; 0 for a point.
     friction : float
-        The coefficient :math:`\mu`.
+        Friction coefficient :math:`\mu`.
     speed : float
-        :math:`v_0`, below which friction is reduced.
+        Speed :math:`v_0` below which friction is reduced.
 
     Notes
     -----
@@ -164,7 +164,6 @@ class SoftContact(Force):
         return n, self.stiffness * depth**self.exponent, depth, rate, arm, lever, w
 
     def apply(self, t, motion, loads):
-        """Apply the normal force and friction along the plane."""
         n, elastic, _, rate, arm, lever, w = self._touch(motion)
         pressure = np.maximum(elastic * (1.0 + self.damping * rate), 0.0)
         force = pressure * n
@@ -183,6 +182,6 @@ class SoftContact(Force):
         return float(elastic * depth) / (self.exponent + 1.0)
 
     def power(self, t, motion) -> float:
-        """Dissipated power."""
+        """Power of damping and friction, negative if dissipated."""
         _, elastic, _, rate, *_ = self._touch(motion)
         return power_of(self, t, motion) + float(elastic * rate)
