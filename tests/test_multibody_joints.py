@@ -19,12 +19,11 @@ from daedal.multibody import (
     Universal,
     ground,
 )
+from daedal.multibody.body import of_parameters, parameters_of, rates
 from daedal.multibody.closure import ACROSS, ALONG, OFFSET, Closures, biases, gradients, residuals
-from daedal.multibody.coordinates import coordinate_rates, joint_velocities
 from daedal.multibody.dynamics import crba, rnea
-from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.kinematics import coordinate_rates, joint_velocities, placement, velocities
 from daedal.multibody.motion import Motion
-from daedal.multibody.rotation import of_parameters, parameters_of, rates
 from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
 from daedal.symbolic.derivative import acceleration_bias, jacobian
 from daedal.symbolic.machine import compile_function

@@ -24,7 +24,7 @@ import numpy as np
 
 from daedal.analysis.decision import Verdict, decision
 from daedal.analysis.thresholds import ILL_CONDITIONED_MASS
-from daedal.mechanics.increments import typical_size
+from daedal.mechanics.setting import typical_size
 
 __all__ = ["Geometry", "Measures", "Verdict", "amplification", "decision", "measure"]
 

@@ -11,7 +11,7 @@ from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behin
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
-from daedal.mechanics.complaints import complaint
+from daedal.mechanics.point import complaint
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem

@@ -192,7 +192,7 @@ def make_inspection(assembly, *, changes: bool):
     Without `changes`, as for constant steps, which may be arbitrarily coarse, changes are not predicted.
     """
     from daedal.kernels.records import Record
-    from daedal.mechanics.probes import asks_for_time
+    from daedal.mechanics.point import asks_for_time
 
     system, rows, compares = assembly.system, assembly.system.n_constraints, NO_CHANGES
     # Exact derivatives of a traced function do not reveal its jumps.

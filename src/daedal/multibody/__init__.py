@@ -62,9 +62,9 @@ from daedal.multibody.joints import (
 )
 from daedal.multibody.linearised import Linearised, Mode
 from daedal.multibody.model import Model
+from daedal.multibody.poses import Start
 from daedal.multibody.report import Report
 from daedal.multibody.results import Energy, Results
-from daedal.multibody.start import Start
 from daedal.multibody.urdf import from_urdf
 from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView, JointView
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daedal.multibody.inverse_dynamics import InverseDynamics
     from daedal.multibody.linearised import Linearised
     from daedal.multibody.multibody_system import Conditions, MotionEquations
-    from daedal.multibody.start import Start
+    from daedal.multibody.poses import Start
 
 
 class Analyses:

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.multibody.constraints.drives import drives_in_words
-from daedal.multibody.coordinates import coordinate_rates, map_matrix
+from daedal.multibody.body import parameters_of
+from daedal.multibody.constraints.constraint import drives_in_words
 from daedal.multibody.joints import Joint
-from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, coordinate_rates, map_matrix
 from daedal.multibody.poses import (
     Held,
+    Start,
     characteristic_length,
     coordinates_of,
     first_guess,
@@ -39,8 +40,6 @@ from daedal.multibody.poses import (
     states_of,
     velocities_of,
 )
-from daedal.multibody.rotation import parameters_of
-from daedal.multibody.start import Start
 
 _SIDES = {"+": 1.0, "-": -1.0}
 

@@ -26,11 +26,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly_problem import AssemblyProblem, nearest_zero
-from daedal.multibody.coordinates import with_unit_parameters
 from daedal.multibody.inverse_dynamics import MeasuredCoordinates, course_of
+from daedal.multibody.kinematics import with_unit_parameters
 from daedal.multibody.poses import stated_joints
-from daedal.multibody.recorded import recorded
-from daedal.multibody.results import Results
+from daedal.multibody.results import Results, recorded
 from daedal.problems.checks import check_real
 from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 

@@ -20,8 +20,7 @@ from daedal.multibody.inverse_dynamics import MeasuredCoordinates
 from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.linearised import linearise
 from daedal.multibody.multibody_system import null_space
-from daedal.multibody.poses import held_values, pose_of
-from daedal.multibody.start import Start
+from daedal.multibody.poses import Start, held_values, pose_of
 
 STABLE, NEUTRAL, UNSTABLE = "stable", "neutral", "unstable"
 _MOST = 300

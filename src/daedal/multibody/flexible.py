@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.body import Body, Frame, checked_name, positive
 from daedal.multibody.forces import Bushing, Force, TorsionSpring
 from daedal.multibody.joints import Joint, Revolute, Spherical, Universal
-from daedal.multibody.rotation import positive
 from daedal.problems.checks import check_finite, check_size
 
 

@@ -28,8 +28,7 @@ from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.kinematics import ANY_ROTATION, placement
 from daedal.multibody.motion import Motion
 from daedal.multibody.multibody_system import Conditions, null_space
-from daedal.multibody.poses import StatedJoint, held_rates, named_coordinates, stated_joints
-from daedal.multibody.start import Start
+from daedal.multibody.poses import Start, StatedJoint, held_rates, named_coordinates, stated_joints
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-7

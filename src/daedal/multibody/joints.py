@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.body import Body, Frame, checked_name, direction, frame_along, point
 from daedal.multibody.closure import ACROSS, ALONG, OFFSET
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, NO_ROTATION
-from daedal.multibody.rotation import direction, frame_along, point
 from daedal.problems.checks import check_finite
 
 X, Y, Z = 0, 1, 2

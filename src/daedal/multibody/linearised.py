@@ -40,8 +40,7 @@ from daedal.multibody.assembly_problem import nearest_zero
 from daedal.multibody.driven_motion import KinematicSolution
 from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.multibody_system import MotionEquations, null_space
-from daedal.multibody.poses import length_flags
-from daedal.multibody.start import Start
+from daedal.multibody.poses import Start, length_flags
 from daedal.problems.checks import check_positive, check_size
 
 _BALANCED = 1e-8

@@ -30,15 +30,17 @@ from daedal.multibody.closed_loops import (
     shortest_change,
 )
 from daedal.multibody.closure import fill_residuals
-from daedal.multibody.coordinates import (
+from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
+from daedal.multibody.kinematics import (
+    ANY_ROTATION,
     fill_joint_velocities,
     fill_lifted_force,
     fill_lifted_mass,
     fill_lifted_rows,
     fill_norms,
+    move,
+    place,
 )
-from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
-from daedal.multibody.kinematics import ANY_ROTATION, move, place
 from daedal.multibody.packed import (
     MACHINE,
     PLACEMENT,

@@ -11,16 +11,15 @@ from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
-from daedal.multibody.body import Body
+from daedal.multibody.body import Body, point
 from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
 from daedal.multibody.multibody_system import MultibodySystem, system_of
+from daedal.multibody.poses import Start
 from daedal.multibody.report import Report, check_inertia, report_of
-from daedal.multibody.rotation import point
-from daedal.multibody.start import Start
 from daedal.multibody.topology import SpanningTree
 from daedal.problems.named_inputs import Inputs
 from daedal.problems.preparable import Preparable, prepared_of

@@ -16,10 +16,18 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction
 from daedal.multibody.closure import ACROSS, residuals
-from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.forces.force import Force
-from daedal.multibody.kinematics import ANY_ROTATION, placement, velocities
+from daedal.multibody.kinematics import (
+    ANY_ROTATION,
+    joint_velocities,
+    lifted_force,
+    lifted_mass,
+    norms,
+    parameter_masses,
+    placement,
+    velocities,
+)
 from daedal.multibody.large import RecursiveCode, compiled_functions, large_machine
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
@@ -49,7 +57,7 @@ class MultibodySystem(MechanicalSystem):
 
     def planar_drawing(self) -> Any:
         """The :class:`daedal.viz.Drawing` of a planar machine; None for one in space."""
-        from daedal.multibody.planar_drawing import planar_drawing
+        from daedal.multibody.picture import planar_drawing
 
         return planar_drawing(self.model, self.layout)
 

@@ -24,9 +24,15 @@ from daedal.kernels.records import (
 )
 from daedal.kernels.signatures import f64, i64
 from daedal.multibody.closure import Chains, Closures
-from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.dynamics import Elimination
-from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Velocities, in_axes_of_joints
+from daedal.multibody.kinematics import (
+    ANY_ROTATION,
+    BodyTree,
+    Placement,
+    Velocities,
+    in_axes_of_joints,
+    parameter_masses,
+)
 
 
 class MachineSizes(NamedTuple):

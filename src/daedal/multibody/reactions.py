@@ -29,11 +29,10 @@ import numpy as np
 
 from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
-from daedal.multibody.constraints.couplings import Thread
-from daedal.multibody.course import MotionHistory
+from daedal.multibody.constraints.constraint import Thread
 from daedal.multibody.joints import Joint, Screw
 from daedal.multibody.kinematics import ANY_ROTATION, Velocities
-from daedal.multibody.motion import Motion
+from daedal.multibody.motion import Motion, MotionHistory
 
 
 @dataclass(frozen=True)

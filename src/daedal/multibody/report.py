@@ -20,9 +20,8 @@ from daedal.common.tabular import Tabular, listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly_problem import CLOSED, Closed, nearest_zero
 from daedal.multibody.body import Frame
-from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.joints import Joint
-from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement, velocities
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, joint_velocities, placement, velocities
 from daedal.multibody.multibody_system import Conditions
 from daedal.multibody.poses import first_guess
 from daedal.multibody.topology import Loop, SpanningTree, independent_loops

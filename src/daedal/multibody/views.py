@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame
-from daedal.multibody.course import MotionHistory
+from daedal.multibody.body import Body, Frame, point
 from daedal.multibody.forces import Force
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
-from daedal.multibody.motion import power_of
+from daedal.multibody.motion import MotionHistory, power_of
 from daedal.multibody.reactions import JointForces, Wrench
-from daedal.multibody.rotation import point
 from daedal.solution.machine_record import NamedCoordinates
 
 

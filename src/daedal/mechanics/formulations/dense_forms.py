@@ -10,7 +10,6 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, NativeMatrix, store_matrix
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import (
     ACCELERATION,
     DYNAMICS,
@@ -24,6 +23,7 @@ from daedal.mechanics.formulations.formulation import (
     Shape,
 )
 from daedal.mechanics.formulations.reformulation import Reformulation, step_hook
+from daedal.mechanics.setting import ConsistentStart
 from daedal.problems import ImplicitDAE
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class DenseReduction(Reformulation):
     @cached_property
     def problem(self) -> ImplicitDAE:
         """F(t, y, y') = 0; for a mechanism without r and w, with Newton's method in small blocks."""
-        from daedal.mechanics.formulations.condensed import condensed_prepare, condensed_solve
+        from daedal.mechanics.formulations.newton_matrices import condensed_prepare, condensed_solve
         from daedal.mechanics.formulations.residuals import form_residual
 
         assembly, shape = self.assembly, self.shape
@@ -230,7 +230,7 @@ class DenseReduction(Reformulation):
         )
         if not known or not self._linearise():
             return None
-        from daedal.mechanics.formulations.form_jacobian import form_jacobian
+        from daedal.mechanics.formulations.newton_matrices import form_jacobian
 
         return NativeMatrix(form_jacobian, self.record, assembly.bridge, self.n, keep=assembly)
 

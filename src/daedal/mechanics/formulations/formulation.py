@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from daedal.errors import InvalidProblemError
 
 if TYPE_CHECKING:
-    from daedal.mechanics.consistent_start import ConsistentStart
     from daedal.mechanics.formulations.reformulation import Reformulation
+    from daedal.mechanics.setting import ConsistentStart
 
 
 # Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation

@@ -10,8 +10,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, Sizes, index_options
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_equations import SparseEquations
 from daedal.problems import ImplicitDAE, MechanicalSystem
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, store_vector
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.dense_forms import refuse_singular_mass
 from daedal.mechanics.formulations.formulation import ACCELERATION, MINIMAL_EXTENSION, Formulation, Shape, level
 from daedal.mechanics.formulations.reformulation import Reformulation
+from daedal.mechanics.setting import ConsistentStart
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
@@ -413,7 +413,7 @@ class LinearReduction(Reformulation):
     def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: ConsistentStart):
         if assembly.nx == assembly.n_c:
             raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
-        from daedal.mechanics.formulations.linear_ode import linear_hook
+        from daedal.mechanics.formulations.charts import linear_hook
 
         self._problem: HessenbergDAE = assembly.given
         self._essential = formulation
@@ -425,7 +425,7 @@ class LinearReduction(Reformulation):
     def make_record(self):
         """The LINEAR_ODE record."""
         from daedal.kernels.records import Record
-        from daedal.mechanics.formulations.linear_ode import LINEAR_ODE
+        from daedal.mechanics.formulations.charts import LINEAR_ODE
 
         n, function = self.n, self.assembly.bridge.function
         size = n * n + n
@@ -437,14 +437,14 @@ class LinearReduction(Reformulation):
     @cached_property
     def problem(self) -> ImplicitDAE:
         """w' - K w - k = 0."""
-        from daedal.mechanics.formulations.linear_ode import linear_residual
+        from daedal.mechanics.formulations.charts import linear_residual
 
         return ImplicitDAE(self.native(linear_residual), self.n, names=self.names)
 
     @cached_property
     def rate(self) -> NativeFunction:
         """w' of (t, w)."""
-        from daedal.mechanics.formulations.linear_ode import linear_rate
+        from daedal.mechanics.formulations.charts import linear_rate
 
         return self.native(linear_rate)
 

@@ -16,8 +16,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.five_point import five_point
 from daedal.kernels.functions import is_compiled, store_vector
-from daedal.mechanics.consistent_start import ConsistentStart
-from daedal.mechanics.increments import best_increment, typical_size
+from daedal.mechanics.setting import ConsistentStart, best_increment, typical_size
 from daedal.mechanics.sparse.structure import AugmentedSystem, SingularMatrix, Structure, checked
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument

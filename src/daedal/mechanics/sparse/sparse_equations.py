@@ -13,7 +13,7 @@ that of G^T mu, since mu = 0 for the solution.
 
 import numpy as np
 
-from daedal.mechanics.consistent_start import ConsistentStart
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, column_colours
 

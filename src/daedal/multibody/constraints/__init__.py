@@ -1,8 +1,6 @@
 """Constraints other than joints: couplings, rolling, paths, rods and drives."""
 
-from daedal.multibody.constraints.constraint import Constraint
-from daedal.multibody.constraints.couplings import Belt, Coupling, Gear, Rack
-from daedal.multibody.constraints.drives import Prescribed, PrescribedMotion
+from daedal.multibody.constraints.constraint import Belt, Constraint, Coupling, Gear, Prescribed, PrescribedMotion, Rack
 from daedal.multibody.constraints.geometric import Distance, PointOnCurve, PointOnSurface, UserConstraint
 from daedal.multibody.constraints.rolling import Rolling, RollingSphere
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Frame, checked_name, ground
+from daedal.multibody.body import Frame, checked_name, ground, of_shape, positive
 from daedal.multibody.constraints.constraint import Constraint, named_coordinate
 from daedal.multibody.forces import frame_of
-from daedal.multibody.rotation import of_shape, positive
 from daedal.problems.checks import check_finite, check_size, set_checked
 
 

@@ -2,9 +2,8 @@
 
 from daedal.multibody.forces.controller import PID, Actuator, Controller, Hydraulics, Motor
 from daedal.multibody.forces.discontinuity import Contact, Discontinuity, JointFriction
-from daedal.multibody.forces.fields import Drag, GeneralForce, Gravitation, Torque
+from daedal.multibody.forces.fields import Drag, GeneralForce, Gravitation, SmoothFriction, SoftContact, Torque
 from daedal.multibody.forces.force import Force, frame_of
-from daedal.multibody.forces.smooth import SmoothFriction, SoftContact
 from daedal.multibody.forces.spring import Bushing, Damper, Spring, TorsionSpring
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.body import positive
 from daedal.multibody.forces.force import Force, called, function, joint_name, number_or_function, title, two_frames
 from daedal.multibody.forces.spring import line
-from daedal.multibody.rotation import positive
 from daedal.problems.checks import check_finite, check_real, set_checked
 
 

@@ -10,15 +10,13 @@ import numpy as np
 
 import daedal
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Frame
+from daedal.multibody.body import Frame, direction, positive
 from daedal.multibody.closure import ALONG
-from daedal.multibody.coordinates import lifted_force
 from daedal.multibody.dynamics import rnea
 from daedal.multibody.forces.force import frame_of, joint_name, title
 from daedal.multibody.joints import Prismatic
-from daedal.multibody.kinematics import Velocities, cross, placement
+from daedal.multibody.kinematics import Velocities, cross, lifted_force, placement
 from daedal.multibody.motion import Loads, Motion
-from daedal.multibody.rotation import direction, positive
 from daedal.problems.checks import check_finite, set_checked
 
 

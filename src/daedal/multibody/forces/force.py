@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.body import Body, Frame, checked_name, of_shape
 from daedal.multibody.joints import Joint
 from daedal.multibody.motion import power_of
-from daedal.multibody.rotation import of_shape
 from daedal.problems.checks import check_arguments, check_callable, check_finite, check_real
 
 
