@@ -249,12 +249,6 @@ class Assembly:
             self.setting = self.setting.changed(weight=weight)
         self.output_weight = weight
 
-    def set_autonomous(self, autonomous: bool):
-        """Set whether the constraints are independent of time."""
-        if autonomous != self.setting.autonomous:
-            self.setting = self.setting.changed(autonomous=autonomous)
-        self.record["autonomous"] = autonomous
-
     @property
     def is_autonomous(self) -> bool:
         """Whether the constraints are treated as independent of time."""

@@ -35,17 +35,6 @@ def without_contact(system: MechanicalSystem) -> MechanicalSystem:
     Functions of (t, q, v, ...) receive s after w. `constraint_jacobian`, `constraint_t` and `acceleration_bias` receive
     s as the last argument, and are derivatives of the constraint with s substituted. Results are NaN if h = 0 has no
     solution.
-
-    Examples
-    --------
-    >>> import daedal
-    >>> from daedal.mechanics.contact import without_contact
-    >>> system = daedal.MechanicalSystem(  # a point at the height of a track whose parameter is s
-    ...     1.0, lambda t, q, v, s: [0.0, -9.81], lambda t, q, s: [q[1] - s[0] ** 2], n_q=2, n_constraints=1,
-    ...     contact=lambda t, q, s: [s[0] ** 3 + s[0] - q[0]], n_s=1,
-    ... )
-    >>> print(without_contact(system).constraint(0.0, [2.0, 3.0])[0])
-    2.0
     """
     if not system.n_s:
         return system
@@ -55,13 +44,7 @@ def without_contact(system: MechanicalSystem) -> MechanicalSystem:
 
 
 def contact_coordinates(system: MechanicalSystem, t: float, q) -> np.ndarray:
-    """The contact coordinates s at (t, q).
-
-    Raises
-    ------
-    InconsistentInitialError
-        If Newton's method finds no solution of h(t, q, s) = 0 from `contact_guess`.
-    """
+    """The contact coordinates s at (t, q); raises InconsistentInitialError if Newton's method does not find them."""
     if not system.n_s:
         return np.zeros(0)
     solver, _ = _solver(system)

@@ -20,7 +20,7 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.multibody.body import parameters_of
-from daedal.multibody.constraints.constraint import drives_in_words
+from daedal.multibody.constraint import drives_in_words
 from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, coordinate_rates, map_matrix
 from daedal.multibody.poses import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.vectors import rows_of_parameters, rows_of_rates
+from daedal.multibody.vectors import rows_of_parameters
 from daedal.problems.checks import check_finite, check_positive, check_real
 from daedal.viz.shapes3d import Box, Cylinder, Disc, Rod, Sphere
 
@@ -48,17 +48,6 @@ def of_parameters(p):
     rows = rows_of_parameters(p[0], p[1], p[2], p[3])
     for k in range(3):
         matrix[0, k], matrix[1, k], matrix[2, k] = rows[0][k], rows[1][k], rows[2][k]
-    return matrix
-
-
-def rates(p):
-    r"""The matrix 2 L(p), 3 by 4, with :math:`\omega = 2 L(p) \dot p` in the axes of the rotating body.
-
-    L is linear in p and :math:`L(\dot p) \dot p = 0`, so that :math:`\dot\omega = 2 L(p) \ddot p`.
-    """
-    matrix = np.zeros((3, 4))
-    for k, row in enumerate(rows_of_rates(p, 0)):
-        matrix[k, 0], matrix[k, 1], matrix[k, 2], matrix[k, 3] = row
     return matrix
 
 

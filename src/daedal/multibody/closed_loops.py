@@ -27,9 +27,9 @@ from daedal.kernels.records import data_of, float_rows
 from daedal.kernels.signatures import void
 from daedal.kernels.vectors import copy
 from daedal.multibody.closure import Closures, fill_biases, fill_gradients
-from daedal.multibody.dynamics import Elimination, accelerate, eliminate
+from daedal.multibody.dynamics import accelerate, eliminate
 from daedal.multibody.kinematics import BodyTree, Placement, Velocities
-from daedal.multibody.packed import ELIMINATION, MachineSizes, elimination_at, floats_for, rows, sizes_of
+from daedal.multibody.packed import ELIMINATION, MachineSizes, elimination_at, floats_for, rows
 from daedal.multibody.vectors import (
     MATRICES,
     ROWS,
@@ -40,7 +40,6 @@ from daedal.multibody.vectors import (
     grouped,
     matrix,
     numbers,
-    open_room,
     plus,
     put,
     row,
@@ -101,17 +100,6 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
     for i in range(gap.size):
         reduced.gamma[i] += gap[i]
     return constrained_solution(tree, chains, placed, moving, left, reduced, change, vector(room, gap.size), room)
-
-
-def reduction(tree, closures, chains, placed, moving, tau, force, torque):
-    """Eliminate bodies and carry conditions to the base: an ``Elimination`` and a :class:`BaseProjection`.
-
-    Interpreted, for studies: kernels use :func:`reduction_in`.
-    """
-    memory = np.empty(1 + floats_for_solution(sizes_of(tree, closures, chains)))
-    room = open_room(memory.ctypes.data)
-    left, reduced = reduction_in(room, tree, closures.stacked, chains, placed, moving, tau, force, torque)
-    return Elimination(*(array.copy() for array in left)), BaseProjection(*(array.copy() for array in reduced))
 
 
 @part
@@ -319,18 +307,13 @@ def _product(matrix, k, v):
     return value
 
 
-def loop_jacobian(tree, placed, closures):
-    """The matrix J, shape (m, n_v): the gradients of the conditions, carried from the cut bodies to the base."""
-    m = closures.kind.size
-    matrix = np.zeros((m, tree.first_v[-1]))
-    fill_loop_jacobian(tree, placed, closures.stacked, np.zeros((m, 2, 6)), matrix)
-    return matrix
-
-
 @grouped
 @entry(void(BodyTree, Placement, Closures, MATRICES, ROWS))
 def fill_loop_jacobian(tree, placed, closures, rows, matrix):
-    """The matrix of :func:`loop_jacobian`; `rows` is workspace for the gradients."""
+    """Compute J, shape (m, n_v): the gradients of the conditions, carried from the cut bodies to the base.
+
+    `rows` is workspace for the gradients at the cut bodies.
+    """
     fill_gradients(closures, placed.r, placed.rotation, rows)
     matrix[:, :] = 0.0
     for i in range(closures.kind.size):
@@ -345,20 +328,10 @@ def fill_loop_jacobian(tree, placed, closures, rows, matrix):
                 j = tree.parent[j]
 
 
-def loop_bias(tree, placed, moving, closures):
-    r"""The vector :math:`\gamma`, (m,)."""
-    n, m = tree.parent.size, closures.kind.size
-    values = np.zeros(m)
-    fill_loop_bias(
-        tree, placed, moving, closures.stacked, np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((m, 2, 6)), values
-    )
-    return values
-
-
 @grouped
 @entry(void(BodyTree, Placement, Velocities, Closures, ROWS, ROWS, MATRICES, VECTOR))
 def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
-    """The vector of :func:`loop_bias`.
+    r"""Compute :math:`\gamma`, (m,).
 
     `linear`, `angular` and `rows` are workspace: body accelerations at zero joint accelerations, and gradients.
     """

@@ -144,16 +144,10 @@ def fill_gradients(closures, r, rotation, rows):
             rows[i, 0, 3 + l], rows[i, 1, 3 + l] = first[l], second[l]
 
 
-def biases(closures, r, rotation, linear, angular):
-    r"""gamma of (2.45): minus the acceleration-free terms of the second derivative of each condition."""
-    values = np.zeros(closures.kind.size)
-    fill_biases(closures.stacked, r, rotation, linear, angular, values)
-    return values
-
-
 @grouped
 @entry(void(Closures, ROWS, MATRICES, ROWS, ROWS, VECTOR))
 def fill_biases(closures, r, rotation, linear, angular, values):
+    """gamma of (2.45): minus the acceleration-free terms of the second derivative of each condition."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         spin_a, spin_b = _motion(closures, angular, i, 0), _motion(closures, angular, i, 1)

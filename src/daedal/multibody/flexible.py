@@ -18,8 +18,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame, checked_name, positive
-from daedal.multibody.forces import Bushing, Force, TorsionSpring
+from daedal.multibody.force import Force
 from daedal.multibody.joints import Joint, Revolute, Spherical, Universal
+from daedal.multibody.spring import Bushing, TorsionSpring
 from daedal.problems.checks import check_finite, check_size
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from daedal.kernels.records import Record
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force
+from daedal.multibody.force import Force
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.layout import Layout
 from daedal.multibody.loops_compiled import Places
@@ -175,18 +175,7 @@ def _applied(t, element, given):
 
 
 class ForceCode:
-    """The forces of a machine as machine code.
-
-    Parameters
-    ----------
-    forces : sequence of Force
-    layout : Layout
-
-    Raises
-    ------
-    Untraceable
-        If one of them cannot be traced.
-    """
+    """The forces of a machine as machine code; raises Untraceable if one of them cannot be traced."""
 
     def __init__(self, forces: Sequence[Force], layout: Layout):
         self.layout, self.places = layout, Places(layout, sum(len(force.initial) for force in forces))

@@ -22,8 +22,7 @@ import numpy as np
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly_problem import AssemblyProblem
-from daedal.multibody.constraints import Prescribed, PrescribedMotion
-from daedal.multibody.constraints.constraint import named_coordinate
+from daedal.multibody.constraint import Prescribed, PrescribedMotion, named_coordinate
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.kinematics import ANY_ROTATION, placement
 from daedal.multibody.motion import Motion

@@ -13,8 +13,8 @@ from daedal.errors import Unevaluable
 from daedal.kernels.functions import CodedFunction
 from daedal.kernels.records import Record
 from daedal.multibody import loops_compiled
+from daedal.multibody.force import Force
 from daedal.multibody.force_code import ForceCode
-from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
 from daedal.multibody.packed import packed, sizes_of
 from daedal.symbolic import Untraceable
@@ -71,19 +71,10 @@ class LargeMachine:
 
 
 class CompiledLoops(CodedFunction):
-    """A function of a machine: compiled loops over its bodies.
+    """A function of :mod:`daedal.multibody.loops_compiled` for a machine.
 
-    Parameters
-    ----------
-    name : str
-        One of the functions of :mod:`daedal.multibody.loops_compiled`.
-    machine : LargeMachine
-    arguments : tuple of int
-        Lengths of the arguments after t.
-    shape : tuple of int
-        Shape of the result.
-    stated : callable, optional
-        The same function in Python, called if a force raises an exception.
+    `arguments` are the lengths of the arguments after t, `shape` is that of the result; `stated` is the same function
+    in Python, which is called if a force raises an exception.
     """
 
     is_derivative = True  # derivatives of constraints are exact

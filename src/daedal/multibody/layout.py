@@ -13,8 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.records import Record
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.closure import ACROSS, Chains, Closures, chains_of, gradients
-from daedal.multibody.constraints import Constraint
-from daedal.multibody.constraints.constraint import Thread
+from daedal.multibody.constraint import Constraint, Thread
 from daedal.multibody.joint_coordinates import (
     JointCoordinate,
     Sum,

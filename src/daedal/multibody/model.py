@@ -12,8 +12,9 @@ from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body, point
-from daedal.multibody.constraints import Constraint, Prescribed
-from daedal.multibody.forces import Discontinuity, Force
+from daedal.multibody.constraint import Constraint, Prescribed
+from daedal.multibody.discontinuity import Discontinuity
+from daedal.multibody.force import Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
@@ -221,7 +222,7 @@ class Model(Analyses, Preparable):
         >>> model.problem().mode_names
         ('slip+', 'slip-', 'stick')
         """
-        from daedal.multibody.forces.discontinuity import problem_of
+        from daedal.multibody.discontinuity import problem_of
 
         chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))

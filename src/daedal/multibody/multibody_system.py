@@ -17,7 +17,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction
 from daedal.multibody.closure import ACROSS, residuals
 from daedal.multibody.dynamics import crba, rnea
-from daedal.multibody.forces.force import Force
+from daedal.multibody.force import Force
 from daedal.multibody.kinematics import (
     ANY_ROTATION,
     joint_velocities,

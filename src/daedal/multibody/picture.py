@@ -14,13 +14,15 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
-from daedal.multibody.constraints import Distance
-from daedal.multibody.constraints.rolling import OnPlane
-from daedal.multibody.forces import Contact, SoftContact, Spring
+from daedal.multibody.discontinuity import Contact
+from daedal.multibody.fields import SoftContact
+from daedal.multibody.geometric import Distance
 from daedal.multibody.joints import Z
 from daedal.multibody.kinematics import ABOUT_Z, NO_ROTATION, placement
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Motion, MotionHistory
+from daedal.multibody.rolling import OnPlane
+from daedal.multibody.spring import Spring
 from daedal.viz import Arrow, Drawing, Line, Part, Plot, RodLine, Scene, SpringLine, Trace
 from daedal.viz.shapes3d import SLIM, Box, Cylinder, Disc, Plane, Rod, SolidShape, Sphere
 
@@ -339,17 +341,7 @@ _SAME = 1e-9  # distance below which points coincide, relative to the size of th
 
 
 def planar_drawing(model: Any, layout: Layout) -> Drawing | None:
-    """The drawing of a planar machine; None for one in space.
-
-    Examples
-    --------
-    >>> from daedal.multibody import Body, Model, Revolute, ground
-    >>> from daedal.multibody.picture import planar_drawing
-    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
-    >>> model = Model(Revolute("pivot", ground, rod.start), planar=True)
-    >>> planar_drawing(model, model.layout()).rods
-    [('ground (0, 0)', 'rod (1, 0)')]
-    """
+    """The drawing of a planar machine; None for one in space."""
     return _Sketch(model, layout).drawing() if model.planar else None
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
-from daedal.multibody.constraints.constraint import Thread
+from daedal.multibody.constraint import Thread
 from daedal.multibody.joints import Joint, Screw
 from daedal.multibody.kinematics import ANY_ROTATION, Velocities
 from daedal.multibody.motion import Motion, MotionHistory

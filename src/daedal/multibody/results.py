@@ -16,8 +16,8 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import GROUND, Frame, ground
-from daedal.multibody.constraints import Constraint
-from daedal.multibody.forces import Force
+from daedal.multibody.constraint import Constraint
+from daedal.multibody.force import Force
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import MotionHistory
 from daedal.multibody.reactions import JointForces

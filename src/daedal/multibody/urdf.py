@@ -15,10 +15,11 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, ground
-from daedal.multibody.constraints import Coupling
-from daedal.multibody.forces import SmoothFriction, TorsionSpring
+from daedal.multibody.constraint import Coupling
+from daedal.multibody.fields import SmoothFriction
 from daedal.multibody.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from daedal.multibody.model import Model
+from daedal.multibody.spring import TorsionSpring
 from daedal.viz.shapes3d import Box, Cylinder, Piece, SolidShape, Sphere
 
 _KINDS: dict[str, type[Joint]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame, point
-from daedal.multibody.forces import Force
+from daedal.multibody.force import Force
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION

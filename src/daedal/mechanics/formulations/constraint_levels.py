@@ -40,11 +40,9 @@ class Index3(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Index3()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Index3 [-0.986 -0.165]
     """
@@ -73,11 +71,9 @@ class Index2(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Index2()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Index2 [-0.986 -0.165]
     """
@@ -116,11 +112,9 @@ class Baumgarte(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Baumgarte(gamma=5.0)
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Baumgarte [-0.986 -0.165]
     """
@@ -174,11 +168,9 @@ class Index1(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Index1()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Index1 [-0.986 -0.165]
     """
@@ -212,11 +204,9 @@ class GGL(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.GGL()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     GGL [-0.986 -0.165]
     """
@@ -251,11 +241,9 @@ class ProjectedInvariants(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.ProjectedInvariants(projection="CT")
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     ProjectedInvariants [-0.986 -0.165]
     """
@@ -298,11 +286,9 @@ class FuehrerLeimkuhler(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.FuehrerLeimkuhler()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     FuehrerLeimkuhler [-0.986 -0.165]
     """
@@ -338,11 +324,9 @@ class Overdetermined(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Overdetermined()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Overdetermined [-0.986 -0.165]
     """
@@ -387,11 +371,9 @@ class Loetstedt(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Loetstedt()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Loetstedt [-0.986 -0.165]
     """
@@ -418,11 +400,9 @@ class Knorrenschild(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Knorrenschild()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Knorrenschild [-0.986 -0.165]
     """
@@ -448,11 +428,9 @@ class Hanke(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Hanke()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Hanke [-0.984 -0.18 ]
     """
@@ -499,11 +477,9 @@ class CoordinateProjection(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.CoordinateProjection()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     CoordinateProjection [-0.986 -0.165]
     """

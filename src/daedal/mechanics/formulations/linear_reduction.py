@@ -82,21 +82,7 @@ def first_order(problem: LinearDAE, formulation, t0: float, initial):
 def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
     """The stabilised index reduction (6.42) of a linear DAE, in the unknowns (x, y, mu); (6.41) if D = 0.
 
-    Parameters
-    ----------
-    problem : LinearDAE
-    L : matrix or callable, optional
-        Direction of the multiplier; :math:`C^T` by default.
-    t0 : float
-        Time at which C L is checked.
-
-    Examples
-    --------
-    >>> from daedal.mechanics.formulations.linear_reduction import stabilised
-    >>> import daedal
-    >>> problem = daedal.LinearDAE([[0.0]], [[-1.0]], [[1.0]], [[1e-6]], [0.0], [-1.0], n_x=1, n_y=1)
-    >>> stabilised(problem).names
-    ('x[0]', 'y[0]', 'mu[0]')
+    The direction `L` of the multiplier is :math:`C^T` by default; C L is checked at t0.
     """
     check_wide(problem, "the stabilised reduction")
     n_x, n_y, at = problem.n_x, problem.n_y, problem.coefficient

@@ -44,11 +44,9 @@ class StateSpace(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.StateSpace()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     StateSpace [-0.986 -0.165]
     """
@@ -218,11 +216,9 @@ class MinimalExtension(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.MinimalExtension()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     MinimalExtension [-0.986 -0.165]
     """

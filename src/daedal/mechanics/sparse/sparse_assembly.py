@@ -33,16 +33,7 @@ _UNSUPPORTED = {
 
 
 def is_sparse(system, t: float, initial) -> bool:
-    """Whether the matrices of `system` are sparse, so that sparse linear algebra is used.
-
-    Parameters
-    ----------
-    system : object
-        Only a MechanicalSystem can be sparse.
-    t : float
-    initial : tuple
-        Initial values; the functions are called at the first of them, q0.
-    """
+    """Whether the matrices of a mechanical system are sparse, for which its functions are called at the start."""
     if not isinstance(system, MechanicalSystem):
         return False
     if hasattr(system.mass, "tocsr"):

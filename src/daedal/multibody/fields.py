@@ -9,10 +9,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Frame, direction, point, positive
-from daedal.multibody.forces.force import Force, frame_of, joint_name, title, two_frames, vector, vector_or_function
-from daedal.multibody.forces.spring import line
+from daedal.multibody.force import Force, frame_of, joint_name, title, two_frames, vector, vector_or_function
 from daedal.multibody.kinematics import cross
 from daedal.multibody.motion import power_of
+from daedal.multibody.spring import line
 from daedal.problems.checks import check_finite, set_checked
 
 _SPEED_AT_REST = 1e-200  # added to the argument of the root, so that the derivative of the speed exists at rest

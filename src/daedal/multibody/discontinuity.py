@@ -13,7 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Frame, direction, positive
 from daedal.multibody.closure import ALONG
 from daedal.multibody.dynamics import rnea
-from daedal.multibody.forces.force import frame_of, joint_name, title
+from daedal.multibody.force import frame_of, joint_name, title
 from daedal.multibody.joints import Prismatic
 from daedal.multibody.kinematics import Velocities, cross, lifted_force, placement
 from daedal.multibody.motion import Loads, Motion

@@ -9,8 +9,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import positive
-from daedal.multibody.forces.force import Force, called, function, joint_name, number_or_function, title, two_frames
-from daedal.multibody.forces.spring import line
+from daedal.multibody.force import Force, called, function, joint_name, number_or_function, title, two_frames
+from daedal.multibody.spring import line
 from daedal.problems.checks import check_finite, check_real, set_checked
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.multibody.body import Frame, checked_name, direction, frame_along, ground, positive
-from daedal.multibody.constraints.constraint import Constraint, frame_along_axis
+from daedal.multibody.constraint import Constraint, frame_along_axis
 from daedal.multibody.kinematics import cross
 from daedal.problems.checks import check_finite
 

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame, about_z, checked_name, of_parameters, of_shape, positive
-from daedal.multibody.forces import frame_of
+from daedal.multibody.force import frame_of
 from daedal.problems.checks import check_finite, set_checked
 
 COORDINATES = ("angle", "second_angle", "displacement", "x", "y", "z")

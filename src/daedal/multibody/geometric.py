@@ -10,8 +10,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Frame, checked_name, ground, of_shape, positive
-from daedal.multibody.constraints.constraint import Constraint, named_coordinate
-from daedal.multibody.forces import frame_of
+from daedal.multibody.constraint import Constraint, named_coordinate
+from daedal.multibody.force import frame_of
 from daedal.problems.checks import check_finite, check_size, set_checked
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from daedal import Table
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force, joint_name, three_numbers, title, two_frames
+from daedal.multibody.force import Force, joint_name, three_numbers, title, two_frames
 from daedal.multibody.kinematics import cross
 from daedal.problems.checks import check_finite, check_real, set_checked
 
