@@ -28,7 +28,7 @@ DEFAULT = (
         "mechanics.formulations.residuals",
         "mechanics.formulations.newton_matrices",
     ),
-    *("index.reduction.points", "index.reduction.pivots", "index.reduction.projecting"),
+    "index.reduction.step_hooks",
     *("multibody.closure", "multibody.kinematics", "multibody.closed_loops", "multibody.dynamics"),
     *("ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
     "ensembles.mechanism_kernel",
