@@ -22,7 +22,7 @@ _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _INCREMENT = 6e-6  # relative increment of central differences, the cube root of the unit round-off
 _FAST, _CLOSE = 0.1, 1e-3  # the matrix is reused while steps shrink by this factor and are below this fraction of s
-_SHORTEST = 1e-4  # smallest damping factor of Newton's step
+_SHORTEST = 1e-4  # smallest factor by which a Newton step is shortened
 
 # Caches of functions derived from those of a system: compiling them is slow, and they contain no data of a run.
 _without: WeakKeyDictionary = WeakKeyDictionary()

@@ -58,9 +58,9 @@ def _quotient(function, h: float, s: float) -> np.ndarray:
 
 
 def typical_size(q: np.ndarray) -> np.ndarray:
-    """Size of every coordinate: its absolute value, unless that is small relative to the others."""
+    """Sizes of the coordinates: the largest absolute value for all of them, or 1."""
     largest = float(np.max(np.abs(q), initial=0.0))
-    return np.maximum(np.abs(q), largest) if largest > 0.0 else np.ones_like(q)
+    return np.full(q.shape, largest if largest > 0.0 else 1.0)
 
 
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")

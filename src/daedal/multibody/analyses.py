@@ -49,7 +49,7 @@ class Analyses:
 
     @property
     def initial_states(self) -> list[float]:
-        """Initial states of forces, for example of controllers."""
+        """Initial force states, for example of controllers."""
         return [value for force in self.forces for value in force.initial]
 
     def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:

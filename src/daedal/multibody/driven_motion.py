@@ -163,7 +163,7 @@ class _Follower:
     # --- continuation -------------------------------------------------------------------------------------------------
 
     def run(self, side: Mapping[str, str], guess: Any) -> KinematicSolution:
-        """Positions, velocities and accelerations at all times."""
+        """Follow the mechanism through all times."""
         values = self._by_key(self.drive(self.times[0])[0])
         q = self.assembly.positions(values, side, guess)
         self._check_determined(q)

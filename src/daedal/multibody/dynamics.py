@@ -188,7 +188,7 @@ def composite_bodies(tree, placed, composite, matrix):
             arm = row(placed.arm, j)
             mass[i] += heavy
             add(moment, i, plus(lever, times(heavy, arm)))
-            # (parallel axes) of the composite about the parent's centre: I - (m~ a~ + a~ m~) - m a~ a~
+            # inertia of the composite about the parent's centre (parallel axes): I - (m~ a~ + a~ m~) - m a~ a~
             trace = 2.0 * dot(lever, arm) + heavy * dot(arm, arm)
             for k in range(3):
                 inertia[i, k, k] += trace

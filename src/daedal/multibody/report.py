@@ -365,7 +365,7 @@ def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, gener
 
 
 def decided(rows: np.ndarray):
-    """The rank decision for normalised rows."""
+    """Decide on the rank of normalised rows."""
     return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
 
 

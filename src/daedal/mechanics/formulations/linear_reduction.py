@@ -51,7 +51,7 @@ class StabilisedReduction:
 
 
 def is_as_stated(formulation) -> bool:
-    """Whether a formulation denotes the original form of a linear problem."""
+    """Whether `formulation` selects the original form of a linear problem."""
     return formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none"))
 
 

@@ -116,7 +116,7 @@ class Reformulation:
         raise NotImplementedError
 
     def make_record(self) -> Any:
-        """The record that the kernels of the form work on."""
+        """Create the record for the kernels of the formulation."""
         raise NotImplementedError
 
     def write(self, record) -> None:

@@ -33,7 +33,7 @@ _UNSUPPORTED = {
 
 
 def is_sparse(system, t: float, initial) -> bool:
-    """Whether the matrices of a mechanical system are sparse, for which its functions are called at the start."""
+    """Whether a mechanical system has sparse matrices; they are evaluated at the start to find out."""
     if not isinstance(system, MechanicalSystem):
         return False
     if hasattr(system.mass, "tocsr"):
