@@ -5,7 +5,6 @@ from daedal.index.reduction.reduce import regularise as regularise
 from daedal.index.reduction.reduced_problem import ReducedProblem as ReducedProblem
 from daedal.index.structure.system_equations import SystemEquations as SystemEquations  # for annotations
 from daedal.index.structure.system_jacobian import Regularity as Regularity  # for annotations
-from daedal.mechanics.consistent_start import ConsistentStart as ConsistentStart  # for annotations
 from daedal.mechanics.formulations import GGL as GGL
 from daedal.mechanics.formulations import Baumgarte as Baumgarte
 from daedal.mechanics.formulations import CoordinateProjection as CoordinateProjection
@@ -25,5 +24,6 @@ from daedal.mechanics.formulations.formulation import Formulation as Formulation
 from daedal.mechanics.formulations.formulation import Shape as Shape  # for annotations
 from daedal.mechanics.formulations.linear_reduction import StabilisedReduction as StabilisedReduction
 from daedal.mechanics.formulations.reformulation import Reformulation as Reformulation  # for annotations
+from daedal.mechanics.setting import ConsistentStart as ConsistentStart  # for annotations
 
 __all__: list[str]

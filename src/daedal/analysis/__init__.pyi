@@ -11,12 +11,12 @@ from daedal.analysis.conditioning.measure import analyse_conditioning as analyse
 from daedal.analysis.index import LocalIndex as LocalIndex  # for annotations
 from daedal.analysis.linear_models.linear_model import LinearMode as LinearMode  # for annotations
 from daedal.analysis.linear_models.linear_model import LinearModel as LinearModel
-from daedal.analysis.method_analysis import MethodAnalysis as MethodAnalysis
-from daedal.analysis.method_analysis import MultistepAnalysis as MultistepAnalysis
-from daedal.analysis.method_analysis import Prediction as Prediction
-from daedal.analysis.method_analysis import RungeKuttaAnalysis as RungeKuttaAnalysis
-from daedal.analysis.method_analysis import analyse_method as analyse_method
-from daedal.analysis.problem_page import Analysis as Analysis
+from daedal.analysis.method_analysis.analyse_method import MultistepAnalysis as MultistepAnalysis
+from daedal.analysis.method_analysis.analyse_method import RungeKuttaAnalysis as RungeKuttaAnalysis
+from daedal.analysis.method_analysis.analyse_method import analyse_method as analyse_method
+from daedal.analysis.method_analysis.predictions import MethodAnalysis as MethodAnalysis
+from daedal.analysis.method_analysis.predictions import Prediction as Prediction
+from daedal.analysis.problem_page.analysis_page import Analysis as Analysis
 from daedal.analysis.problem_page.block_picture import BlockLayout as BlockLayout  # for annotations
 from daedal.common.tabular import Tabular as Tabular  # for annotations
 from daedal.initial.local_structure import StructureAlong as StructureAlong

@@ -17,7 +17,7 @@ from daedal.driver.switch_tracking import JUMP, ONE_STEP, SwitchTracker, Unfollo
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.pool import WorkspacePool
+from daedal.mechanics.setting import WorkspacePool
 from daedal.methods.task import Outcome, Task
 from daedal.problems.compile import with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
