@@ -195,6 +195,8 @@ def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
         raise BatchUnsupported("whole solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
         raise BatchUnsupported("constant steps, or starts that need correction")
+    if getattr(request.problem, "invariants", None) is not None:
+        raise BatchUnsupported("steps are projected onto invariants")
     varying = params.inputs.values() if isinstance(params, Driven) else ()
     if jumps_of(request.problem) or any(callable(x) for x in varying):
         raise BatchUnsupported("discontinuous inputs, or functions that vary from member to member")
@@ -362,7 +364,7 @@ class FirstOrderBatch(Batch):
             return np.zeros(count, dtype=np.int64)
         plain = np.ones(count, dtype=bool)
         if self._unknown_z:
-            n_y = self._plan.semi_explicit.n_y
+            n_y = self.request.problem.n_y
             evaluable = np.isfinite(self._values(np.zeros(1))[0]).all(axis=1)  # others need another guess
 
             def values(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
