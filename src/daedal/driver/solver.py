@@ -29,8 +29,7 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import jumps_of, require_inputs
 from daedal.problems.preparable import Preparable, prepared_of
-from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start, problem_of
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source, problem_and_start, problem_of
 from daedal.problems.symbols import given_params
 from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from daedal.initial.mechanical_start import MechanicalStart
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem
 
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
