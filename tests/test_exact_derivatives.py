@@ -258,7 +258,7 @@ def check_blocks(reduction, problem, y, yp):
     """The small blocks of Newton's method, with exact derivatives and without."""
     import ctypes
 
-    from daedal.mechanics.formulations.condensed import condensed_prepare
+    from daedal.mechanics.formulations.newton_matrices import condensed_prepare
     from daedal.methods.workspace import Workspace
 
     integer, number = ctypes.c_int64, ctypes.c_double
