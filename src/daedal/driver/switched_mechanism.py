@@ -20,8 +20,8 @@ from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.setting import WorkspacePool
 from daedal.methods.task import Outcome, Task
 from daedal.problems.compile import with_numbers
+from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.mixture import SLACK
-from daedal.symbolic.tracing.modal import SwitchedParams
 from daedal.symbolic.tracing.sliding import sliding_system
 
 _FARTHEST = 1e3  # times the tolerances: largest projection of a state onto the constraints of a new branch
