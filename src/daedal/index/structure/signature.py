@@ -1,4 +1,4 @@
-"""Pryce's signature method, and derivatives that occur but cancel."""
+"""Structure from orders of derivatives: cancellation, Pryce's signature method, Dulmage-Mendelsohn decomposition."""
 
 from __future__ import annotations
 

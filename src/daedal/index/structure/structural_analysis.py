@@ -339,7 +339,7 @@ class StructuralAnalysis:
 
     @property
     def blocks(self) -> DulmageMendelsohn:
-        """The fine block-triangular form: that of the system Jacobian."""
+        """The fine block-triangular form, which is that of the system Jacobian."""
         return self.jacobian.decomposition
 
     def __str__(self) -> str:

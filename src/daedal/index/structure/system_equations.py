@@ -95,7 +95,7 @@ class SystemEquations:
 
     @property
     def nodes(self) -> list[int]:
-        """The given equations."""
+        """The nodes of the given equations."""
         return [levels[0] for levels in self._derivatives]
 
     def unknown(self, j: int, order: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""Public function for gradients of costs by adjoint equations."""
+"""Gradients of costs by adjoint equations: the public function, and its forward and backward runs."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def gradient(
     return Gradient(run.value, run.picked(names), names)
 
 
-# --- A forward run, with checkpoints if memory is limited, a backward run, and the variables of differentiation -------
+# --- a forward run, with checkpoints if memory is limited, a backward run, and the variables of differentiation -------
 
 _MOST_KEPT = 8  # number of costs for which a problem caches its linearised form
 
