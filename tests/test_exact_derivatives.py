@@ -17,7 +17,7 @@ from daedal.mechanics.formulations import (
     ProjectedInvariants,
 )
 from daedal.mechanics.system_workspace import SystemWorkspace
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model

@@ -28,7 +28,7 @@ from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_tolerances
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 

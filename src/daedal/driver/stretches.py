@@ -10,7 +10,7 @@ import numpy as np
 from daedal.mechanics.setting import WorkspacePool
 from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems.compile import with_numbers
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 
 
 class ArcEvaluator:

@@ -26,7 +26,7 @@ from daedal.problems import LinearDAE
 from daedal.problems.compile import differ_in_parameters_only
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import Followed, Modes
