@@ -15,16 +15,15 @@ from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.manifold_projection import ROUNDOFF, Manifold, unevaluable
 from daedal.initial.refusals import names_of
-from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.complaints import complaint
-from daedal.mechanics.multipliers import TRIED, evaluated, starting_points
+from daedal.mechanics.assembly import TRIED, Assembly, evaluated, starting_points
+from daedal.mechanics.point import complaint
 from daedal.problems import MechanicalSystem
 
-_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differences
+_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # largest residual, relative to its terms; the bias may be a second difference
 
 
 def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
-    """a, all multipliers, r' and w from the augmented system; an error if they are undetermined."""
+    """Compute a, all multipliers, r' and w from the augmented system; raise if they are undetermined."""
     system, t = manifold.system, manifold.t
     assembly = Assembly(system, t, q, rows=rows)
     z = np.concatenate([q, v])

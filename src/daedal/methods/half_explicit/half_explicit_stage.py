@@ -11,9 +11,8 @@ from __future__ import annotations
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import factor_lu
-from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
+from daedal.mechanics.augmented import accelerate_coupled, accelerate_only, solve_augmented, solve_stage
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, RATE, VELOCITY, evaluate, load_state
-from daedal.mechanics.straight_line import accelerate_only, solve_stage
 
 
 @part

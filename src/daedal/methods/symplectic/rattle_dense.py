@@ -1,6 +1,6 @@
 r"""The two halves of a RATTLE step for functions that are called: matrices are evaluated and factorised with pivoting.
 
-The equations are those of :mod:`daedal.symbolic.symplectic`, which generates straight-line code from them.
+The equations are those of :mod:`daedal.symbolic.mechanism_dynamics`, which generates straight-line code from them.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from daedal.kernels.newton import DIVERGED
 from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import copy, largest
+from daedal.mechanics.augmented import accelerate_only
 from daedal.mechanics.constrained import CONSTRAINED, load_state
-from daedal.mechanics.straight_line import accelerate_only
 from daedal.methods.one_step import ATTEMPT, HOPELESS
 from daedal.methods.run_record import RUN, differences
 from daedal.methods.symplectic.rattle_dense import DENSE, first_half, keep_start, second_half
