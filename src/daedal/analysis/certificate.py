@@ -15,7 +15,7 @@ from daedal.driver.options import DAEOptions, takes
 from daedal.driver.request import checked_settings
 from daedal.driver.solving import solve
 from daedal.errors import IntegrationError, InvalidProblemError
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
