@@ -47,7 +47,7 @@ class Method(ABC):
         Whether steps are not limited by stability.
     explicit : bool
         Whether it solves no nonlinear equations.
-    suspicious : float
+    stiffness_check : float
         For explicit methods: the size of h lambda from which steps on a mechanism are checked for stiffness.
     events, dense_output, fixed_steps, controlled : bool
         Whether it locates events, provides polynomials, supports constant steps, and controls its error.
@@ -75,9 +75,9 @@ class Method(ABC):
     is_multistep: ClassVar[bool] = False
     shares_newton_matrix: ClassVar[bool] = False
 
-    suspicious: Any = 1.2
+    stiffness_check: Any = 1.2
 
-    # Options that every method has, for the driver; methods without a use for them ignore them.
+    # Options that every method accepts, for the driver; methods that do not need them ignore them.
     max_order: Any
     error_test: Any = "auto"
     nonnegative: Any = False
@@ -95,7 +95,7 @@ class Method(ABC):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """The names of its options."""
+        """Names of the method's options."""
         return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else ()
 
     def excluded(self, problem) -> np.ndarray | None:
@@ -129,7 +129,7 @@ class Method(ABC):
         return self.is_multistep and self.max_order > 1 and self.starting_values is None
 
     def with_defaults(self, wishes: dict[str, Any]) -> Any:
-        """The method with these options, as far as it has them and the user has not set them."""
+        """A copy with the given options, except those that the method lacks or the user has set."""
         if not wishes:
             return self
         own = self.options()

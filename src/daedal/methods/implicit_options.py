@@ -36,6 +36,6 @@ def storage_kind(problem: Any, linear_solver: str = "auto") -> str:
 
 
 def check_corrector(given: Any, known: tuple[str, ...] = CORRECTORS) -> None:
-    """Raise for unknown correctors; "auto" is the first one."""
+    """Raise for an unknown `corrector`."""
     if given != "auto" and given not in known:
         raise InvalidProblemError(f"unknown corrector {given!r}; known: {', '.join(known)}")

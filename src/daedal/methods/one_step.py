@@ -35,7 +35,7 @@ ATTEMPT = i64(i64, f64, f64)
 HOPELESS = -4  # status: a shorter step would not help, since the slopes at the start are unavailable
 
 MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run.h`` itself
-STIFF_STEPS = 15  # consecutive suspicious ones
+STIFF_STEPS = 15  # consecutive steps at the limit of stability that indicate stiffness
 _HERMITE_NODES = 3
 
 _call_attempt = caller(ATTEMPT)
@@ -44,7 +44,7 @@ combine, weighted_sum, size_in, set_scales, stiffness = sums_of(ONE)
 
 @entry(STEP)
 def one_step(run):
-    """One accepted step; 0 or the reason to stop."""
+    """Take one accepted step; return 0 or the reason to stop."""
     return _step(record_at(run, RUN), run)
 
 
@@ -156,7 +156,7 @@ def give_to_owner(system, run, t, h):
 
 @entry(ATTEMPT)
 def accept_with_hermite(address, t, h):
-    """The polynomial through the values and slopes at both ends of the step."""
+    """Store the polynomial through the values and slopes at both ends of the step."""
     return _accept_with_hermite(record_at(address, RUN), t, h)
 
 

@@ -35,8 +35,8 @@ def sums_of(number: NumberOperations) -> Sums:
 
     @part
     def combine_at(row, count, k, n, start, h, first, last, target):
-        """Both of them as functions of addresses, whose constant offsets cost nothing; sums stay in registers, four at
-        a time."""
+        """`combine` and `weighted_sum` as functions of addresses, whose constant offsets cost nothing; sums stay in
+        registers, four at a time."""
         weights, i = floats(row, count), first
         while i + 4 <= last:
             a, b, c, d = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
@@ -92,9 +92,9 @@ def sums_of(number: NumberOperations) -> Sums:
     def stiffness(run, h, k, a, change):
         """|lambda| from the last two stages, both at the end of the step; -1 if unknown.
 
-        They differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). For a mechanism, d =
-        (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in any phase, whereas |J
-        d| / |d| can take any value up to its square.
+        The stages differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). For a
+        mechanism, d = (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in any
+        phase, whereas |J d| / |d| can take any value up to its square.
         """
         n, s, nx, y, zero = run.n, a.shape[0], run.positions, run.y, spread(0.0)
         combine(a[s - 2], s - 2, k, run.phi[0], h, 0, n, change)

@@ -135,7 +135,7 @@ class DASSL(Method):
             raise InvalidProblemError("GMRES needs the weighted root-mean-square norm; omit norm")
 
     def prepare(self, equations: Equations) -> Run:
-        """The workspace with its linear solver, and the records of the integrator."""
+        """Create the workspace with its linear solver, and the records of the integrator."""
         problem, row_power = equations.problem, None
         if self.row_scaling is not None:
             row_power = check_vector(self.row_scaling, problem.n, "row_scaling")
@@ -225,7 +225,7 @@ class _DASSLRun(Run):
         return outcome
 
     def open(self, task: Task) -> None:
-        """Begin a task. With variable steps, it begins at order 1."""
+        """Begin a task; a run with variable steps starts at order 1."""
         if task.fixed_step is None:
             if self.method.max_order > 5:
                 raise InvalidProblemError(
@@ -235,7 +235,7 @@ class _DASSLRun(Run):
         super().open(task)
 
     def load(self, task: Task) -> None:
-        """Components excluded from the error test, its norm, and the history of a run that has one."""
+        """Load the components excluded from the error test, its norm, and the starting history, if any."""
         assert self.workspace is not None
         self.workspace.prepare_matrices(accurate=self._filtered or self._index_2)
         self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
@@ -263,7 +263,7 @@ class _DASSLRun(Run):
         return 0
 
     def _load_start(self, task: Task):
-        """A history of order 2 or 3 for a problem of index 2."""
+        """Load a history of order 2 or 3 for a problem of index 2."""
         assert self.workspace is not None
         found = past(self.workspace, task, self.method.max_order)
         if found is None:

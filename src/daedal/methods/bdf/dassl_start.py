@@ -21,7 +21,7 @@ _ITERATIONS = 8
 _CONVERGED = 1e-3
 _ROUNDING = 0.1  # stagnating corrections below this size are rounding errors
 _AIM = 0.5  # bound on the estimated error at the start, in units of the tolerance
-_LONGEST = 0.02  # fraction of the interval
+_LONGEST = 0.02  # longest step of the history, as a fraction of the interval
 
 
 def past(workspace: Workspace, task: Task, max_order: int) -> tuple[float, np.ndarray] | None:

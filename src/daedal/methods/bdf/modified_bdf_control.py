@@ -13,12 +13,12 @@ from daedal.kernels.compilation import part
 from daedal.kernels.norms import wrms
 from daedal.kernels.vectors import power
 from daedal.methods.bdf.modified_bdf_formulas import DIRECT, error_factors
-from daedal.methods.bdf.thesis_control import extrapolation_error, step_after_failure, step_after_success
+from daedal.methods.bdf.step_doubling import extrapolation_error, step_after_failure, step_after_success
 
 NO_ESTIMATE = -1.0
 _ULPS = 100.0  # accuracy of the solution for x
 _TARGET = 0.5  # fraction of the admissible error used as target for step size and order
-_LEAST = 0.05  # error assumed where round-off explains all of the estimate
+_LEAST = 0.05  # error assumed if round-off explains the whole estimate
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
 _SMALL_DIFFERENCE = 0.01  # in units of the tolerance; below this, differences need not decrease
@@ -176,7 +176,7 @@ def _ratio(estimate, k):
 
 @part
 def _thesis_rules(method, run, h, k, estimate):
-    """Four initial steps; after every second success the order is raised to 2."""
+    """Order and step size of the thesis: four initial steps, then order 2; steps double after two successes."""
     if method.taken < _THESIS_START:
         method.k = 2
         return

@@ -93,7 +93,7 @@ class Extrapolation(Method):
         return len(step_numbers(self.sequence)) if self.columns == "auto" else int(self.columns)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """A matrix and storage for the extrapolation table."""
+        """Create the matrix and the extrapolation table."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _ExtrapolationRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 

@@ -3,9 +3,8 @@ r"""Dense output of extrapolation methods in compiled code.
 Backward differences of the Euler steps of a row, divided by h^k, approximate derivatives of y with an expansion in h,
 and are extrapolated like y (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step
 interpolates value and derivatives at its end; at its start those from the end of the previous step, or just the value
-in the first
-step; and, if all rows but one have an even number of implicit Euler steps, value and slope at midstep. Its degree is at
-most 7.
+in the first step; and, if all rows but one have an even number of implicit Euler steps, value and slope at midstep. Its
+degree is at most 7.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ _call = caller(ATTEMPT)
 
 @entry(STEP)
 def extrapolation_begin(address):
-    """Initialise the columns for the tolerance, and the derivatives at the start, with which the index is checked to be
-    0 or 1."""
+    """Choose the initial number of columns, and check, from the derivatives at the start, that the index is 0 or 1."""
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     begin_table(run, method)
@@ -45,14 +44,14 @@ def extrapolation_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def extrapolation_accept(address, t, h):
-    """The polynomial of the step, and size and order of the next one."""
+    """Store the polynomial of the step, and choose size and order of the next one."""
     run = record_at(address, RUN)
     return _accept(run.system, run, record_at(run.method, EXTRAPOLATION), t, h)
 
 
 @entry(ATTEMPT)
 def extrapolation_measure(address, t, h):
-    """The error of the last column, and of the polynomial if the former is small enough."""
+    """Compute the error of the last column, and of the polynomial if the former is small enough."""
     run = record_at(address, RUN)
     return _measure(run.system, run, record_at(run.method, EXTRAPOLATION), h)
 

@@ -50,7 +50,7 @@ class HalfExplicit(Method):
         twentieth of the tolerance, after every step, or never.
     stop_when_stiff : bool or int
         Stop the run if the steps seem limited by stability (the automatic choice then switches to a stiff method); a
-        number is the count of suspicious steps to allow.
+        number is the count of such steps to allow.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class HalfExplicit(Method):
             raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The tableau as a record, and storage for the stages."""
+        """Store the tableau in a record, and allocate the stages."""
         if equations.semi_explicit is not None:
             return _GeneralRun(self, equations)
         if equations.mechanism.linear:
@@ -323,7 +323,7 @@ class _MechanicalRun(MechanicalRun):
         )
 
     def load(self, task: Task) -> None:
-        """Whether values inside steps will be needed."""
+        """Record whether values inside steps will be needed."""
         super().load(task)
         if not self._known_first and (task.dense or task.t_eval is not None or task.switching is not None):
             self.own["end_slope"] = 1
@@ -372,7 +372,7 @@ class _GeneralRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """Which rows of g depend on z."""
+        """Determine which rows of g depend on z."""
         rows = _rows_with_z(self.equations.semi_explicit, task.t_span[0], task.y0)
         self.own.array("contains_z")[:] = rows
 

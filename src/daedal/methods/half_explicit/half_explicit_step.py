@@ -42,7 +42,7 @@ from daedal.methods.run_record import RUN, differences
 
 NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
-_STIFF_LIMIT = 1.2  # limit of |h lambda|, as for DOPRI5, whose stages these methods use; `Method.suspicious`
+_STIFF_LIMIT = 1.2  # limit of |h lambda|, as for DOPRI5, whose stages these methods use; `Method.stiffness_check`
 
 HALF_EXPLICIT = Struct(
     "HALF_EXPLICIT",
@@ -71,7 +71,7 @@ HALF_EXPLICIT = Struct(
 
 @entry(ATTEMPT)
 def half_explicit_attempt(address, t, h):
-    """The stages from phi_0, y_1 and its error."""
+    """Compute the stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
     return _attempt(run.system, method, method.mechanism, run, h)
@@ -79,7 +79,7 @@ def half_explicit_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def half_explicit_accept(address, t, h):
-    """The polynomial of the step, and the initial slope of the next one."""
+    """Store the polynomial of the step, and the initial slope of the next one."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
     return _accept(run.system, method, method.mechanism, run, t, h)

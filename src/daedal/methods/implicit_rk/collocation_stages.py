@@ -18,7 +18,7 @@ from daedal.methods.tableau import RungeKuttaTableau
 
 _FAMILIES = {"radau": families.radau_iia, "gauss": families.gauss, "lobatto": families.lobatto_iiia}
 _NODES = {"radau": right_radau_nodes, "gauss": gauss_nodes}
-_ORDERS = {"radau": -1, "gauss": 0, "lobatto": -2}  # above twice the number of stages
+_ORDERS = {"radau": -1, "gauss": 0, "lobatto": -2}  # order minus twice the number of stages
 KINDS = tuple(_FAMILIES)
 STAGES = range(2, 6)
 RADAU_STAGES = (3, 5, 7)
@@ -29,7 +29,7 @@ class CollocationStages(Stages):
 
     With the nodes c and the Lagrange polynomials :math:`L_j` the coefficients are :math:`a_{ij} = \int_0^{c_i} L_j` and
     :math:`b_j = \int_0^1 L_j` (Wunderlich (6.7)); for :math:`\ddot x = f` they become :math:`A^2` and :math:`b^T A`
-    (6.14e). A stage at node 0 is known; where A must be inverted, it denotes the rest of the matrix.
+    (6.14e). A stage at node 0 is known, and :math:`A^{-1}` then is the inverse of the remaining matrix.
     """
 
     def __init__(self, kind: str, stages: int):
@@ -122,15 +122,16 @@ class CollocationStages(Stages):
     def share(self) -> float:
         """The largest error of u inside a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions.
 
-        y - u is h^(s+1) y^(s+1) / s! times int_0^theta M, M = prod (theta - c_i), and h (y' - u') the same times M.
+        y - u is h^(s+1) y^(s+1) / s! times int_0^theta M, M = prod (theta - c_i); h (y' - u') is
+        h^(s+1) y^(s+1) / s! times M.
         """
         error = Polynomial.fromroots(self.c).integ()
         return float(np.max(np.abs(error(self.c))) * self.gamma / np.prod(self.c))
 
     @cached_property
     def worst(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Point at which the error of u, |theta prod (theta - c_i)|, is largest; weights of the Z_i in u there, and h
-        u'."""
+        """Point at which the error of u, |theta prod (theta - c_i)|, is largest; weights of the Z_i in u and in
+        h u' there."""
         nodes = np.concatenate([[0.0], self.c])
         shape = Polynomial.fromroots(nodes)
         places = np.real(shape.deriv().roots())
@@ -156,7 +157,7 @@ def collocation_stages(kind: str, stages: int) -> CollocationStages:
 
 
 def kind_of(given: RungeKuttaTableau) -> tuple[str, int] | None:
-    """Kind and number of stages of the method with these coefficients, if it is one of these.
+    """Kind and number of stages of the collocation method with these coefficients; None for other methods.
 
     Examples
     --------

@@ -74,10 +74,9 @@ class ImplicitRungeKutta(Method):
     if the coefficients are those of one of its methods, and in first-order form otherwise.
 
     The error test uses the error at the end of a step and that of the polynomial inside it, so that output between
-    steps is as accurate as at steps; for problems of index 2 and 3 it uses only the former. Methods of stage order 1
-    therefore need short steps for algebraic and stiff variables; `error_test` can exclude variables whose values inside
-    steps do
-    not matter.
+    steps is as accurate as at steps; for problems of index 2 and 3 it uses only the error at the end. Methods of stage
+    order 1 therefore need short steps for algebraic and stiff variables; `error_test` can exclude variables whose
+    values inside steps do not matter.
 
     :func:`daedal.analysis.analyse_method` gives the expected orders. If none is guaranteed for the index of the
     problem, variable steps raise an error, and a run with `fixed_step` includes a note in its message.
@@ -138,7 +137,7 @@ class ImplicitRungeKutta(Method):
         return stages_of(self.coefficients).known
 
     def for_second_order(self) -> Method:
-        """:class:`Collocation` if it has these coefficients and supports all options used."""
+        """The equivalent :class:`Collocation` if it supports all options used, otherwise this method."""
         found = kind_of(self.coefficients)
         plain = isinstance(self.error_test, str) and self.error_test == "auto" and self.variable_index is None
         if found is None or not plain or self.projection != "never" or self.linear_solver not in ("auto", "dense"):
@@ -146,7 +145,7 @@ class ImplicitRungeKutta(Method):
         return Collocation(*found)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Matrices for all blocks of stages, and storage for the stages."""
+        """Create the matrices of all stage blocks, and storage for the stages."""
         from daedal.methods.implicit_rk.implicit_runge_kutta_run import ImplicitRungeKuttaRun
 
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)

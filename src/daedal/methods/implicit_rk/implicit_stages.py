@@ -110,7 +110,7 @@ class Stages:
 
     @cached_property
     def filtering(self) -> int:
-        """The last block of one stage whose matrix has F_y, or -1."""
+        """The last block of a single stage whose matrix contains F_y, or -1."""
         found = [k for k, block in enumerate(self.blocks) if block.size == 1 and self.a[block.first, block.first]]
         return found[-1] if found else -1
 

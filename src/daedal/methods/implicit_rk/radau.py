@@ -97,14 +97,12 @@ class Radau(Method):
         return 2 * (RADAU_STAGES[-1] if self.stages == "auto" else self.stages) - 1
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Matrices for all systems, and memory for the stages."""
+        """Create the matrices of all systems, and memory for the stages."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
 
 class _RadauRun(ClassifiedRun):
-    """A run of Radau IIA."""
-
     def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
         from daedal.methods.implicit_rk import radau_step as step
         from daedal.methods.one_step import OWN

@@ -96,7 +96,7 @@ class _WithFormula(Method):
             )
 
     def prepare(self, equations: Equations) -> Run:
-        """The workspace of the problem, and memory for past values."""
+        """Create the workspace of the problem, and memory for past values."""
         return _MultistepRun(self, equations)
 
 
@@ -322,7 +322,7 @@ class _MultistepRun(Run):
             self.record[field] = value
 
     def adopt(self, equations: Equations) -> None:
-        """Use other parameters. Starting values are recomputed."""
+        """Use other parameters, and recompute the starting values."""
         super().adopt(equations)
         self._accurate = None
 

@@ -31,7 +31,7 @@ from daedal.methods.symplectic.rattle_dense import DENSE, first_half, keep_start
 
 _MOST_ITERATIONS = 50
 _ROUNDOFF = 2.0 * np.finfo(float).eps
-_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+_NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which none is needed: the next is about its square
 _CLOSE = 1e-10  # corrections below this that no longer decrease are rounding errors
 
 RATTLE = Struct(
@@ -62,7 +62,7 @@ RATTLE = Struct(
 
 @entry(ATTEMPT)
 def rattle_attempt(address, t, h):
-    """The stages of the composition from phi_0, one step of RATTLE or SHAKE each."""
+    """Compute the stages of the composition from phi_0, each a step of RATTLE or SHAKE."""
     run = record_at(address, RUN)
     method = record_at(run.method, RATTLE)
     return _attempt(run.system, method, method.mechanism, run, t, h)
