@@ -36,7 +36,8 @@ class Tableau:
     error estimate `e3`, the error is :math:`e^2 / \\sqrt{e^2 + 0.01 e_3^2}` (HNW II.10). `a` and `c` may include
     additional stages for dense output. `stability` is the size of h lambda at which the method becomes unstable on the
     negative real axis, rounded down; `stiffness_check` the size from which steps on a mechanism are checked for
-    stiffness. On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to 1.8 if
+    stiffness. On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to
+    1.8 if
     vibrations limit them, and below 1.2 on the car axis, whose vibration it must resolve. DOP853 is stable up to 5.96,
     but damps little below that; the errors of small vibrations limit its steps to 3 at 1e-7. All values are measured.
     """
