@@ -20,9 +20,15 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct, at, optional, record_
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, residual
-from daedal.methods.bdf.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
+from daedal.methods.bdf.modified_bdf_control import (
+    NO_ESTIMATE,
+    POINTS,
+    error_of_step,
+    next_order_and_step,
+    remember,
+    shorten_after_error,
+)
 from daedal.methods.bdf.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
-from daedal.methods.bdf.step_doubling import POINTS, remember
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try

@@ -30,9 +30,9 @@ from daedal.methods.one_step import (
     size_in,
     size_of_error,
     stiffness,
+    sums_of,
 )
 from daedal.methods.run_record import RUN, differences
-from daedal.methods.sums import sums_of
 
 SHARE = 0.01  # weight of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, keeps the last slope usable

@@ -29,9 +29,9 @@ from daedal.methods.extrapolation.extrapolation_control import (
     fill_table,
     next_step,
 )
-from daedal.methods.extrapolation.extrapolation_output import divided_differences, largest_product, store_polynomial
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
-from daedal.methods.half_explicit.half_explicit_stage import slope_at, stage_slope
+from daedal.methods.extrapolation.extrapolation_step import divided_differences, largest_product, store_polynomial
+from daedal.methods.half_explicit.half_explicit_step import slope_at, stage_slope
 from daedal.methods.one_step import ATTEMPT, HOPELESS, give_to_owner, size_in, size_of_error
 from daedal.methods.run_record import RUN, STEP, differences
 

@@ -25,9 +25,30 @@ from daedal.methods.half_explicit.half_explicit_tableaux import HEM4 as HEM4_TAB
 from daedal.methods.half_explicit.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
 from daedal.methods.half_explicit.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
 from daedal.methods.half_explicit.half_explicit_tableaux import HalfExplicitTableau, hem4_family
-from daedal.methods.mechanical_run import MechanicalRun
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
+
+
+class MechanicalRun(OneStepRun):
+    """A run on a mechanism, with forces that may depend on w and on the multipliers."""
+
+    def __init__(self, method, equations: Equations, **options):
+        super().__init__(method, equations, **options)
+        mechanism = equations.mechanism
+        first = mechanism.m * mechanism.nx + mechanism.n_r
+        coupled = mechanism.n_w or bool(mechanism.record["uses_multipliers"])
+        self._guess = mechanism.record.array("state")[first:] if coupled else None
+        self._rows = mechanism.rows
+
+    def load(self, task: Task) -> None:
+        """Load the initial guess of w and the multipliers."""
+        if self._guess is not None:
+            n_w = self.equations.mechanism.n_w
+            self._guess[:] = 0.0
+            if task.guess is not None:
+                self._guess[:n_w] = task.guess[:n_w]
+                self._guess[n_w + self._rows] = task.guess[n_w:]
+
 
 _CONTROLLERS, _PROJECTIONS = ("pi", "classic"), ("drift", "always", "never")
 

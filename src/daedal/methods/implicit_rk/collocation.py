@@ -15,7 +15,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
-from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES, collocation_stages
+from daedal.methods.implicit_rk.implicit_stages import KINDS, STAGES, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_deviations, storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_tolerances, start_of

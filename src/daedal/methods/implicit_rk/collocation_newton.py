@@ -18,7 +18,7 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_ro
 from daedal.kernels.second_order import SECOND_ORDER, evaluate_matrix, evaluate_second_order
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import power
-from daedal.methods.bdf.step_doubling import POINTS
+from daedal.methods.bdf.modified_bdf_control import POINTS
 from daedal.methods.implicit_rk.stages import STAGE_FIELDS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN

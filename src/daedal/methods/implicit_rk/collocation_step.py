@@ -18,7 +18,12 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import record_at
 from daedal.kernels.second_order import gather, scatter
 from daedal.kernels.system import HOOK_CHANGED
-from daedal.methods.bdf.step_doubling import extrapolation_error, remember, step_after_failure, step_after_success
+from daedal.methods.bdf.modified_bdf_control import (
+    extrapolation_error,
+    remember,
+    step_after_failure,
+    step_after_success,
+)
 from daedal.methods.implicit_rk.collocation_newton import (
     COLLOCATION,
     evaluate_stages,

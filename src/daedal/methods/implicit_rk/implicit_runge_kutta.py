@@ -14,11 +14,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method, check_variable_index
-from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
+from daedal.methods.base import Method, check_matrix_options, check_name, check_variable_index, storage_kind
 from daedal.methods.implicit_rk.collocation import Collocation
-from daedal.methods.implicit_rk.collocation_stages import kind_of
-from daedal.methods.implicit_rk.implicit_stages import stages_of
+from daedal.methods.implicit_rk.implicit_stages import kind_of, stages_of
 from daedal.methods.named_formulas import coefficients
 from daedal.methods.run import OneStepRun
 from daedal.methods.tableau import RungeKuttaTableau

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method, check_variable_index
-from daedal.methods.implicit_options import check_corrector, check_matrix_options, storage_kind
-from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, CollocationStages, collocation_stages
+from daedal.methods.base import Method, check_corrector, check_matrix_options, check_variable_index, storage_kind
+from daedal.methods.implicit_rk.implicit_stages import RADAU_STAGES, CollocationStages, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import in_deviations
 from daedal.methods.implicit_rk.variable_classes import ClassifiedRun
 from daedal.methods.run import OneStepRun

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method
-from daedal.methods.implicit_options import check_name, storage_kind
+from daedal.methods.base import Method, check_name, storage_kind
 from daedal.methods.implicit_rk.radau import Radau
 from daedal.methods.implicit_rk.stage_systems import storage
 from daedal.methods.multistep.multistep_formula import MultistepFormula

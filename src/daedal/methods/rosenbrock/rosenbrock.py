@@ -16,8 +16,7 @@ import numpy as np
 from daedal.analysis.index import is_clearly_index_1, judge, partials
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import store_vector
-from daedal.methods.base import Method
-from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
+from daedal.methods.base import Method, check_matrix_options, check_name, storage_kind
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Outcome, Task

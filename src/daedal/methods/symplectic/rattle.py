@@ -175,9 +175,8 @@ class _SymplecticRun(OneStepRun):
     def __init__(self, method: _Symplectic, equations: Equations):
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
-        from daedal.methods.symplectic.rattle_dense import DENSE
+        from daedal.methods.symplectic.rattle_step import DENSE, rattle_attempt
         from daedal.methods.symplectic.rattle_step import RATTLE as RECORD
-        from daedal.methods.symplectic.rattle_step import rattle_attempt
 
         mechanism = equations.mechanism
         nx, weights = mechanism.nx, composition(method.max_order)
