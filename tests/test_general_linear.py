@@ -148,7 +148,7 @@ def test_stages_that_cannot_be_computed_end_the_run():
     [
         ({"A": [[1.0, 2.0]]}, r"A must be finite and have the shape \(1, 1\)"),
         ({"B_stages": [[np.nan, 0.0], [0.0, 1.0]]}, "B_stages must be finite"),
-        ({"d": [1.0]}, "d must begin with 0"),
+        ({"d": [1.0]}, "d must start with 0"),
     ],
 )
 def test_wrong_coefficients_are_refused(change, message):

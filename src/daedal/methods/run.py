@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import Failure
 from daedal.analysis.index import LocalIndex
+from daedal.analysis.wording import Failure
 from daedal.events.event import EventRecord
 from daedal.events.record import Switching, no_functions
 from daedal.kernels.endings import Ending
@@ -54,6 +54,7 @@ class Run:
 
     constant_order: int | None = None  # degree of the polynomials, if it differs from the order
     reusable = True  # whether another run is possible: no data of earlier runs are kept
+    projection: Any = None  # imposes invariants; its functions have a separate bridge
     notes: tuple[str, ...] = ()  # notes on the last run, for the message of the solution
 
     def __init__(
@@ -182,8 +183,9 @@ class Run:
         """The outcome of a task, after :meth:`leave`."""
         switching = self._switching_of(task)
         exception, self.bridge.exception = self.bridge.exception, None
-        if switching is not None and exception is None:
-            exception, switching.bridge.exception = switching.bridge.exception, None
+        for other in (switching, self.projection):
+            if other is not None and exception is None:
+                exception, other.bridge.exception = other.bridge.exception, None
         if isinstance(exception, KeyboardInterrupt):
             exception, interrupted = None, True
         if task.progress is not None:
