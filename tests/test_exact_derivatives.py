@@ -17,7 +17,7 @@ from daedal.mechanics.formulations import (
     MinimalExtension,
     ProjectedInvariants,
 )
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
@@ -258,7 +258,7 @@ def check_blocks(reduction, problem, y, yp):
     """The small blocks of Newton's method, with exact derivatives and without."""
     import ctypes
 
-    from daedal.mechanics.formulations.condensed import condensed_prepare
+    from daedal.mechanics.formulations.newton_matrices import condensed_prepare
     from daedal.methods.workspace import Workspace
 
     integer, number = ctypes.c_int64, ctypes.c_double

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daedal.analysis.thresholds import ILL_CONDITIONED_MASS
-from daedal.mechanics.increments import typical_size
+from daedal.mechanics.setting import typical_size
 
 _DIRECTIONAL = 0.1  # increments for differences of G, as a fraction of the assembly's; G may itself be a difference
 _FORCE_INCREMENT = 1e-5

@@ -18,8 +18,8 @@ from daedal.analysis.dependent_constraints import (
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InvalidProblemError
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.increments import typical_size
-from daedal.mechanics.probes import check_point
+from daedal.mechanics.point import check_point
+from daedal.mechanics.setting import typical_size
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 

@@ -19,7 +19,7 @@ from daedal.analysis.wording import (
 )
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
-from daedal.mechanics.complaints import complaint
+from daedal.mechanics.point import complaint
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem

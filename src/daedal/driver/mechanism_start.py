@@ -12,11 +12,9 @@ from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical_start import check_start, split_mechanical
 from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.consistent_start import ConsistentStart
-from daedal.mechanics.pool import Pool
-from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
-from daedal.mechanics.recursive_start import recursive_start, starts_recursively
-from daedal.mechanics.setting import EvaluationConfig, plain_setting, setting_at
+from daedal.mechanics.point import SOME_TIMES, asks_for_time, check_point
+from daedal.mechanics.readiness import recursive_start, starts_recursively
+from daedal.mechanics.setting import ConsistentStart, EvaluationConfig, Pool, plain_setting, setting_at
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 

@@ -11,10 +11,10 @@ from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.initial.mechanical_start import split_mechanical
 from daedal.initial.sparse_start import sparse_start
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reformulation import check_sparse
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.sparse_equations import highest_frequency
 from daedal.methods.named_methods import named_method

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.pool import WorkspacePool
+from daedal.mechanics.setting import WorkspacePool
 from daedal.problems.compile import with_numbers
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 
 
 class ArcEvaluator:

@@ -38,11 +38,12 @@ from daedal.symbolic.tracing.agreement import (
     disagreement,
     infinite_derivatives,
     irregular_derivatives,
+    jump_words,
+    stateful_words,
     wrong_entry,
 )
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.problem import traced_problem, untraced_words
-from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which two branches may differ next to a surface

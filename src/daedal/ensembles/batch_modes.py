@@ -33,7 +33,7 @@ from daedal.problems.arguments import (
     positional_names,
 )
 from daedal.symbolic import Untraceable
-from daedal.symbolic.tracing.mode_code import guard_code, state_code
+from daedal.symbolic.tracing.switching_functions import guard_code, state_code
 
 _SLICES = 500  # slices of runs between two checks of the clock
 _MOST_ROWS = 4096  # maximum number of rows of the transition table

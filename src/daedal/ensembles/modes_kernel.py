@@ -20,7 +20,7 @@ from daedal.kernels.records import INTEGER, Struct, address_of, data_of, floats,
 from daedal.kernels.signatures import i64, void
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.manifold import project_point
-from daedal.mechanics.settling import settle
+from daedal.mechanics.readiness import settle
 from daedal.methods.advance import advance
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)

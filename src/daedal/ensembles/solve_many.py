@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from daedal.problems.problem_sources import ProblemSource
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem, ProblemSource
 
 
 @with_old_keywords(initials="initial")

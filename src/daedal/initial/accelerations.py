@@ -15,9 +15,8 @@ from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.manifold_projection import ROUNDOFF, Manifold, unevaluable
 from daedal.initial.refusals import names_of
-from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.complaints import complaint
-from daedal.mechanics.multipliers import TRIED, evaluated, starting_points
+from daedal.mechanics.assembly import TRIED, Assembly, evaluated, starting_points
+from daedal.mechanics.point import complaint
 from daedal.problems import MechanicalSystem
 
 _CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differences

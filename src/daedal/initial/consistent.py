@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from daedal.analysis.diagnosis import describe_inconsistency
-from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
+from daedal.analysis.wording import NEEDED
 from daedal.errors import InconsistentInitialError, InvalidProblemError, NotFiniteError
 from daedal.initial.mechanical_start import consistent_state, split_mechanical
 from daedal.initial.newton_start import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from daedal.initial.mechanical_start import MechanicalStart
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem
 
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "

@@ -4,8 +4,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
-from daedal.mechanics.increments import typical_size
-from daedal.mechanics.probes import vector_function
+from daedal.mechanics.point import vector_function
+from daedal.mechanics.setting import typical_size
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 

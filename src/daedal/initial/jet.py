@@ -252,8 +252,8 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
         start = np.where(known, jet, 0.0)
         sizes = column_sizes(array, t, start, weights)
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
-        # sparse corrections change all values slightly, so states are excluded first
-        if array.shape[1] > LARGEST_DENSE:
+        # sparse corrections change all values slightly, so states that are not held are excluded first
+        if array.shape[1] > LARGEST_DENSE and np.any(differential & ~held.ravel()):
             point = solve_array(
                 array,
                 t,

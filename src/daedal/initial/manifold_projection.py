@@ -14,7 +14,7 @@ import numpy as np
 from daedal.analysis.dependent_constraints import position_terms, sizes, velocity_noise, velocity_terms
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.complaints import complaint
+from daedal.mechanics.point import complaint
 from daedal.mechanics.setting import lengths_of
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight

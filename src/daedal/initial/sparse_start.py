@@ -8,8 +8,8 @@ from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, InvalidProblemError, Unevaluable
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical_start import MechanicalStart
-from daedal.mechanics.consistent_start import ConsistentStart
-from daedal.mechanics.probes import check_point, looks_autonomous
+from daedal.mechanics.point import check_point, looks_autonomous
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly, check_supported
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem

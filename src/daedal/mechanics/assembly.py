@@ -1,7 +1,15 @@
-"""Preparation of a mechanical system for kernels: callbacks, arrays, and the derivatives that were not given."""
+"""Preparation of a mechanical system for kernels: callbacks, arrays, and the derivatives that were not given.
+
+A friction law that divides by the normal force is undefined at lambda = 0. Other multipliers are then tried in this
+order: 1 and -1 for all of them, and those that balance the forces found there,
+
+    M a + K^T lambda = f(..., +-1),   K a = -bias.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,10 +17,15 @@ import numpy as np
 from daedal.common import first_use
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_vector
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.contact import contact_coordinates, without_contact
-from daedal.mechanics.multipliers import accelerate_from_elsewhere
-from daedal.mechanics.setting import EvaluationConfig, complex_functions, missing_derivatives, setting_at, tuning
+from daedal.mechanics.setting import (
+    ConsistentStart,
+    EvaluationConfig,
+    complex_functions,
+    missing_derivatives,
+    setting_at,
+    tuning,
+)
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 from daedal.problems.mechanical import FUNCTIONS
@@ -45,7 +58,8 @@ class Assembly:
         The constraints to use; all of them by default.
     autonomous : bool
         Whether the constraints are known to be independent of time.
-    setting : EvaluationConfig, optional All of this, if known.
+    setting : EvaluationConfig, optional
+        The configuration of an evaluation, instead of the other arguments.
     """
 
     def __init__(
@@ -71,8 +85,8 @@ class Assembly:
         self._made_with = system.params
         with first_use.counted():
             self.record, self.bridge = self._build(setting)
-        self.prepared: dict[Any, Any] = {}  # cached by a driver for this assembly
-        self.linearisations: dict[int, Any] = {}  # exact derivatives by the constraint levels they contain
+        self.prepared: dict[Any, Any] = {}  # objects that the driver caches with this assembly
+        self.linearisations: dict[int, Any] = {}  # LINEARISATION records, by the number of constraint levels
         self.adopt(setting)
 
     @property
@@ -147,7 +161,7 @@ class Assembly:
     def linearisation(self, levels: int):
         """LINEARISATION record for Newton's method; None if the functions were not traced.
 
-        Constraints are differentiated on velocity level (`levels` = 1) or on both velocity and acceleration level.
+        Constraints are differentiated at velocity level (`levels` = 1) or at both velocity and acceleration level.
         """
         if levels not in self.linearisations:
             self.linearisations[levels] = self._linearisation(levels)
@@ -160,7 +174,7 @@ class Assembly:
         if function is None:
             return None
         from daedal.kernels.records import Record
-        from daedal.mechanics.linearisation import LINEARISATION
+        from daedal.mechanics.constrained import LINEARISATION
 
         sizes = [size for size in (self.nx, self.nx, self.n_r, self.n_w, system.n_lambda, self.nx) if size]
         columns = 2 * self.nx + self.n_r + self.n_w + (system.n_lambda if system.force_uses_multipliers else 0)
@@ -195,10 +209,10 @@ class Assembly:
         return self.coded(layouts, bridge)
 
     def coded(self, layouts: dict[str, tuple[tuple[int, ...], int, int]], bridge=None) -> dict[str, Any]:
-        """Callbacks of the system's straight-line code; empty if there is none.
+        """Callbacks of the system's straight-line code; empty without code that covers exactly the rows in use.
 
-        The code covers all constraints of the system and is useless if some are left out. A layout holds the lengths of
-        the arguments and of the result, and the number of values after the arguments.
+        A layout consists of the lengths of the array arguments, the length of the result, and the number of scalar
+        arguments.
         """
         system, code, bridge = self.system, self.system.straight_line, bridge or self.bridge
         if code is None or self.n_c < system.n_lambda or not code.belongs_to(system):
@@ -230,16 +244,10 @@ class Assembly:
         return bool(self.record["accelerations"]["kind"])
 
     def weigh(self, weight: str):
-        """Set the norm of output projections: of the mass matrix ("M") or of the identity ("I")."""
+        """Set the norm of output projections to that of the mass matrix ("M") or of the identity ("I")."""
         if weight != self.setting.weight:
             self.setting = self.setting.changed(weight=weight)
         self.output_weight = weight
-
-    def set_autonomous(self, autonomous: bool):
-        """Set whether the constraints are independent of time."""
-        if autonomous != self.setting.autonomous:
-            self.setting = self.setting.changed(autonomous=autonomous)
-        self.record["autonomous"] = autonomous
 
     @property
     def is_autonomous(self) -> bool:
@@ -280,7 +288,7 @@ class Assembly:
         return self.given.n_lambda
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
-        """Largest residuals of the constraints, on position and velocity level."""
+        """Largest residuals of the constraints, at position and velocity level."""
         found = self.drifts(times, states)
         return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
 
@@ -297,7 +305,7 @@ class Assembly:
         return {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
 
     def complete(self) -> Assembly:
-        """The same system with all constraints, including redundant ones."""
+        """A new assembly of the system with all constraints, including redundant ones."""
         return Assembly(self.given, setting=self.setting.changed(rows=np.arange(self.given.n_lambda)))
 
     def state_names(self) -> list[str]:
@@ -346,7 +354,7 @@ class Assembly:
         return self.m * self.nx + self.n_r
 
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
-        """Evaluate at a point; returns copies of the record's arrays, or None if a function cannot be evaluated."""
+        """Evaluate the quantities `what` at a point: arrays by name, or None if a function cannot be evaluated."""
         from daedal.mechanics.constrained import ACCURATE
         from daedal.mechanics.manifold import evaluate_point
 
@@ -421,3 +429,61 @@ def argument_sizes(system: MechanicalSystem, name: str) -> tuple[int, ...]:
         return (n, n)
     extra = (system.n_r, system.n_w, system.n_lambda if system.force_uses_multipliers else 0)
     return (n, n, *[size for size in extra if size])
+
+
+TRIED = "lam = 0, 1 and -1, and the multipliers that balance the forces found there"
+
+
+def starting_points(assembly, t: float, state: np.ndarray, w: np.ndarray) -> Iterator[np.ndarray]:
+    """Candidates for multipliers at which the forces can be evaluated, best first."""
+    ones = np.ones(assembly.n_c)
+    for lam in (np.zeros(assembly.n_c), ones, -ones):
+        values = evaluated(assembly, t, state, w, lam)
+        if values is None:
+            continue
+        if lam.any():
+            balancing = _balancing(values)
+            if balancing is not None and evaluated(assembly, t, state, w, balancing) is not None:
+                yield balancing
+        yield lam
+
+
+def evaluated(assembly, t: float, state: np.ndarray, w: np.ndarray, lam: np.ndarray):
+    """Values of the system's functions with the given multipliers; None if the forces are undefined."""
+    n = assembly.m * assembly.nx
+    try:
+        values = assembly.evaluate(t, state[:n], state[n:], w, lam)
+    except ArithmeticError:
+        return None
+    return values if values is not None and np.all(np.isfinite(values["force"])) else None
+
+
+def accelerate_from_elsewhere(assembly, times, states, results, statuses):
+    """Repeat failed points with other guesses: the multipliers of the previous point or of the start, or candidates."""
+    n_w, before = assembly.n_w, assembly.setting.guess
+    for k, t in enumerate(times):
+        if statuses[k] == 0:
+            before = np.concatenate([results[3][k], results[1][k]])
+            continue
+        w = np.zeros(n_w) if before is None else before[:n_w]
+        others = (np.concatenate([w, lam]) for lam in starting_points(assembly, float(t), states[k], w))
+        for guess in chain(() if before is None else (before,), others):
+            try:
+                found = assembly.accelerate(t, states[k], guess[None])
+            except ArithmeticError:
+                continue
+            if found[4][0] == 0 and np.all(np.isfinite(found[1])):
+                for target, values in zip(results, found, strict=False):
+                    target[k] = values[0]
+                statuses[k] = 0
+                before = np.concatenate([results[3][k], results[1][k]])
+                break
+
+
+def _balancing(values: dict[str, np.ndarray]) -> np.ndarray | None:
+    M, K = values["mass"], values["jacobian"]
+    n, count = M.shape[0], K.shape[0]
+    matrix = np.block([[M, K.T], [K, np.zeros((count, count))]])
+    right = np.concatenate([values["force"], -values["bias"]])
+    lam = np.linalg.lstsq(matrix, right, rcond=None)[0][n:]
+    return lam if np.all(np.isfinite(lam)) else None

@@ -103,7 +103,7 @@ def _not_finite(problem: HessenbergDAE, t0: float) -> str:
 
 
 def _refuse(problem: HessenbergDAE, assembly: HessenbergAssembly, t0: float, z: np.ndarray, level: np.ndarray):
-    """Raise, naming the violated constraints and levels and the nearest consistent values."""
+    """Raise InconsistentInitialError with the violated constraints and levels and the nearest consistent values."""
     level = level.reshape(problem.order, problem.n_y)
     worst = sorted(np.ndindex(level.shape), key=lambda at: -abs(level[at]))[:3]
     words = ", ".join(

@@ -16,8 +16,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.five_point import five_point
 from daedal.kernels.functions import is_compiled, store_vector
-from daedal.mechanics.consistent_start import ConsistentStart
-from daedal.mechanics.increments import best_increment, typical_size
+from daedal.mechanics.setting import ConsistentStart, best_increment, typical_size
 from daedal.mechanics.sparse.structure import AugmentedSystem, SingularMatrix, Structure, checked
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
@@ -34,16 +33,7 @@ _UNSUPPORTED = {
 
 
 def is_sparse(system, t: float, initial) -> bool:
-    """Whether the matrices of `system` are sparse, so that sparse linear algebra is used.
-
-    Parameters
-    ----------
-    system : object
-        Only a MechanicalSystem can be sparse.
-    t : float
-    initial : tuple
-        Initial values; the functions are called at the first of them, q0.
-    """
+    """Whether a mechanical system has sparse matrices; they are evaluated at the start to find out."""
     if not isinstance(system, MechanicalSystem):
         return False
     if hasattr(system.mass, "tocsr"):
@@ -111,7 +101,7 @@ class SparseAssembly:
         self.n_c = self.n_g = system.n_constraints
         self.rows = np.arange(self.n_c)
         self.autonomous = autonomous or self.n_c == 0
-        self.prepared: dict[Any, Any] = {}  # always empty: every run has a separate assembly
+        self.prepared: dict[Any, Any] = {}  # always empty, since every run has a separate assembly
         self._store_force = store_vector("force", self.nx)
         self._last = {
             name: last_argument(getattr(system, name), system.params)
@@ -195,13 +185,11 @@ class SparseAssembly:
         return self.mass_structure.aligned(self._call("mass", t, q), "mass")
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """f."""
         result = np.empty(self.nx)
         self._store_force(self._call("force", t, q, v), result)
         return result
 
     def position(self, t: float, q: np.ndarray) -> np.ndarray:
-        """g."""
         return self._vector("constraint", t, q) if self.n_c else np.zeros(0)
 
     def jacobian(self, t: float, q: np.ndarray):

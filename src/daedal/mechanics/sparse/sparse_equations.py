@@ -13,7 +13,7 @@ that of G^T mu, since mu = 0 for the solution.
 
 import numpy as np
 
-from daedal.mechanics.consistent_start import ConsistentStart
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, column_colours
 
@@ -141,7 +141,7 @@ class SparseEquations:
 
 
 def _increments(x: np.ndarray, slope: np.ndarray, cj: float, share: float) -> np.ndarray:
-    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), rounded to be exactly representable; cj = 0 gives dF/dy alone."""
+    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), rounded to be exactly representable; for cj = 0 without x'."""
     size = np.maximum(np.abs(x), np.abs(slope / cj)) if cj else np.abs(x)
     largest = float(np.max(size, initial=0.0))
     size = np.maximum(size, 1e-2 * largest) if largest > 0.0 else np.ones_like(x)

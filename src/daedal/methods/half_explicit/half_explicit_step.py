@@ -25,9 +25,8 @@ from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.records import INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED
-from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
+from daedal.mechanics.augmented import accelerate_coupled, accelerate_only, solve_augmented, solve_stage
 from daedal.mechanics.constrained import CONSTRAINED, FORCE, JACOBIAN, MASS, RATE, VELOCITY, evaluate, load_state
-from daedal.mechanics.straight_line import accelerate_only, solve_stage
 from daedal.methods.explicit.runge_kutta_step import HARMLESS
 from daedal.methods.one_step import (
     ATTEMPT,

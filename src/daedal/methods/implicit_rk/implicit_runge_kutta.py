@@ -152,7 +152,7 @@ class ImplicitRungeKutta(Method):
 
 @cache
 def _analysis(tableau: RungeKuttaTableau) -> Any:
-    from daedal.analysis.method_analysis import analyse_method
+    from daedal.analysis.method_analysis.analyse_method import analyse_method
 
     return analyse_method(tableau)
 

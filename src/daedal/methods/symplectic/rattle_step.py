@@ -12,7 +12,7 @@ If M is constant and forces depend only on positions, only lambda is iterated: t
 SHAKE computes the velocities from the positions, v_n = (q_{n+1} - q_{n-1}) / (2 h): the increment of the second half of
 a step equals that of the first half of the next one, and both are determined by g(t_2, q_2) = 0.
 
-The equations of both halves are those of :mod:`daedal.symbolic.symplectic`, which generates straight-line code from
+The equations of both halves are those of :mod:`daedal.symbolic.mechanism_dynamics`, which generates straight-line code from
 them; if functions are called, matrices are evaluated and factorised with pivoting.
 """
 
@@ -27,8 +27,8 @@ from daedal.kernels.newton import DIVERGED
 from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import add_product, copy, copy_matrix, largest, transpose
+from daedal.mechanics.augmented import accelerate_only
 from daedal.mechanics.constrained import CONSTRAINED, FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
-from daedal.mechanics.straight_line import accelerate_only
 from daedal.methods.one_step import ATTEMPT, HOPELESS
 from daedal.methods.run_record import RUN, differences
 

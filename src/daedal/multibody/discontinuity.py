@@ -1,7 +1,4 @@
-"""Parts with modes: contacts that open and close, and joints that stick and slip.
-
-Models with contacts and friction as problems with modes.
-"""
+"""Contacts that open and close, joints that stick and slip, and models with them as hybrid problems."""
 
 from __future__ import annotations
 
@@ -13,15 +10,13 @@ import numpy as np
 
 import daedal
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Frame
+from daedal.multibody.body import Frame, direction, positive
 from daedal.multibody.closure import ALONG
-from daedal.multibody.coordinates import lifted_force
 from daedal.multibody.dynamics import rnea
-from daedal.multibody.forces.force import frame_of, joint_name, title
+from daedal.multibody.force import frame_of, joint_name, title
 from daedal.multibody.joints import Prismatic
-from daedal.multibody.kinematics import Velocities, cross, placement
+from daedal.multibody.kinematics import Velocities, cross, lifted_force, placement
 from daedal.multibody.motion import Loads, Motion
-from daedal.multibody.rotation import direction, positive
 from daedal.problems.checks import check_finite, set_checked
 
 
@@ -35,7 +30,7 @@ class Discontinuity:
 
     @property
     def needs_reaction(self) -> bool:
-        """Whether it depends on the force in a joint."""
+        """Whether the part depends on the force in a joint."""
         return False
 
     def __repr__(self):
@@ -59,15 +54,15 @@ class Contact(Discontinuity):
     against : Body or Frame
         A point of the plane, on the ground or on a moving body.
     normal : direction
-        n, from the plane to the side of the point, in the axes of `against`.
+        Normal n of the plane, towards the point, in the axes of `against`.
     restitution : float
-        Between 0 (plastic) and 1 (elastic).
+        Coefficient of restitution e, between 0 (plastic) and 1 (elastic).
     radius : float
-        r, for a ball.
+        Radius r of a ball; 0 for a point.
     friction : float
-        The coefficient of Coulomb friction, in impacts too. A sticking ball with friction rolls.
+        Coefficient of Coulomb friction, also for impacts. A ball that sticks rolls.
     static : float, optional
-        The coefficient of static friction, at least `friction`, which is the default.
+        Coefficient of static friction, at least `friction`, which is the default.
 
     Examples
     --------
@@ -127,9 +122,9 @@ class Contact(Discontinuity):
         return np.dot(n, motion.position(self.point) - motion.position(self.against)) - self.radius
 
     def slide(self, motion, loads, value=1.0, k=0):
-        """A force along the plane, on both bodies at the contact point. For k = 0 it points to the right of the normal.
+        """Apply a force along the plane to both bodies at the contact point, for k = 0 to the right of the normal.
 
-        In space k = 0 and 1 are two orthogonal directions.
+        In space, k = 0 and 1 are two orthogonal directions.
         """
         turn = motion.rotation(self.against)
         n, vector = turn @ self.normal, turn @ (value * self.tangents[k])
@@ -151,7 +146,7 @@ class Contact(Discontinuity):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointFriction(Discontinuity):
-    r"""Coulomb friction at a joint: it slips against a torque (or a force), or sticks.
+    r"""Coulomb friction at a joint, which sticks, or slips against a torque (or a force).
 
     Parameters
     ----------
@@ -165,18 +160,18 @@ class JointFriction(Discontinuity):
         Instead of `torque`, for a :class:`Prismatic` joint in a planar model: ratio of the friction force to the normal
         force of the joint. The model is then solved in absolute coordinates.
     static : float, optional
-        Level (or coefficient) up to which it sticks; at least the sliding level, which is the default.
+        Level (or coefficient) up to which the joint sticks; at least the sliding level, which is the default.
     stribeck : float, optional
         The speed over which the level decreases from `static` to `torque` or `coefficient`.
     which : str, optional
-        Name of the coordinate, for a joint with several.
+        Coordinate name, if the joint has several coordinates.
 
     Notes
     -----
     For a single joint with friction the modes are "slip+", "slip-" and "stick", as for :class:`daedal.hybrid.Friction`.
-    Several of them, or combinations with contacts, are :class:`daedal.hybrid.Contact` objects with a known normal
-    force: the modes are called "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction;
-    they accept only `torque` and `static`.
+    Several joints with friction, or combinations with contacts, become :class:`daedal.hybrid.Contact` objects with a
+    known normal force: modes have names such as "brake sticks + floor slips-", ``sol.contact("brake")`` provides the
+    friction, and only `torque` and `static` are allowed.
 
     Examples
     --------
@@ -208,19 +203,21 @@ class JointFriction(Discontinuity):
         if self.static is not None:
             values["static"] = positive(self.static, f"static of {what}")
             if values["static"] < values[level]:
-                raise InvalidProblemError(f"static of {what} must be at least its {level}, {values[level]:g}")
+                raise InvalidProblemError(
+                    f"static of {what} must not be less than {level}, got {values['static']:g} and {values[level]:g}"
+                )
         if self.stribeck is not None:
             values["stribeck"] = positive(self.stribeck, f"stribeck of {what}")
         set_checked(self, joint=joint_name(self.joint, what), **values)
         set_checked(self, joints=(self.joint,))
 
     def slide(self, motion, loads, value=1.0):
-        """A torque or a force along the coordinate."""
+        """Apply a torque or a force along the coordinate."""
         loads.joint(self.joint, value, self.which)
 
     @property
     def needs_reaction(self) -> bool:
-        """Whether it depends on the force in the joint."""
+        """Whether the friction depends on the force in the joint."""
         return self.coefficient is not None
 
 
@@ -236,7 +233,7 @@ def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.h
 def _with_derivatives(system):
     """The system with exact derivatives of its constraints, for guards and impacts, if it can be traced.
 
-    Machine code has a place for each number of its inputs, of which a run may set more: samples.
+    A system with inputs is returned unchanged: sampled inputs of a run have more numbers than its machine code reads.
     """
     if system.inputs is not None:
         return system

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.forces.force import Force, called, function, joint_name, number_or_function, title, two_frames
-from daedal.multibody.forces.spring import line
-from daedal.multibody.rotation import positive
+from daedal.multibody.body import positive
+from daedal.multibody.force import Force, called, function, joint_name, number_or_function, title, two_frames
+from daedal.multibody.spring import line
 from daedal.problems.checks import check_finite, check_real, set_checked
 
 
@@ -25,11 +25,11 @@ class Motor(Force):
     joint : Joint or str
         The joint or its name.
     torque : float, str or callable
-        On the second body of the joint, in the direction of increasing coordinate, with its reaction on the first: a
-        number, the name of an input of the model, or ``torque(t, motion)``; see
+        Torque on the second body of the joint, in the direction of increasing coordinate, with its reaction on the
+        first: a number, the name of an input of the model, or ``torque(t, motion)``; see
         :class:`~daedal.multibody.motion.Motion` for the available quantities.
     which : str, optional
-        Name of the coordinate, for a joint with several.
+        Coordinate name, if the joint has several coordinates.
 
     Examples
     --------
@@ -58,7 +58,6 @@ class Motor(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Apply the torque."""
         value = called(self.torque, f"torque of {title(self)}", motion, t, motion)
         loads.joint(self.joint, value, self.which)
 
@@ -99,7 +98,6 @@ class Actuator(Force):
         set_checked(self, frames=(self.a, self.b))
 
     def apply(self, t, motion, loads):
-        """Apply the force."""
         _, _, along = line(self.a, self.b, motion, title(self))
         push = called(self.force, f"force of {title(self)}", motion, t, motion) * along
         loads.force(self.a, -push)
@@ -117,18 +115,18 @@ class Controller(Force):
     joint : Joint or str
         The driven joint.
     torque : callable
-        ``torque(t, motion, x)``, the torque on the second body of the joint, or the force along a displacement; it may
-        read inputs of the model by ``motion.input(name)``, as `rate` may.
+        ``torque(t, motion, x)``, the torque on the second body of the joint, or the force along a displacement. Inputs
+        of the model are available as ``motion.input(name)``, also in `rate`.
     rate : callable
         ``rate(t, motion, x)``, one number for each state.
     initial : sequence of float
         Initial states, unless a run specifies others: ``daedal.solve(system, t_span, (q, v, r))``.
     which : str, optional
-        Name of the coordinate, for a joint with several.
+        Coordinate name, if the joint has several coordinates.
 
     Notes
     -----
-    The states are the r of :class:`daedal.MechanicalSystem`; ``sol.r`` contains them, in the order of the forces.
+    The states are part of r of the :class:`daedal.MechanicalSystem`, and of ``sol.r``, in the order of the forces.
 
     Examples
     --------
@@ -174,11 +172,9 @@ class Controller(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Apply the torque."""
         loads.joint(self.joint, self.torque(t, motion, motion.state(self)), self.which)
 
     def state_rate(self, t, motion):
-        """Rates from the user's function."""
         values = self.rate(t, motion, motion.state(self))
         if len(values) != len(self.initial):
             raise InvalidProblemError(
@@ -205,7 +201,7 @@ class PID(Force):
         ``target_rate(t)``, the derivative of the target; if omitted, the derivative term uses only the coordinate,
         :math:`\dot e = -\dot\varphi`.
     which : str, optional
-        Name of the coordinate, for a joint with several.
+        Coordinate name, if the joint has several coordinates.
 
     Examples
     --------
@@ -252,7 +248,6 @@ class PID(Force):
         return target - motion.coordinate(self.joint, self.which)
 
     def apply(self, t, motion, loads):
-        """Apply the control torque."""
         rate = -motion.rate(self.joint, self.which)
         if self.target_rate is not None:
             rate = rate + self.target_rate(t)
@@ -262,7 +257,6 @@ class PID(Force):
         loads.joint(self.joint, moment, self.which)
 
     def state_rate(self, t, motion):
-        """The control error."""
         return (self._error(t, motion),) if self.integral else ()
 
 
@@ -285,17 +279,17 @@ class Hydraulics(Force):
     joint : Joint or str
         Usually a sliding joint; at a hinge, A is the displaced volume per radian.
     area : float
-        A, of the piston.
+        Piston area A.
     volume : float
-        V, of both chambers together.
+        Total volume V of both chambers.
     bulk_modulus : float
-        beta, of the oil.
+        Bulk modulus :math:`\beta` of the oil.
     flow : float, str or callable
-        Q, from the valve: a number, the name of an input, or ``flow(t, motion)``.
+        Flow Q from the valve: a number, the name of an input, or ``flow(t, motion)``.
     leakage : float
-        C, flow per load pressure.
+        Leakage C, flow per load pressure.
     which : str, optional
-        Name of the coordinate, for a joint with several.
+        Coordinate name, if the joint has several coordinates.
 
     Examples
     --------
@@ -333,11 +327,9 @@ class Hydraulics(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Apply the force of the load pressure."""
         loads.joint(self.joint, self.area * motion.state(self)[0], self.which)
 
     def state_rate(self, t, motion):
-        """Rate of the load pressure: continuity of the oil."""
         flow = called(self.flow, f"flow of {title(self)}", motion, t, motion)
         rest = flow - self.area * motion.rate(self.joint, self.which) - self.leakage * motion.state(self)[0]
         return (4.0 * self.bulk_modulus / self.volume * rest,)

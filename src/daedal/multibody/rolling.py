@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.multibody.body import Frame, checked_name, ground
-from daedal.multibody.constraints.constraint import Constraint, frame_along_axis
+from daedal.multibody.body import Frame, checked_name, direction, frame_along, ground, positive
+from daedal.multibody.constraint import Constraint, frame_along_axis
 from daedal.multibody.kinematics import cross
-from daedal.multibody.rotation import direction, frame_along, positive
 from daedal.problems.checks import check_finite
 
 
@@ -61,18 +60,18 @@ class Rolling(OnPlane):
     name : str
         Name of the constraint.
     wheel : Body or Frame
-        Its origin is the centre of the wheel.
+        Frame with its origin at the centre of the wheel.
     plane : Body or Frame
-        A body with a plane face, and a point of that face; by default the ground.
+        Frame with its origin in the plane; by default that of the ground.
     radius : float
         The radius of the wheel.
     axis : direction
         The axis of the wheel in its frame; by default z.
     normal : direction, optional
-        The normal of the plane in its frame, to the side of the wheel; by default z, and y in a model of the plane.
+        Normal of the plane in its frame, towards the wheel; by default z, in planar models y.
     offset : float, optional
-        For planar models, where distance and angle are proportional: position of the wheel along the plane when its
-        angle is zero. By default it is consistent with the drawn bodies (their `position` and `orientation`).
+        Position of the wheel along the plane when its angle is zero, for planar models, where distance and angle are
+        proportional. By default, consistent with the drawn bodies (their `position` and `orientation`).
 
     Examples
     --------
@@ -131,11 +130,9 @@ class _Disc(OnPlane):
     offset: float | None
 
     def size(self, planar):
-        """Contact."""
         return 1
 
     def velocity_size(self, planar):
-        """No slip."""
         return 2
 
     def residual(self, t, motion):
@@ -175,7 +172,7 @@ class _InPlane(OnPlane):
     def __post_init__(self):
         if abs(self.wheel.rotation[2, 2]) < 1.0 - 1e-9 or abs(self.plane.rotation[2, 2]) > 1e-9:
             raise InvalidProblemError(
-                f"in a model of the plane, the axis of the wheel of constraint '{self.name}' must be z, and the "
+                f"in a planar model, the axis of the wheel of constraint '{self.name}' must be z, and the "
                 f"normal of the surface it rolls on must be in the xy plane"
             )
         if self.offset is None:
@@ -187,11 +184,10 @@ class _InPlane(OnPlane):
 
     @property
     def turns(self):  # type: ignore[override]
-        """The bodies whose relative angle the constraint reads."""
+        """The frames of the bodies whose relative angle the constraint reads."""
         return (Frame(self.plane.body), Frame(self.wheel.body))
 
     def size(self, planar):
-        """Contact and no slip."""
         return 2
 
     def residual(self, t, motion):
@@ -210,13 +206,13 @@ class RollingSphere(OnPlane):
     name : str
         Name of the constraint.
     sphere : Body or Frame
-        Its origin is the centre of the ball.
+        Frame with its origin at the centre of the ball.
     plane : Body or Frame
-        A body with a plane face, and a point of that face; by default the ground.
+        Frame with its origin in the plane; by default that of the ground.
     radius : float
         The radius of the ball.
     normal : direction
-        The normal of the plane in its frame, to the side of the ball; by default z.
+        Normal of the plane in its frame, towards the ball; by default z.
 
     Examples
     --------
@@ -254,11 +250,9 @@ class RollingSphere(OnPlane):
         return _InPlane(self.name, Frame(self.sphere.body, self.sphere.position), self.plane, self.radius, None)
 
     def size(self, planar):
-        """Contact."""
         return 1
 
     def velocity_size(self, planar):
-        """No slip."""
         return 2
 
     def residual(self, t, motion):

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.body import Body, Frame, checked_name, of_shape
 from daedal.multibody.joints import Joint
 from daedal.multibody.motion import power_of
-from daedal.multibody.rotation import of_shape
 from daedal.problems.checks import check_arguments, check_callable, check_finite, check_real
 
 
@@ -73,7 +72,7 @@ class Force:
         return ()
 
     def energy(self, t, motion) -> float:
-        """Potential energy; 0 if non-conservative."""
+        """Potential energy; 0 if the force is nonconservative."""
         return 0.0
 
     def power(self, t, motion) -> float:
@@ -139,12 +138,12 @@ def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "
 def input_name(value: str, what: str) -> str:
     """Check the name of an input."""
     if not value.isidentifier():
-        raise InvalidProblemError(f"{what} must be a number, a function, or a name as of an input, got {value!r}")
+        raise InvalidProblemError(f"{what} must be a number, a function, or the name of an input, got {value!r}")
     return value
 
 
 def called(value: Any, what: str, motion: Any, *arguments):
-    """The number, the value of the input, or that of the function."""
+    """The value of a number, an input or a function."""
     if isinstance(value, str):
         return motion.input(value)
     return of_shape(value(*arguments), (), what) if callable(value) else value

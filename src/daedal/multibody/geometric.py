@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Frame, checked_name, ground
-from daedal.multibody.constraints.constraint import Constraint, named_coordinate
-from daedal.multibody.forces import frame_of
-from daedal.multibody.rotation import of_shape, positive
+from daedal.multibody.body import Frame, checked_name, ground, of_shape, positive
+from daedal.multibody.constraint import Constraint, named_coordinate
+from daedal.multibody.force import frame_of
 from daedal.problems.checks import check_finite, check_size, set_checked
 
 
@@ -26,11 +25,11 @@ class Distance(Constraint):
     Parameters
     ----------
     name : str
-        The name of the rod.
+        Name of the rod.
     a, b : Body or Frame
-        Its ends.
+        Ends of the rod.
     length : float or callable
-        Its length; a function of time for an actuated rod, such as a hydraulic cylinder.
+        Length of the rod; a function of time for an actuated rod, such as a hydraulic cylinder.
 
     Examples
     --------
@@ -55,11 +54,9 @@ class Distance(Constraint):
         set_checked(self, frames=(self.a, self.b))
 
     def size(self, planar):
-        """One condition."""
         return 1
 
     def residual(self, t, motion):
-        """Half of d . d / l - l."""
         d = motion.position(self.b) - motion.position(self.a)
         length = self.length
         if callable(length):
@@ -68,7 +65,7 @@ class Distance(Constraint):
 
 
 def _local(motion, frame: Frame, carrier: Frame):
-    """Position of a frame in the axes of another."""
+    """Vector from the origin of `carrier` to that of `frame`, in the axes of `carrier`."""
     d = motion.position(frame) - motion.position(carrier)
     axes = motion.rotation(carrier)
     return axes.T @ d
@@ -100,7 +97,7 @@ class PointOnCurve(_Guided):
     name : str
         Name of the constraint.
     frame : Body or Frame
-        Its origin slides.
+        Frame whose origin slides along the curve.
     curve : callable
         ``curve(s)``, two or three coordinates in the axes of `carrier`.
     carrier : Body or Frame
@@ -132,15 +129,13 @@ class PointOnCurve(_Guided):
 
     @property
     def parameters(self):  # type: ignore[override]
-        """Parameter of the curve."""
+        """The curve parameter, with its initial guess."""
         return {f"s of {self.name}": self.start}
 
     def size(self, planar):
-        """One condition per dimension."""
         return 2 if planar else 3
 
     def residual(self, t, motion):
-        """The point minus the point of the curve, in the axes of the carrier."""
         place = self.curve(motion.parameter(f"s of {self.name}"))
         if np.shape(place) not in ((2,), (3,)):
             raise InvalidProblemError(
@@ -155,16 +150,16 @@ class PointOnCurve(_Guided):
 class PointOnSurface(_Guided):
     """A point that stays on a surface given by an equation; in the plane, on a curve.
 
-    Two of them keep a point on the intersection of two surfaces.
+    Two such constraints keep a point on the intersection of two surfaces.
 
     Parameters
     ----------
     name : str
         Name of the constraint.
     frame : Body or Frame
-        Its origin stays on the surface.
+        Frame whose origin stays on the surface.
     function : callable
-        ``function(x, y, z)``, zero on the surface, in the axes of `carrier`; its gradient must not vanish there.
+        ``function(x, y, z)`` in the axes of `carrier`, zero on the surface, where its gradient must not vanish.
     carrier : Body or Frame
         The body that carries the surface; by default the ground.
 
@@ -187,11 +182,9 @@ class PointOnSurface(_Guided):
         self._check(self.function, "function")
 
     def size(self, planar):
-        """One condition."""
         return 1
 
     def residual(self, t, motion):
-        """Value of the function at the point."""
         x, y, z = _local(motion, self.frame, self.carrier)
         return (of_shape(self.function(x, y, z), (), f"function of constraint '{self.name}'"),)
 
@@ -211,8 +204,7 @@ class UserConstraint(Constraint):
     n : int
         Number of conditions.
     on : {"position", "velocity"}
-        Whether they are conditions on positions or nonholonomic conditions on velocities; these must be linear in the
-        velocities.
+        Whether the conditions are on positions, or nonholonomic conditions on velocities, which must be linear.
     frames : sequence of Body or Frame
         Frames used by the function on bodies that no other part of the model mentions.
     joints : sequence of Joint or str
@@ -252,15 +244,12 @@ class UserConstraint(Constraint):
         object.__setattr__(self, "joints", tuple(named_coordinate(joint) for joint in self.joints))
 
     def size(self, planar):
-        """Number of conditions, if they are on positions."""
         return self.n if self.on == "position" else 0
 
     def velocity_size(self, planar):
-        """Number of conditions, if they are on velocities."""
         return self.n if self.on == "velocity" else 0
 
     def residual(self, t, motion):
-        """Values of the user's function."""
         return of_shape(self.function(t, motion), (self.n,), f"function of constraint '{self.name}'")
 
     velocity_residual = residual

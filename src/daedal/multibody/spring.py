@@ -11,7 +11,7 @@ import numpy as np
 from daedal import Table
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force, joint_name, three_numbers, title, two_frames
+from daedal.multibody.force import Force, joint_name, three_numbers, title, two_frames
 from daedal.multibody.kinematics import cross
 from daedal.problems.checks import check_finite, check_real, set_checked
 
@@ -65,7 +65,7 @@ class Spring(Force):
         :math:`F_k`: a number k for :math:`F_k(x) = k x`, pairs (x, force) or a :class:`daedal.Table` (constant beyond
         its ends), or a function of the extension x.
     length : float
-        The free length :math:`\ell_0`. With 0, tables and functions refer to the length.
+        The free length :math:`\ell_0`. If it is 0, tables and functions refer to the length.
     damping : number, pairs, Table or callable
         :math:`F_d`, as a function of the rate of the length.
 
@@ -114,7 +114,6 @@ class Spring(Force):
         set_checked(self, frames=(self.a, self.b))
 
     def apply(self, t, motion, loads):
-        """Apply the tension."""
         if not callable(self.stiffness) and self.length == 0.0 and self.damping == 0.0:
             pull = self.stiffness * (motion.position(self.b) - motion.position(self.a))
         else:
@@ -176,13 +175,13 @@ class TorsionSpring(Force):
     joint : Joint or str
         The joint or its name.
     stiffness : number, pairs, Table or callable
-        :math:`M_k`, a number k for :math:`M_k(x) = k x`.
+        :math:`M_k`, as for :class:`Spring`; a number k denotes :math:`M_k(x) = k x`.
     angle : float
         :math:`\varphi_0`, the rest position of the spring.
     damping : number, pairs, Table or callable
-        :math:`M_d`, of the rate.
+        :math:`M_d`, as a function of the rate.
     which : str, optional
-        Name of the coordinate, for a joint with several: "angle", "displacement", "second_angle" (universal joint).
+        Coordinate name, if the joint has several: "angle", "displacement", "second_angle" (universal joint).
 
     Notes
     -----
@@ -218,7 +217,6 @@ class TorsionSpring(Force):
         set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
-        """Apply the torque."""
         moment = value_of(self.stiffness, motion.coordinate(self.joint, self.which) - self.angle)
         if self.damping != 0.0:
             moment = moment + value_of(self.damping, motion.rate(self.joint, self.which))
@@ -254,9 +252,9 @@ class Bushing(Force):
     a, b : Body or Frame
         The two frames; the bushing is at rest when they coincide.
     stiffness, damping : number or three numbers
-        Along the axes of frame a.
+        Values along the axes of frame a.
     torsional_stiffness, torsional_damping : number or three numbers
-        About the axes of frame a.
+        Values about the axes of frame a.
 
     Examples
     --------
@@ -300,7 +298,6 @@ class Bushing(Force):
         return slip, axes.T @ (motion.angular_velocity(self.b) - carried)
 
     def apply(self, t, motion, loads):
-        """Apply force and torque; the force acts at the origin of b on both bodies."""
         axes, d, shift, p0, e = self._strain(motion)
         slip, spin = self._rates(motion, axes, d)
         moment = 2.0 * self.torsional_stiffness * e
