@@ -12,8 +12,8 @@ If M is constant and forces depend only on positions, only lambda is iterated: t
 SHAKE computes the velocities from the positions, v_n = (q_{n+1} - q_{n-1}) / (2 h): the increment of the second half of
 a step equals that of the first half of the next one, and both are determined by g(t_2, q_2) = 0.
 
-The equations of both halves are those of :mod:`daedal.symbolic.mechanism_dynamics`, which generates straight-line code from
-them; if functions are called, matrices are evaluated and factorised with pivoting.
+The equations of both halves are those of :mod:`daedal.symbolic.mechanism_dynamics`, which generates straight-line code
+from them; if functions are called, matrices are evaluated and factorised with pivoting.
 """
 
 from __future__ import annotations
