@@ -19,11 +19,11 @@ from daedal.mechanics.assembly import TRIED, Assembly, evaluated, starting_point
 from daedal.mechanics.point import complaint
 from daedal.problems import MechanicalSystem
 
-_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differences
+_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # largest residual, relative to its terms; the bias may be a second difference
 
 
 def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
-    """a, all multipliers, r' and w from the augmented system; an error if they are undetermined."""
+    """Compute a, all multipliers, r' and w from the augmented system; raise if they are undetermined."""
     system, t = manifold.system, manifold.t
     assembly = Assembly(system, t, q, rows=rows)
     z = np.concatenate([q, v])

@@ -21,13 +21,13 @@ from daedal.problems.checks import check_weight
 
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
 _DIFFERENCES = 2e-11  # residual of velocities if the Jacobian is a finite difference
-_VANISHED = 1e-2  # a row that is zero here counts as this fraction of its size in the neighbourhood
-_NO_GRADIENT = 1e-6  # a row below 1e-7 of this fraction of its maximal size counts as zero
+_VANISHED = 1e-2  # size assumed for a row that is zero, as a fraction of its size in the neighbourhood
+_NO_GRADIENT = 1e-6  # smallest norm of a gradient, relative to the size of its constraint
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
 _SAFE_PIVOT = 1e-2
-_NEARLY = 1e-10  # accuracy of Newton's method at a double zero
+_NEARLY = 1e-10  # relative accuracy of Newton's method at a double zero
 
 
 class Manifold:
@@ -192,7 +192,7 @@ class Manifold:
         return np.full(len(rows), np.inf) if g is None else g[rows]
 
     def _least_squares(self, q, free) -> np.ndarray:
-        """Least-squares minimisation of the constraints, for distant starting points."""
+        """Minimise the sum of squared constraints, for distant starting points."""
         from scipy.optimize import least_squares
 
         lengths = self.sizes(q)

@@ -33,8 +33,9 @@ def sparse_start(
         The interval; it starts at the time of the initial values.
     q0, v0 : array
         Starting point; `v0` may be None.
-    correct : bool Whether values may be corrected by any distance; otherwise values that need more than a small
-    correction are rejected.
+    correct : bool
+        Whether values may be corrected by any distance; otherwise values that need more than a small correction are
+        rejected.
     """
     check_supported(system)
     t, q, v = check_point(system, span[0], q0, v0)
@@ -123,7 +124,7 @@ def _refuse_mass(assembly: SparseAssembly, t: float, q: np.ndarray):
 
 
 def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:
-    """q with g = 0."""
+    """Find q with g = 0 near the given one."""
     try:
         return assembly.projected_position(t, q)
     except Unevaluable as error:
