@@ -174,6 +174,7 @@ SURFACE = {
     "analysis": """
         Advice
         Analysis
+        Certificate
         ComparedRun
         Comparison
         Conditioning
@@ -186,6 +187,7 @@ SURFACE = {
         analyse_along
         analyse_conditioning
         analyse_method
+        certify
         order_conditions
     """.split(),
     "studies": """

@@ -16,8 +16,8 @@ from daedal.driver.sliding_plan import leaving
 from daedal.driver.switch_tracking import JUMP, ONE_STEP, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.setting import WorkspacePool
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.methods.task import Outcome, Task
 from daedal.problems.compile import with_numbers
 from daedal.symbolic.tracing.function import SwitchedParams
@@ -360,10 +360,10 @@ class ArcEvaluator:
 
 
 class _ArcAssembly:
-    start = Assembly.start
+    start = SystemWorkspace.start
 
     def __init__(
-        self, base: Assembly, lenders: dict[tuple, WorkspacePool], moded: SwitchedParams, evaluator: ArcEvaluator
+        self, base: SystemWorkspace, lenders: dict[tuple, WorkspacePool], moded: SwitchedParams, evaluator: ArcEvaluator
     ):
         self._base, self._lenders, self._moded, self._evaluator = base, lenders, moded, evaluator
 
@@ -371,7 +371,7 @@ class _ArcAssembly:
         return getattr(self._base, name)
 
     def accelerate(self, times, states, guesses=None):
-        """a, lam, r' and w at the rows of `states`, as in :meth:`Assembly.accelerate`."""
+        """a, lam, r' and w at the rows of `states`, as in :meth:`SystemWorkspace.accelerate`."""
         base = self._base
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
         results = [np.full((times.size, k), np.nan) for k in (base.nx, base.n_c, base.n_r, base.n_w)]

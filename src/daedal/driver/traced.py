@@ -28,7 +28,7 @@ from daedal.errors import (
     TraceWarning,
 )
 from daedal.kernels.functions import CodedFunction
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.solution.constrained_solution import ConstrainedSolution

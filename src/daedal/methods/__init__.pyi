@@ -15,10 +15,10 @@ from daedal.methods.half_explicit.half_explicit import HEM4 as HEM4
 from daedal.methods.half_explicit.half_explicit import HEM5 as HEM5
 from daedal.methods.half_explicit.half_explicit import PHEM56 as PHEM56
 from daedal.methods.half_explicit.half_explicit import HalfExplicit as HalfExplicit
+from daedal.methods.half_explicit.half_explicit import MechanicalRun as MechanicalRun  # for annotations
 from daedal.methods.implicit_rk.collocation import Collocation as Collocation
 from daedal.methods.implicit_rk.implicit_runge_kutta import ImplicitRungeKutta as ImplicitRungeKutta
 from daedal.methods.implicit_rk.radau import Radau as Radau
-from daedal.methods.mechanical_run import MechanicalRun as MechanicalRun  # for annotations
 from daedal.methods.multistep.multistep import Multistep as Multistep
 from daedal.methods.multistep.multistep import OneLeg as OneLeg
 from daedal.methods.multistep.multistep_formula import MultistepFormula as MultistepFormula
