@@ -21,9 +21,9 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.mechanics.formulations.reformulation import Reformulation, attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
-from daedal.mechanics.hessenberg_assembly import prepare_hessenberg
+from daedal.mechanics.hessenberg_workspace import prepare_hessenberg
 from daedal.mechanics.setting import ConsistentStart
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem

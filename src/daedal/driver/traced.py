@@ -28,7 +28,7 @@ from daedal.errors import (
     TraceWarning,
 )
 from daedal.kernels.functions import CodedFunction
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.solution.constrained_solution import ConstrainedSolution
@@ -235,7 +235,8 @@ class TracedPlan(Plan):
             return None, infinite
         start = start_of(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
-        if start is None or found is not None or not irregular:
+        only_guessed = isinstance(self.problem, SemiExplicitDAE) and request.initial[1] is None
+        if start is None or found is not None or not irregular or only_guessed:
             return found, ()
         infinite = infinite_derivatives(traced, self.problem.params, *start)
         self._infinite = at, infinite

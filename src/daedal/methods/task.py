@@ -27,7 +27,7 @@ class Equations:
         F(t, y, y') = 0: residual, jacobian, sparsity, names.
     rate : NativeFunction or callable, optional
         y' = f(t, y).
-    mechanism : Assembly, optional
+    mechanism : SystemWorkspace, optional
         The constrained system whose (q, v, r) is y.
     semi_explicit : SemiExplicitDAE, optional
         y' = f(t, y, z), 0 = g(t, y, z).
