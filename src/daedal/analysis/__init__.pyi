@@ -2,6 +2,8 @@
 
 from daedal.analysis import order_conditions as order_conditions
 from daedal.analysis.advice import Advice as Advice
+from daedal.analysis.certificate import Certificate as Certificate
+from daedal.analysis.certificate import certify as certify
 from daedal.analysis.comparison import ComparedRun as ComparedRun
 from daedal.analysis.comparison import Comparison as Comparison
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
