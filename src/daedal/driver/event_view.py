@@ -18,7 +18,7 @@ from daedal.events.event import (
     named_events,
     standard_functions,
 )
-from daedal.symbolic.tracing.enclosures import enclosed_event
+from daedal.symbolic.tracing.switching_functions import enclosed_event
 
 _OWN = (
     "daedal.driver",
