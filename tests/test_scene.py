@@ -130,7 +130,7 @@ WRONG = {
         (lambda: Sphere(0.0), "Sphere: radius=0.0 must be positive"),
         (lambda: Sphere("big"), "Sphere: radius='big' must be positive"),
         (lambda: Cylinder(1.0, 1.0, "w"), "Cylinder: axis='w' must be 'x', 'y', 'z' or a vector"),
-        (lambda: Cylinder(1.0, 1.0, (0.0, 0.0, 0.0)), "Cylinder: axis=.* its length is zero"),
+        (lambda: Cylinder(1.0, 1.0, (0.0, 0.0, 0.0)), "Cylinder: axis=.* must not be the zero vector"),
         (lambda: Rod((1, 2, 3), (1, 2, 3)), "Rod: start and end are equal"),
         (lambda: Gear(1.0, 3, 0.1), "Gear: teeth=3 must be an integer, 6 or more"),
         (lambda: Mesh([[0.0, 0.0, 0.0]], [[0, 0, 1]]), "Mesh: faces refer to vertices 0 to 1, but the last is 0"),

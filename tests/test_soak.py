@@ -114,7 +114,7 @@ def test_the_seed_is_printed_when_it_is_drawn(parts, capfd):
 
 def test_a_part_that_does_not_end_is_stopped(monkeypatch):
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
-    assert soak._status([sys.executable, "-c", code], 0.01) == "none: it was stopped"
+    assert soak._status([sys.executable, "-c", code], 0.01, patience=1.0) == "none: it was stopped"
 
 
 def test_files_of_the_parts_exist():
