@@ -139,7 +139,7 @@ def test_orders_on_index_3_reach_the_predicted_ones(method):
 
 def test_stages_that_cannot_be_computed_end_the_run():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [y[0] - t, y[0] - t], 2)
-    with pytest.raises(daedal.IntegrationError, match="stages of the step from t = 0"):
+    with pytest.raises(daedal.IntegrationError, match="the stages failed in the step from t = 0"):
         daedal.studies.general_linear(problem, RADAU, (0.0, 1.0), 4, lambda t: [t, 0.0])
 
 

@@ -17,13 +17,13 @@ from daedal.analysis.dependent_constraints import (
 )
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InvalidProblemError
-from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.increments import typical_size
-from daedal.mechanics.probes import check_point
+from daedal.mechanics.point import check_point
+from daedal.mechanics.setting import typical_size
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_WRONG = 1e-6  # relative error of a derivative that finite differences do not explain
+_WRONG = 1e-6  # relative error of a derivative above which it counts as wrong
 _CONSISTENT = 1e-8
 _ASYMMETRY = 1e-10
 _DEFINITE = 1e-10
@@ -156,7 +156,7 @@ def check_system(system: MechanicalSystem, t: float, q, v=None) -> CheckReport:
     constraint_jacobian is wrong: d 'rod' / d y is 0.8, should be 1.6
     """
     t, q, v = check_point(system, t, q, v)
-    assembly = Assembly(system, t, q)
+    assembly = SystemWorkspace(system, t, q)
     reduced = assembly.system
     moving = np.where(v != 0.0, v, np.where(np.arange(v.size) % 2, -0.7, 1.0) * typical_size(q if not v.any() else v))
     values = assembly.evaluate(t, np.concatenate([q, v]))
@@ -265,7 +265,6 @@ def _nonzero(x: np.ndarray) -> np.ndarray:
 def _check_derivatives(
     system: MechanicalSystem, reduced: MechanicalSystem, assembly, t, q, v, moving, probe
 ) -> tuple[list[DerivativeCheck], list[str]]:
-    """Compare each derivative, given or computed, with finite differences of the constraints."""
     found: list[DerivativeCheck] = []
     problems: list[str] = []
     n_g, n_q = system.n_constraints, system.n_q

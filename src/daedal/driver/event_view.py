@@ -18,7 +18,7 @@ from daedal.events.event import (
     named_events,
     standard_functions,
 )
-from daedal.symbolic.tracing.enclosures import enclosed_event
+from daedal.symbolic.tracing.switching_functions import enclosed_event
 
 _OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions with memory, created from others
 _LARGEST = 1000  # number of unknowns up to which events are traced for enclosures

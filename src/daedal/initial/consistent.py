@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from daedal.analysis.diagnosis import describe_inconsistency
-from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
+from daedal.analysis.wording import NEEDED
 from daedal.errors import InconsistentInitialError, InvalidProblemError, NotFiniteError
 from daedal.initial.mechanical_start import consistent_state, split_mechanical
 from daedal.initial.newton_start import (
@@ -32,7 +32,7 @@ from daedal.initial.variable_kinds import (
     refuse_wrong_algebraic,
     time_scale,
 )
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from daedal.initial.mechanical_start import MechanicalStart
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem
 
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
 _ARRAY_IS_CHEAP = 50  # number of unknowns up to which the derivative array is built before determining ranks
 _LARGEST_SVD = 60  # number of unknowns up to which singular values are computed
-_TOLERATED = 0.33  # weighted size of a correction below the tolerance of Newton's method
+_TOLERATED = 0.33  # weighted size below which a correction counts as within the tolerance of Newton's method
 
 
 @overload
@@ -58,6 +58,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -69,6 +70,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -80,6 +82,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -90,6 +93,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: Any = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -109,8 +113,13 @@ def consistent_initial(
         computed (Brown, Hindmarsh and Petzold). "derivative" keeps y' and computes y: with y' = 0 a steady state. A
         mask or list of variables keeps these and lets all other values change as far as the equations and their
         derivatives require; derivatives of an implicit problem are named like "x'", or have indices from n on. A
-        mechanical system keeps nothing by default; its velocities are named like "x'", or have indices from n_q on. The
-        same holds for a second-order problem, where x of order 0, x' of order 1 and x'' follow from the rest.
+        mechanical system keeps nothing by default; its velocities are named like "x'", or have indices from n_q on, as
+        in a second-order problem, where x of order 0, x' of order 1 and x'' are always computed.
+    equations : "steady", mapping, function, or list of these, optional
+        Additional equations for the initial values, which may then all change except the `fixed` ones: ``"steady"``
+        makes all derivatives zero; a mapping gives values of variables and derivatives by name, ``{"x'": 0.0}``; a
+        function ``B(t, y, yp)``, ``B(t, y, z)`` or ``B(t, q, v)``, followed by parameters, returns values that must be
+        zero. If there are fewer equations than degrees of freedom, the values nearest to the given ones are computed.
     rtol, atol : float or array
         Tolerances that define the weights.
     weight : "mass", "identity" or matrix
@@ -136,6 +145,8 @@ def consistent_initial(
     [4.] [2.]
     """
     with np.errstate(all="ignore"):  # trial values may be outside the domain
+        if equations is not None:
+            return _from_equations(problem, check_finite(t0, "t0"), initial, fixed, equations, rtol, atol)
         return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
 
 
@@ -200,6 +211,45 @@ def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight, 
     return result.y, result.yp
 
 
+def _from_equations(problem, t0: float, initial, fixed, equations, rtol, atol):
+    """Initial values that satisfy additional equations, in the form of :func:`consistent_initial`."""
+    from daedal.initial.start_equations import solve_with_equations
+
+    check_values(getattr(problem, "params", None))
+    initial = paired(problem, initial)
+    if isinstance(problem, LinearDAE):
+        problem = problem.semi_explicit()
+    if isinstance(problem, MechanicalSystem):
+        q, v, r, w, lam = split_mechanical(initial)
+        sizes = problem.n_q, problem.n_r, problem.n_w, problem.n_lambda
+        x0 = np.concatenate([_guess(x, n) for x, n in zip((q, r, w, lam), sizes, strict=True)])
+        given = np.array([x0, _guess(v, x0.size)])
+    elif isinstance(problem, SecondOrderDAE):
+        x0, xp0, xpp0 = split_second_order(problem, initial)
+        given = np.array([x0, xp0, _guess(xpp0, x0.size)])
+    elif isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        y0, yp0 = split_initial(problem, problem.pair(initial) if isinstance(problem, Quasilinear) else initial)
+        if isinstance(problem, SemiExplicitDAE) and initial[1] is None:
+            y0 = np.concatenate([y0[: problem.n_y], np.full(problem.n_z, np.nan)])
+        given = np.array([y0, _guess(yp0, y0.size)])
+    else:
+        raise InvalidProblemError(f"equations are not available for a {type(problem).__name__}")
+    jet = solve_with_equations(problem, t0, given, fixed, equations)
+    if isinstance(problem, MechanicalSystem):
+        n = problem.n_q
+        states = np.split(jet[0], np.cumsum([n, problem.n_r, problem.n_w]))
+        return consistent_state(problem, t0, states[0], jet[1, :n], r0=states[1], w0=states[2], lam0=states[3])
+    if isinstance(problem, SemiExplicitDAE):
+        return jet[0, : problem.n_y], jet[0, problem.n_y :]
+    return tuple(jet[: 3 if isinstance(problem, SecondOrderDAE) else 2])
+
+
+def _guess(values: Any, n: int) -> np.ndarray:
+    """Given values, followed by NaN for unknown ones."""
+    found = np.zeros(0) if values is None else np.asarray(values, dtype=float)
+    return np.concatenate([found, np.full(n - found.size, np.nan)])
+
+
 def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
     """Use the method for index 3 and below, and if it fails the exact derivative array."""
     try:
@@ -215,7 +265,7 @@ def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
 
 
 def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
-    """The consistent state of a system with sparse matrices."""
+    """Consistent state of a system with sparse matrices."""
     if fixed is not None:
         raise InvalidProblemError("fixed is not available for systems with sparse matrices; omit it")
     if not (isinstance(weight, str) and weight == "mass"):
@@ -402,7 +452,7 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
-    """The y' from one linear system with exact derivatives if y can remain unchanged; otherwise None."""
+    """Compute y' from one linear system with exact derivatives; None if y would have to change."""
     problem = workspace.problem
     exact = problem.exact_partials(t, y, yp) if problem.n <= LARGEST_DENSE else None
     r = None if exact is None else workspace.residual(t, y, yp)
@@ -459,7 +509,7 @@ def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
 
 
 def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
-    """Complete with fixed values of y and y'."""
+    """Complete the start with some values of y and y' fixed."""
     n = implicit.n
     if n > LARGEST_DENSE:
         raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
@@ -488,7 +538,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
 
 
 def best_slope(problem, t, y, yp) -> np.ndarray:
-    """y' that satisfies the equations best, so that only equations violated by y are named."""
+    """The y' with the smallest residual, so that only equations violated by y are named."""
     if problem.n > LARGEST_DENSE:
         return yp
     e, _ = partials_of(problem, t, y, yp)

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
-from daedal.index.structure.signature import Orders
+from daedal.index.structure.signature import DulmageMendelsohn, Orders, refuse_singular
 
 
 @dataclass(frozen=True)

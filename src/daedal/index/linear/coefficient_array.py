@@ -12,30 +12,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, factorial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from daedal.common.tabular import Tabular, plural
-from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.linear.exact_solution import Consistency, consistency
 from daedal.index.linear.rank import (
     RankDecision,
-    Shown,
+    TitledTables,
     decision_table,
     numbers,
     rank_decision,
-    require_clear,
     scale_pencil,
 )
 
 if TYPE_CHECKING:
-    from daedal.index.linear.time_dependent import TimeVarying
+    pass
 
 
 @dataclass(frozen=True, repr=False)
-class DerivativeArray(Shown):
+class DerivativeArray(TitledTables):
     """The first `j` equations of the array at one time, with their ranks.
 
     Attributes
@@ -52,11 +48,8 @@ class DerivativeArray(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> array = system.array(0.5, 2)
     >>> print(array.j, array.A.shape)
     2 (4, 4)
@@ -94,7 +87,7 @@ class DerivativeArray(Shown):
 
     @property
     def decisions(self) -> tuple[RankDecision, ...]:
-        """These three rank decisions."""
+        """The decisions `rank`, `tail` and `all_columns`."""
         return self.rank, self.tail, self.all_columns
 
     @property
@@ -142,9 +135,6 @@ class DerivativeArray(Shown):
     def tables(self) -> list[Tabular]:
         return [decision_table(self.decisions)]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 def determine_rates(arrays: Sequence[DerivativeArray]) -> bool:
     """Whether arrays at several times are 1-full, with the same rank."""
@@ -181,7 +171,7 @@ def balanced_array(
 
 
 @dataclass(frozen=True, repr=False)
-class Solvability(Shown):
+class Solvability(TitledTables):
     """Properties of derivative arrays and pencils at several times.
 
     Attributes
@@ -202,11 +192,8 @@ class Solvability(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> found = system.solvability([0.0, 0.5, 1.0])
     >>> print(found.solvable, found.regular)
     True False
@@ -255,36 +242,12 @@ class Solvability(Shown):
             Tabular("rrrrr", rows, ("t", "local index", "rank of array", "determines x'", ("no redundant equation")))
         ]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
-
-def solvability(system: TimeVarying, times: np.ndarray) -> Solvability:
-    """The conditions of theorems 2.4.6 and 2.4.7, at the given times."""
-    largest = system.n + 1
-    pencils = [system.pencil(t) for t in times]
-    arrays = [[system.array(t, j) for j in range(1, largest + 1)] for t in times]
-    last = [row[-1] for row in arrays]
-    unclear = [d for pencil in pencils for d in pencil.decisions if not d.clear]
-    unclear += [d for array in last for d in array.decisions if not d.clear]
-    return Solvability(
-        times,
-        tuple(pencil.index for pencil in pencils),
-        tuple(array.rank.rank for array in last),
-        tuple(array.one_full for array in last),
-        tuple(all(array.full_row_rank for array in row) for row in arrays),
-        next((j for j in range(largest) if determine_rates([row[j] for row in arrays])), None),
-        tuple(unclear),
-    )
-
 
 # --- consistent initial values of time-varying systems, from the derivative array -------------------------------------
 
-_MET = 1e-8  # relative residual of equations that can be satisfied
-
 
 @dataclass(frozen=True, repr=False)
-class InitialValues(Shown):
+class InitialValues(TitledTables):
     """x and x' at one time, as determined by the equations and the given entries.
 
     Attributes
@@ -299,14 +262,11 @@ class InitialValues(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], [1, 2], n=2)
     >>> start = system.initial_values(0.5)
     >>> print(start.x.round(4), start.free)
-    [ 1.6215 -2.1624] ()
+    [ 2.5 -1. ] ()
     """
 
     t: float
@@ -324,69 +284,12 @@ class InitialValues(Shown):
         rows = [(name, f"{x:.6g}", f"{rate:.6g}") for name, x, rate in zip(self.names, self.x, self.rates)]
         return [Tabular("lrr", rows, ("unknown", "value", "derivative"))]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
-
-def array_consistency(system: TimeVarying, x0: Any, t: float, tolerance: float) -> Consistency:
-    """Test values against W^T B x = W^T f, where W^T A = 0 (theorem 2.4.8), and project them onto the nearest ones."""
-    given = np.asarray(x0, dtype=float)
-    if given.shape != (system.n,) or not np.all(np.isfinite(given)):
-        raise InvalidProblemError(f"x0 must be a vector of {system.n} finite numbers")
-    array = system.full_array(t)
-    columns = system.series(t, 1).columns
-    W, g, rest, _ = array.constraints
-    if np.any(np.abs(rest) > _MET * max(float(np.max(np.abs(array.f), initial=0.0)), np.finfo(float).tiny)):
-        raise InconsistentInitialError(
-            f"the right-hand side is contradictory at t = {t:g}: an equation without unknowns is violated by "
-            f"{np.max(np.abs(rest)):.3g} in scaled units"
-        )
-    scaled = given / columns
-    x = (scaled - W.T @ (W @ scaled - g)) * columns
-    return consistency(t, given, W / columns, g, x, system.names, columns, tolerance)
-
-
-def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: dict[int, float]) -> InitialValues:
-    """Solve the derivative array with the given entries in the least-squares sense, with minimal norm."""
-    n, j = system.n, system.full_array(t).j
-    local = system.series(t, j, with_f=True)
-    A, B, f, unit = balanced_array(local.A, local.B, local.f, j)
-    user, values = [], []
-    for offset, entries, size in ((0, x, 1.0), (n, rates, local.unit / unit)):
-        for i, value in entries.items():
-            if not 0 <= i < n:
-                raise InvalidProblemError(f"unknown {i} does not exist: unknowns are numbered from 0 to {n - 1}")
-            user.append(np.eye(1, n * (j + 1), offset + i)[0])
-            values.append(value * size / local.columns[i])
-    matrix = np.vstack([np.hstack([B, A]), *user])
-    right = np.concatenate([f, values])
-    U, s, Vt = np.linalg.svd(matrix)
-    decision = rank_decision(s, tolerance=system.tolerance(t), what="array and given entries")
-    require_clear([decision], "the completion of initial values")
-    r = decision.rank
-    found = Vt[:r].T @ ((U.T @ right)[:r] / s[:r])
-    residual = np.abs(matrix @ found - right)
-    if np.max(residual, initial=0.0) > _MET * max(float(np.max(np.abs(right), initial=0.0)), np.finfo(float).tiny):
-        raise InconsistentInitialError(
-            f"the given entries of x and x' at t = {t:g} contradict the equations, by {np.max(residual):.3g} in scaled "
-            "units; give fewer of them"
-        )
-    loose = np.linalg.norm(Vt[r:, : 2 * n], axis=0) > _MET
-    labels = [*system.names, *(f"{name}'" for name in system.names)]
-    free = tuple(label for label, is_loose in zip(labels, loose) if is_loose)
-    return InitialValues(
-        t, found[:n] * local.columns, found[n : 2 * n] * local.columns * unit / local.unit, free, decision, system.names
-    )
-
 
 # --- completions: ordinary differential equations that contain all solutions of a time-varying system -----------------
 
-_STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
-_NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
-
 
 @dataclass(frozen=True, repr=False)
-class Completion(Shown):
+class Completion(TitledTables):
     """``x' = G x + g`` at one time: the least-squares completion.
 
     x' is that of the least-squares solution of the derivative array (Brenan, Campbell and Petzold, (2.4.7); I. Okay, S.
@@ -403,11 +306,8 @@ class Completion(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> completion = system.completion(0.5)
     >>> print(completion.G.shape, completion.j)
     (2, 2) 3
@@ -437,40 +337,3 @@ class Completion(Shown):
         if len(values):
             rows.append(("", verdict))
         return [Tabular("ll", rows)]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
-
-def completion(system: TimeVarying, t: float, stabilisation: float) -> Completion:
-    """Solve the array by least squares, in the original units of the system."""
-    array = system.full_array(t)
-    j = array.j
-    G, g = _least_squares(system, t, j, array.rank.rank, stabilisation)
-    reference = _constraint_rows(system, t, j)
-    unit = system.series(t, j).unit
-    step = _STEP * (unit if np.isfinite(unit) else 1.0)
-    change = np.zeros_like(reference)
-    for k, weight in _NODES if len(reference) else ():
-        near = _constraint_rows(system, t + k * step, j)
-        # A basis of the constraints that does not depend on their computation: its component along the reference is I.
-        change += weight / step * np.linalg.solve(near @ reference.T, near)
-    additional = (change + reference @ G) @ reference.T
-    return Completion(t, G, g, j, additional)
-
-
-def _constraint_rows(system: TimeVarying, t: float, j: int) -> np.ndarray:
-    """Orthonormal rows of W with W x = g, in original units."""
-    W = system.array(t, j).constraints[0] / system.series(t, 1).columns
-    return np.linalg.qr(W.T)[0].T
-
-
-def _least_squares(system: TimeVarying, t: float, j: int, rank: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
-    A, B, f = array_matrices(system.A.taylor(t, j), system.B.taylor(t, j), system.f.taylor(t, j), j)
-    # Row i: (d/dt + shift)^i of the equations instead of their Taylor coefficients.
-    weights = [[comb(i, k) * shift ** (i - k) * factorial(k) if k <= i else 0.0 for k in range(j)] for i in range(j)]
-    mix = np.kron(np.array(weights), np.eye(system.shape[0]))
-    A, B, f = mix @ A, mix @ B, mix @ f
-    U, s, Vt = np.linalg.svd(A)
-    first = Vt[:rank].T[: system.n] / s[:rank] @ U[:, :rank].T
-    return -first @ B, first @ f

@@ -17,7 +17,7 @@ from daedal.common.tabular import Tabular
 from daedal.errors import DaedalError, InvalidProblemError
 
 TOLERANCE = 1e-10  # singular values below this fraction of the size of the matrix count as zero
-_SHOWN = 10  # decisions in a table
+_SHOWN = 10  # largest number of decisions in a table
 MARGIN = 30.0  # no singular value may lie within this factor of the threshold, on either side
 
 
@@ -94,7 +94,7 @@ class RankDecision:
 
     @property
     def gap(self) -> float:
-        """The ratio of these two singular values."""
+        """The ratio of `kept` to `dropped`."""
         return self.kept / self.dropped if self.dropped > 0.0 else np.inf
 
     @property
@@ -166,7 +166,7 @@ def rank_decision(
 
 
 def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
-    """Table of decisions; if there are many, those nearest to the threshold; none about zero matrices."""
+    """Table of decisions, without those about zero matrices; of many, those nearest to their thresholds."""
     header = ("rank of", "rank", "smallest kept", "largest dropped", "threshold", "decision")
     some = [decision for decision in decisions if np.any(decision.singular_values > 0.0)]
     nearest = sorted(some, key=lambda decision: decision.distance)[:_SHOWN]
@@ -301,19 +301,22 @@ def check_matrix(value: Any, name: str, shape: tuple[int, ...] | None = None) ->
     return array
 
 
-class Shown:
+class TitledTables:
     """Mixin for objects displayed as a title and tables, as text and in notebooks."""
 
     def title(self) -> str:
-        """The first line."""
+        """First line of the display."""
         raise NotImplementedError
 
     def tables(self) -> Sequence[Tabular]:
-        """The tables below the title."""
+        """Tables below the title."""
         raise NotImplementedError
 
     def __str__(self) -> str:
         return "\n".join([self.title(), *(_indented(table) for table in self.tables())])
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
 
     def _repr_html_(self) -> str:
         from markupsafe import Markup

@@ -11,11 +11,10 @@ import daedal
 from daedal.driver.options import SolverOptions, takes
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.mode_state import StateForm
-from daedal.problems.protocol import Problem
-from daedal.sensitivity.fitting.experiment import measurements
+from daedal.problems.problem_sources import Problem
 from daedal.sensitivity.fitting.fit_result import Fit
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared, ShotPieces
-from daedal.sensitivity.fitting.unknowns import Unknowns
+from daedal.sensitivity.fitting.unknowns import Unknowns, measurements
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -176,7 +175,6 @@ class _FitSearch:
         self.result: Any = None
 
     def run(self, x: np.ndarray) -> None:
-        """Run the search, starting from x."""
         if self._scale is not None:
             self.result = self._least_squares(x, self._loss, self._scale)
             return
@@ -208,7 +206,6 @@ class _FitSearch:
 
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
-    """Permitted names of measurements."""
     if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]

@@ -11,8 +11,7 @@ import numpy as np
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
-from daedal.sensitivity.fitting.experiment import Measurements
-from daedal.sensitivity.fitting.unknowns import Unknowns
+from daedal.sensitivity.fitting.unknowns import Measurements, Unknowns
 
 _STEP = 1e-6  # increment of directional differences of outputs, in units of the state
 _FAR = 1e6  # residual assigned to a failed run, in units of the residuals at the best point so far
@@ -20,7 +19,7 @@ _FAR = 1e6  # residual assigned to a failed run, in units of the residuals at th
 
 @dataclass(frozen=True)
 class FitPoint:
-    """The model at some values of the unknowns."""
+    """Residuals and Jacobian of the model for some values of the unknowns."""
 
     x: np.ndarray
     residuals: np.ndarray
@@ -301,7 +300,6 @@ class ShotPieces:
         return self._at(point)[0]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
-        """Derivatives of the residuals."""
         return self._at(point)[1]
 
     def _at(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
