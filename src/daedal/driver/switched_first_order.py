@@ -16,20 +16,21 @@ from daedal.driver.first_order_output import finished
 from daedal.driver.request import Request
 from daedal.driver.run_segments import PreparedSegment, Segment
 from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
-from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
+from daedal.driver.switch_tracking import JUMP, KINK, PlannedArc, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.array_start import exact_array_initial
 from daedal.initial.consistent import best_slope, complete, from_structure, index_above_one
 from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
-from daedal.methods.task import Outcome
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import ALIKE, ARC_NUMBERS, Outcome
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import DenseOutput, Solution
 
 _SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
-_SAME = 1e-2  # fraction by which y' may change within a step without being a jump
+_MOST_ARCS = 512  # arcs in one call of the compiled loop
 _CONTINUOUS = 10.0  # tolerances by which y' may change within a step without being a jump
 
 
@@ -46,6 +47,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
         self._dense: DenseOutput | None = None  # of the last arc
+        self._most_arcs, self._steps_before = 1, 0  # arcs in the next call, steps of the last call before its last arc
         self._arc, self._end = self._t, request.span[1]  # between which it lies
         self._restarted: dict[Any, Any] = {}  # values of the last restart, by the state from which they were computed
         y0, yp0 = self.y0, self.yp0
@@ -71,8 +73,12 @@ class SwitchedRunState(FirstOrderRunState):
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
+            arcs = tracker.planned(end, self._most_arcs) if self._chains_arcs() else []
+            if arcs:
+                changes |= self.left(earlier, arcs[-1].end) | self._chained(arcs, end)
             ready, task = self.ready, self.task(switching, progress, **changes)
         else:
+            arcs = []
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
             ready = along.ready
         self._n_own = n_own = 0 if own is None else own.direction.size
@@ -83,9 +89,57 @@ class SwitchedRunState(FirstOrderRunState):
             self._left_by = [] if along is None else along.left(outcome, n_own)
             self._last = outcome.events[-1] if outcome.events else None
             outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
+            self._steps_before = 0
+            if arcs:
+                self._pass(outcome, arcs, task.arcs)
             return Segment(plan.equations, outcome, self.choice.method, None)
 
         return PreparedSegment(ready, task, finish, plan.equations)
+
+    def _chains_arcs(self) -> bool:
+        """Whether one call of the compiled loop can pass through several arcs, since only times end them."""
+        ready, request = self.ready, self.request
+        return (
+            not self.tracker.watches_state
+            and self.plan.ordinary is not None
+            and request.settings.events is None
+            and not request.begins_only
+            and isinstance(ready, OneStepRun)
+            and ready.workspace is None
+            and ready.equations.hook is None
+            and len(ready.bridge.parameters) == 1
+        )
+
+    def _chained(self, arcs: list[PlannedArc], end: float) -> dict[str, Any]:
+        """The task of several arcs, of which the current one ends at `end`."""
+        [(_, _, read)] = self.ready.bridge.parameters
+        moded, switches = self.tracker.moded, self.tracker.switches
+        as_found, count, n = moded.modes.copy(), read(moded).size, self.y0.size
+        rows = np.zeros((len(arcs), ARC_NUMBERS + count + 3 * n))
+        for row, arc in zip(rows, arcs, strict=True):
+            moded.modes[:] = arc.modes[0]
+            row[0], row[1] = arc.end, any(switches[j].is_kink_in_time for j, _ in arc.switched)
+            row[ARC_NUMBERS : ARC_NUMBERS + count] = read(moded)
+        rows[0, ARC_NUMBERS + count :][:n] = self.yp0
+        moded.modes[:] = as_found
+        return {"t_span": (self._t, end), "t_stop": end, "arcs": rows}
+
+    def _pass(self, outcome: Outcome, arcs: list[PlannedArc], rows: np.ndarray):
+        """Record the arcs that a call has started in addition to the first one."""
+        count, n, tracker = outcome.arcs, self.y0.size, self.tracker
+        for arc, row in zip(arcs[:count], rows):
+            self._t, self.y0, self.yp0 = arc.begin, row[-2 * n : -n].copy(), row[-n:].copy()
+            outcome.events += [self._switch_event(j, direction) for j, direction in arc.switched]
+        tracker.passed(arcs[:count])
+        if count:
+            self._arc, self._end, self._steps_before = arcs[count - 1].begin, arcs[count - 1].end, int(rows[count - 1, 2])
+        self._most_arcs = min(2 * self._most_arcs, _MOST_ARCS) if count == len(arcs) else 1
+
+    def _switch_event(self, j: int, direction: int) -> EventRecord:
+        """A switch at a known time."""
+        at = self._t, self.y0, self.yp0
+        name = self.tracker.switches[j].name
+        return EventRecord(*at, self._n_own + j, name, direction, False, "switch", located="known")
 
     def restarts(self, t: float, segment: Segment) -> bool:
         n = self.plan.implicit.n
@@ -161,12 +215,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._t, self.y0 = t, y.copy()
         self.yp0 = self.yp0 if yp is None else yp.copy()
         clocked = tracker.clock(t)
-        for j, direction in clocked:
-            name = tracker.switches[j].name
-            record = EventRecord(
-                t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch", located="known"
-            )
-            outcome.events.append(record)
+        outcome.events += [self._switch_event(j, direction) for j, direction in clocked]
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0
         self._cross(outcome, [j for j, _ in clocked])
@@ -194,10 +243,11 @@ class SwitchedRunState(FirstOrderRunState):
         self._settle()
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
-        tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
-        kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
-        if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(t, kinks, outcome.steps, KINK)  # nothing can be reused after a clock has jumped
+        steps = outcome.steps - self._steps_before
+        tracker.judge(t, [j for j, _ in self._ended], steps, KINK if smooth else JUMP)
+        kinks = [j for j in clocked if tracker.switches[j].is_kink_in_time]
+        if np.all(np.abs(self.yp0 - yp) <= ALIKE * np.maximum(np.abs(yp), np.abs(self.yp0))):
+            tracker.judge(t, kinks, steps, KINK)  # nothing can be reused after a clock has jumped
 
     def _move(self, y: np.ndarray):
         """Continue from another state."""

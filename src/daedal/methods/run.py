@@ -181,6 +181,8 @@ class Run:
         """The outcome of a task, after :meth:`leave`."""
         switching = self._switching_of(task)
         exception, self.bridge.exception = self.bridge.exception, None
+        if task.arcs is not None:
+            self.bridge.forget_parameters()
         if switching is not None and exception is None:
             exception, switching.bridge.exception = switching.bridge.exception, None
         if isinstance(exception, KeyboardInterrupt):
@@ -277,6 +279,10 @@ class Run:
         self._y[:], self._yp[:], self._rtol[:], self._atol[:] = task.y0, task.yp0, task.rtol, task.atol
         if task.excluded is not None:
             self.record.array("included")[task.excluded] = 0.0
+        if task.arcs is not None:
+            [(parameters, _, _)] = self.bridge.parameters
+            self.record["arcs"], self.record["n_parameters"] = task.arcs.shape[0], parameters.size
+            self.record["arc_rows"], self.record["parameters"] = task.arcs.ctypes.data, parameters.ctypes.data
         if self.workspace is not None:
             self.workspace.begin()
         else:
@@ -460,6 +466,7 @@ class Run:
             counts=counts,
             exception=exception,
             doubts=() if task.switching is None or self._switching is None else self._switching.doubts,
+            arcs=0 if task.arcs is None else int(self.record["arc"]),
         )
 
     def counts(self) -> np.ndarray:
