@@ -173,8 +173,10 @@ class SwitchedRunState(FirstOrderRunState):
     def _passes_start(self, outcome: Outcome) -> bool:
         """Whether an arc that cannot start, since its slopes are infinite there, starts a little later."""
         failure, arc = outcome.failure, self._arc
+        if failure is None:
+            return False
         ahead = 0.1 * self.least_step(arc) * self.request.sign
-        stuck = failure is not None and failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
+        stuck = failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
         if not stuck or self._t != arc or arc == self.request.span[0] or abs(self._end - arc) < 10.0 * abs(ahead):
             return False
         y = self.y0
@@ -241,12 +243,13 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0, self.yp0 = y, yp
         self._restart()
         self._settle()
-        change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
-        smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
         steps = outcome.steps - self._steps_before
-        tracker.judge(t, [j for j, _ in self._ended], steps, KINK if smooth else JUMP)
+        if self._ended:
+            change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
+            smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
+            tracker.judge(t, [j for j, _ in self._ended], steps, KINK if smooth else JUMP)
         kinks = [j for j in clocked if tracker.switches[j].is_kink_in_time]
-        if np.all(np.abs(self.yp0 - yp) <= ALIKE * np.maximum(np.abs(yp), np.abs(self.yp0))):
+        if kinks and np.all(np.abs(self.yp0 - yp) <= ALIKE * np.maximum(np.abs(yp), np.abs(self.yp0))):
             tracker.judge(t, kinks, steps, KINK)  # nothing can be reused after a clock has jumped
 
     def _move(self, y: np.ndarray):

@@ -227,7 +227,8 @@ class Guards:
         return self._traced[0][1]
 
     def _found(self, sizes: Mapping[str, int], n: int, params: Any) -> TracedGuards | None:
-        guards = tuple(self.transitions[i].transition.guard for i, _, _ in self._places)
+        stateful = [self.transitions[i].transition.guard for i, _, _ in self._places]
+        guards = tuple(one.formula if isinstance(one, GuardOfRun) else one for one in stateful)
         stated = [self._standard(guard, params) for guard in guards]
         if all(function is None for function, _ in stated):
             return None
@@ -241,9 +242,9 @@ class Guards:
         return known
 
     def _standard(self, guard: Any, params: Any) -> tuple[Any, int]:
-        """A guard in the form for tracing, with its number of arguments; None if it has state or unsupported
+        """A guard in the form for tracing, with its number of arguments; None if it has no formula, or unsupported
         arguments."""
-        if isinstance(guard, GuardOfRun) or is_compiled(guard):
+        if guard is None or is_compiled(guard):
             return None, 0
         function = in_driven_form(guard, params)
         places = self.form.arguments.of(function, "guard")

@@ -60,9 +60,13 @@ class Mode:
 
 @dataclass(frozen=True)
 class GuardOfRun:
-    """A guard with state during a run: ``make()`` returns the function for one run."""
+    """A guard with state during a run: ``make()`` returns the function for one run.
+
+    `formula` computes its values in traceable operations, if it needs no state.
+    """
 
     make: Callable[[], Callable[..., Any]]
+    formula: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         return self.make()(*arguments)

@@ -399,7 +399,8 @@ class HybridRun:
         is_first = self.came_by is None and self.given is not None
         initial = self.given if is_first else form.initial(begin.y, begin.yp)
         self.given = None
-        request = self._request_of(self.mode).changed(
+        request = self.settings[self.mode].request.changed(
+            problem=self.forms_here[self.mode].problem,
             span=(self.t, self.pieces[self.piece][1]),
             initial=initial,
             times=self._times(),

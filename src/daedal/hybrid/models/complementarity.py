@@ -143,6 +143,8 @@ def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     >>> complementary(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-2.0, 5.0]))
     array([1., 0.])
     """
+    if b.size == 1 and 0.0 < A[0, 0] < np.inf and np.isfinite(b[0]):
+        return np.maximum(-b / A[0, 0], 0.0)
     x = FrictionProblem(A, b, b.size).solve()
     if x is None:
         raise InvalidProblemError(
