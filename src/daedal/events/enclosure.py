@@ -204,6 +204,7 @@ def _judge(roots, a, b, is_last, t_end, psi, phi, k):
             ):  # the function has changed since it was traced
                 enclosed[i] = 0
                 interior[i] = 1
+                search.doubt[i] = a
                 continue
             verdict = _FREE
             if lower[value] <= 0.0 <= upper[value] and begin[i] != 0.0:

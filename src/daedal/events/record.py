@@ -36,6 +36,7 @@ class Switching:
         for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
             self.record.array(name)[:] = getattr(functions, name)
         self.search = self._search(functions, most_boxes) if functions.enclosed else None
+        self._enclosed = np.zeros(m) if self.search is None else self.search.array("enclosed").copy()
         self.address = self.record.address
         self._arrays, self._fields = self.record.block.copy(), self.record.data.copy()
         self._begun: tuple[Any, ...] | None = None  # functions, their state, and the arrays and fields of their start
@@ -71,13 +72,14 @@ class Switching:
         self.bridge.replace(self._made_with, functions.params)
         return True
 
-    @property
-    def located(self) -> list[str]:
-        """Search method for the zeros of each function."""
-        if self.search is None:
-            return ["sampled"] * self.count
-        enclosed = self.search.array("enclosed") > self.search.array("doubtful")
-        return ["enclosed" if known else "sampled" for known in enclosed]
+    def located(self, i: int, t: float) -> str:
+        """How zeros of function i are located at t; bounds that fail later in the run do not change the answer."""
+        if not self._enclosed[i]:
+            return "sampled"
+        array, record = self.search.array, self.record
+        holds = array("enclosed")[i] > array("doubtful")[i]
+        ahead = t - array("doubt")[i]
+        return "enclosed" if holds or ahead * (record["t_end"] - record["t_begin"]) <= 0.0 else "sampled"
 
     @property
     def doubts(self) -> tuple[tuple[str, float], ...]:

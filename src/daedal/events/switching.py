@@ -27,7 +27,8 @@ SEARCH = Struct(
         ("n", INTEGER),
         ("enclosure", ADDRESS),  # first record of a chain
         *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful", "rough")],
-        *[(name, f64["n"]) for name in ("doubt", "begin", "end")],
+        ("doubt", f64["n"]),  # time from which on an enclosed function is undecided or sampled
+        *[(name, f64["n"]) for name in ("begin", "end")],
         ("doubts", INTEGER),  # number of undecided functions
         ("most_boxes", INTEGER),  # maximum number of pieces in one search
         ("further_boxes", INTEGER),  # the same after an undecided search

@@ -395,17 +395,17 @@ class Run:
         """The functions that fired at the m-th event of this slice."""
         array, switching = self._slots.array, task.switching
         assert switching is not None and self._switching is not None
-        fired, located = array("event_fired")[m], self._switching.located
+        fired, t = array("event_fired")[m], float(array("event_t")[m])
         return [
             EventRecord(
-                t=float(array("event_t")[m]),
+                t=t,
                 y=array("event_y")[m].copy(),
                 yp=array("event_yp")[m].copy(),
                 index=int(i),
                 name=switching.names[i],
                 direction=int(np.sign(fired[i])),
                 terminal=abs(int(fired[i])) > 1,
-                located=located[i],
+                located=self._switching.located(i, t),
             )
             for i in np.flatnonzero(fired)
         ]
