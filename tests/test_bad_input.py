@@ -267,7 +267,7 @@ def test_functions_of_a_semi_explicit_problem(name):
     ("names", "message"),
     [
         (["a", "b"], "names has 2 entries for 4 variables"),
-        (["a", "b", "c", "a"], "names must be different"),
+        (["a", "b", "c", "a"], "names must be unique"),
         ("a b c", "names has 3 entries for 4 variables"),
         (5, "names"),
     ],

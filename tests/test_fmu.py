@@ -374,10 +374,10 @@ def _untraceable(t, y):
         (daedal.InvalidProblemError, "traceable.*Remedy: write", {"problem": daedal.ODE(_untraceable, 1)}),
         (
             daedal.errors.UnknownNameError,
-            "outputs: 'levle' is no variable.*did you mean 'level'",
+            "outputs: 'levle' is not a variable.*did you mean 'level'",
             {"outputs": ["levle"]},
         ),
-        (daedal.errors.UnknownNameError, "inputs: 'inflw' is no input.*did you mean 'inflow'", {"inputs": ["inflw"]}),
+        (daedal.errors.UnknownNameError, "inputs: 'inflw' is not an input.*mean 'inflow'", {"inputs": ["inflw"]}),
         (daedal.InvalidProblemError, "kind='both' is unknown", {"kind": "both"}),
         (daedal.InvalidProblemError, "version='1.0' is unknown", {"version": "1.0"}),
         (daedal.InvalidProblemError, "initial is missing", {"initial": None}),
@@ -385,7 +385,7 @@ def _untraceable(t, y):
         (daedal.InvalidProblemError, "method='radau': an FMU has", {"method": "radau"}),
         (daedal.InvalidProblemError, "compiler='nocc' is not found", {"compiler": "nocc"}),
         (daedal.InvalidProblemError, "path must be the path of a file", {"path": None}),
-        (daedal.InvalidProblemError, "export_fmu takes no int.*Remedy", {"problem": 3}),
+        (daedal.InvalidProblemError, "export_fmu does not support problems of type int.*Remedy", {"problem": 3}),
         (daedal.InvalidProblemError, "y0 is not finite: level = nan", {"initial": [np.nan]}),
         (daedal.InvalidProblemError, r"y0 has shape \(2,\)", {"initial": [1.0, 2.0]}),
         (daedal.InvalidProblemError, r"atol has shape \(2,\)", {"atol": [1.0, 2.0]}),
@@ -457,7 +457,7 @@ def test_files_that_cannot_be_imported_are_refused(tmp_path, fmpy, compiler):
     with pytest.raises(daedal.errors.InvalidFileError, match="does not exist"):
         daedal.import_fmu(tmp_path / "none.fmu")
     (tmp_path / "text.fmu").write_text("no zip")
-    with pytest.raises(daedal.errors.InvalidFileError, match="is no FMU that can be read"):
+    with pytest.raises(daedal.errors.InvalidFileError, match="cannot be read as an FMU"):
         daedal.import_fmu(tmp_path / "text.fmu")
     made = daedal.export_fmu(tank()[0], tmp_path / "cs.fmu", initial=[1.0])
     with pytest.raises(daedal.InvalidProblemError, match=r"has no Model Exchange interface.*kind='me'"):

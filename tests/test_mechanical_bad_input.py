@@ -86,7 +86,7 @@ def reference():
         ({"mass": np.eye(3)}, r"mass has shape \(3, 3\); expected \(2, 2\), \(2,\) or a number"),
         ({"mass": scipy.sparse.eye_array(3)}, r"mass has shape \(3, 3\); expected \(2, 2\)"),
         ({"mass": scipy.sparse.eye_array(2) * np.nan}, "mass holds values that are not finite"),
-        ({"names": ["x", "x"]}, "names must be different"),
+        ({"names": ["x", "x"]}, "names must be unique"),
         ({"names": ["x", "x'"]}, 'names has "x" and "x\'", which is the name of its velocity'),
         ({"names": 5}, "names must be a sequence of 2 strings"),
         ({"constraint_names": ["a", "b"]}, "constraint_names has 2 entries for 1 constraint"),
@@ -105,8 +105,8 @@ def test_arguments_of_a_system(changes, message):
         pendulum(**changes)
 
 
-def test_names_of_constraints_are_different_from_each_other():
-    with refused("constraint_names must be different"):
+def test_names_of_constraints_are_unique():
+    with refused("constraint_names must be unique"):
         MechanicalSystem(1.0, lambda t, q, v: q, lambda t, q: q[:2], n_q=3, n_constraints=2, constraint_names=["a"] * 2)
 
 
@@ -914,7 +914,7 @@ def test_a_transposed_coefficient_is_refused():
     [
         ({"order": 0}, "order must be an integer of at least 1"),
         ({"n_y": 3}, "n_y = 3 constraints on n_x = 2 unknowns"),
-        ({"names": ["a", "a"]}, "names must be different"),
+        ({"names": ["a", "a"]}, "names must be unique"),
         ({"C_derivatives": 5}, "C_derivatives must be a function"),
     ],
 )

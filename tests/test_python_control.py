@@ -58,7 +58,7 @@ def test_controllers_in_discrete_time_keep_their_state_and_are_reset():
 
 def test_what_has_no_such_form_is_refused():
     semi = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [y[0] + z[0]], 1, 1)
-    with pytest.raises(daedal.InvalidProblemError, match="SemiExplicitDAE is no system"):
+    with pytest.raises(daedal.InvalidProblemError, match="SemiExplicitDAE is not a system"):
         daedal.control.io_system(semi)
     with pytest.raises(daedal.InvalidProblemError, match="must be in discrete time"):
         daedal.control.DiscreteController(control.tf([1.0], [1.0, 1.0]))

@@ -38,6 +38,14 @@ def test_transistor_amplifier_is_as_accurate_as_asked():
         assert error < 100.0 * rtol, (rtol, error)
 
 
+@pytest.mark.parametrize(("stages", "digits"), [(7, 5.5), (7, 6.2), (7, 7.9), ("auto", 8.0)])
+def test_an_accidental_ratio_of_corrections_does_not_stop_a_run(stages, digits):
+    """Steep exponentials are predicted so badly that the second correction is tiny, relative to the first one."""
+    model, tol = library.transistor_amplifier(), 10.0**-digits
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method=Radau(stages=stages), rtol=tol, atol=tol)
+    assert np.all(np.abs(sol.y[:, -1] - model.reference.y) < tol * (1.0 + np.abs(model.reference.y)))
+
+
 def test_twelve_digits():
     """At rtol = 1e-13, where corrections and errors are near the round-off of the equations."""
     model = library.transistor_amplifier()

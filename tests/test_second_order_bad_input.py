@@ -51,7 +51,7 @@ def solve_swing(residual=swing, t_span=(0.0, 1.0), initial=((1.0,), (0.0,)), **o
         ({"order": [2, 2, math.nan]}, "order must hold 0, 1 or 2"),
         ({"order": "220"}, "order must hold 0, 1 or 2"),
         ({"names": ["a"]}, "names has 1 entries"),
-        ({"names": ["a", "a", "b"]}, "names must be different"),
+        ({"names": ["a", "a", "b"]}, "names must be unique"),
         ({"bandwidth": (1,)}, "bandwidth must be a pair"),
         ({"sparsity": np.eye(2)}, "sparsity has shape"),
         ({"sparsity": np.eye(3), "bandwidth": (1, 1)}, "either sparsity or bandwidth"),

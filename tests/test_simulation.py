@@ -296,7 +296,7 @@ def test_models_and_circuits_are_simulated():
 def test_the_work_of_a_call_is_bounded_and_goes_on_in_the_next():
     problem = daedal.ODE(lambda t, y: [y[1], -1e4 * y[0]], 2)
     sim = daedal.Simulation(problem, [1.0, 0.0], max_steps=5)
-    with pytest.raises(daedal.IntegrationError, match="max_steps = 5 steps led to"):
+    with pytest.raises(daedal.IntegrationError, match="max_steps = 5 steps reached"):
         sim.step_to(1.0)
     assert 0.0 < sim.t < 1.0 and sim.state.solution.stats.steps == 5
     before = sim.t
@@ -434,7 +434,7 @@ def test_reset_begins_again_with_the_same_bits():
     ("call", "error", "words"),
     [
         (lambda sim: sim.step(0.0), daedal.InvalidProblemError, "dt must be positive and finite, got 0.0"),
-        (lambda sim: sim.step(-1.0), daedal.InvalidProblemError, "forwards only"),
+        (lambda sim: sim.step(-1.0), daedal.InvalidProblemError, "only advances"),
         (lambda sim: sim.step(float("nan")), daedal.InvalidProblemError, "dt must be positive and finite"),
         (lambda sim: sim.step(True), daedal.InvalidProblemError, "dt must be positive and finite, got True"),
         (lambda sim: sim.step(1.0, u="u"), daedal.InvalidProblemError, "u must hold 1 number, got 'u'"),
@@ -469,7 +469,7 @@ def test_bad_input_is_refused_and_nothing_has_changed(call, error, words):
     [
         ({"initial": None}, "initial is missing"),
         ({"exact": "yes"}, "exact must be"),
-        ({"t_eval": [1.0]}, "t_eval: a simulation goes where its steps lead"),
+        ({"t_eval": [1.0]}, "t_eval: a simulation has no given end"),
         ({"inputs": ["u", "u"]}, "'u' twice"),
         ({"inputs": ["w"]}, "'w' is neither an input nor a parameter; there are 'u'"),
         ({"inputs": {"u": "fast"}}, "input 'u' must be a number"),

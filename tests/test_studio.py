@@ -200,11 +200,11 @@ def test_what_a_page_cannot_solve_is_refused_with_a_remedy(tmp_path):
         daedal.studio(special, (0.0, 1.0), [1.0], tmp_path / "a.html")
     with pytest.raises(daedal.InvalidProblemError, match=r"must end in \.html"):
         daedal.studio(linkage(), (0.0, 1.0), START, tmp_path / "a.pdf")
-    with pytest.raises(daedal.InvalidProblemError, match="'wheel' is no parameter"):
+    with pytest.raises(daedal.InvalidProblemError, match="'wheel' is neither a parameter"):
         daedal.studio(linkage(), (0.0, 1.0), START, tmp_path / "a.html", sliders=["wheel"])
     with pytest.raises(daedal.InvalidProblemError, match="range with low < high"):
         daedal.studio(linkage(), (0.0, 1.0), START, tmp_path / "a.html", sliders={"mass": (3.0, 1.0)})
-    with pytest.raises(daedal.InvalidProblemError, match="does not hold its problem"):
+    with pytest.raises(daedal.InvalidProblemError, match="does not contain its problem"):
         daedal.solve(daedal.ODE(lambda t, y: [-y[0]], 1), (0.0, 1.0), [1.0]).studio(tmp_path / "a.html")
     assert not list(tmp_path.iterdir())
 

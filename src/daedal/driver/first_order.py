@@ -25,6 +25,7 @@ from daedal.driver.first_order_choice import (
     is_automatic,
 )
 from daedal.driver.first_order_output import finished, methods_of
+from daedal.driver.invariants import InvariantProjection, Invariants
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
@@ -88,6 +89,7 @@ class FirstOrderPlan(Plan):
         self.looked_at_structure = False
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether its index is clearly 0 or 1
         self._runs: dict[int, list] = {}  # keyed by the identity of their method
+        self._kept: tuple[Invariants, int] | None = None  # invariants, and the number of equations that steps keep
 
     def _equations(self) -> Equations:
         rate = None if self.ordinary is None else self.ordinary.f
@@ -123,12 +125,12 @@ class FirstOrderPlan(Plan):
 
             run_state = SwitchedRunState(self, request, tracker)
         segments, excluded, notes = run(run_state, request), run_state.excluded, run_state.choice.notes
-        of_methods = run_state.notes
+        of_methods, projection = run_state.notes, run_state.ready.projection
         run_state.give_back()
         del run_state  # for large problems, keep only the output
         further = of_methods if tracker is None else [*of_methods, *tracker.notes]
         try:
-            solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
+            solution = delivered(finished(self, request, segments, excluded, notes, further, projection), segments)
         except IntegrationError as error:
             if tracker is not None or not self._may_begin_anew(request, segments):
                 raise
@@ -237,7 +239,22 @@ class FirstOrderPlan(Plan):
 
     def prepared(self, method):
         """A prepared run of a method."""
-        return method.prepare(self.equations)
+        if self._kept is None:
+            return method.prepare(self.equations)
+        projection = InvariantProjection(*self._kept, self.problem.params, self.rtol, self.atol)
+        ready = method.prepare(replace(self.equations, hook=projection.hook))
+        ready.equations, ready.projection = self.equations, projection
+        return ready
+
+    def invariants_at(self, t: float, y: np.ndarray) -> Invariants | None:
+        """The invariants of the problem, traced when needed; None if it has none."""
+        if self.problem.invariants is None:
+            return None
+        params = self.problem.params
+        if self._kept is None or not self._kept[0].is_current(params):
+            invariants = Invariants(self.problem)
+            self._kept, self._runs = (invariants, invariants.at(t, y, params).size), {}
+        return self._kept[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_runs": {}}
@@ -296,6 +313,8 @@ class FirstOrderRunState(RunState):
     """One run: one segment per method."""
 
     searches = False  # whether to search for switches within steps
+    _invariants: Invariants | None = None
+    _wanted: np.ndarray | None = None  # their values at the start of the run
 
     def __init__(self, plan: FirstOrderPlan, request: Request):
         self.plan, self.request, self._t = plan, request, request.span[0]
@@ -322,6 +341,7 @@ class FirstOrderRunState(RunState):
         self._automatic = isinstance(tested, str) and tested == "auto"
         index_2 = self.excluded is not None and self._automatic
         self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.searches)
+        self._invariants = plan.invariants_at(span[0], y0)
         self._take()
         if plan.ordinary is not None:
             slope, given = _finite_slope(plan, span[0], y0), None if settings.correct_initial else yp0
@@ -381,7 +401,10 @@ class FirstOrderRunState(RunState):
 
     def delivered(self, segments: list[Segment]) -> Solution:
         notes = self.choice.notes
-        return delivered(finished(self.plan, self.request, segments, self.excluded, notes, self.notes), segments)
+        projection = self.ready.projection
+        return delivered(
+            finished(self.plan, self.request, segments, self.excluded, notes, self.notes, projection), segments
+        )
 
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, request = self.plan, self.request
@@ -389,6 +412,7 @@ class FirstOrderRunState(RunState):
         if request.settings.events is not None:
             switching = switching_functions(request, plan.problem, self._t, self.y0, self.yp0, earlier=earlier)
         check_signs(plan, self.y0)
+        self._keep_invariants()
         searched = 0 if self.workspace is None else self.workspace.counts()
 
         def finish(outcome: Outcome) -> Segment:
@@ -400,6 +424,15 @@ class FirstOrderRunState(RunState):
 
         task = self.task(switching, progress, **(self.left(earlier, request.span[1]) | self.resolved(request.span[1])))
         return PreparedSegment(self.ready, task, finish, plan.equations)
+
+    def _keep_invariants(self):
+        """Prepare the projection of the next segment onto the invariants at the start of the run."""
+        if self._invariants is None:
+            return
+        params = self.plan.problem.params
+        if self._wanted is None:
+            self._wanted = self._invariants.start(self._t, self.y0, self.yp0, params, self.request.span)
+        self.ready.projection.begin(self._wanted, params)
 
     _differential: np.ndarray | None = None  # mask of the variables that do not jump with inputs
 

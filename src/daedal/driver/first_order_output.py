@@ -20,7 +20,7 @@ _UNRESOLVED = 10.0  # error of interpolated variables outside the error test, in
 
 
 def finished(
-    plan, request: Request, segments: list[Segment], excluded, notes: list[str], further: list[str]
+    plan, request: Request, segments: list[Segment], excluded, notes: list[str], further: list[str], projection=None
 ) -> Solution:
     """The solution from all segments; `notes` describe changes of the method."""
     stats = joined_statistics(request, segments)
@@ -53,8 +53,15 @@ def finished(
         message += complaint(stats, plan.ordinary is not None)
         if segment.method.is_multistep:
             message += _between_steps(plan, outcome, excluded)
+    problem, drift = plan.semi_explicit, {}
+    if problem is not None:
+        drift["constraint"] = _constraint_drift(problem, outcome)
+    if projection is not None:
+        outcome.y, drift["invariants"] = projection.onto(outcome.t, outcome.y)
+        changing = projection.invariants.along(outcome.t, outcome.y, outcome.yp, plan.problem.params)
+        if success and changing:
+            success, status, message = False, "failed", f"{message} However, {changing}."
     message = " ".join([message, *notes, *further])
-    problem = plan.semi_explicit
     return Solution(
         t=outcome.t,
         y=outcome.y,
@@ -65,7 +72,7 @@ def finished(
         stats=stats,
         names=plan.names,
         method=methods_of(segments),
-        drift=None if problem is None else {"constraint": _constraint_drift(problem, outcome)},
+        drift=drift or None,
         events=outcome.events,
         history=joined_history(segments),
         dense=until_the_end(request, outcome.dense, segment),

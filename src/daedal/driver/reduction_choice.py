@@ -36,7 +36,8 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
     try:
         equations, signature = analysed(problem)
         second_order = isinstance(problem, SecondOrderDAE)
-        recognise = recognise and _is_open(settings) and not second_order
+        kept = getattr(problem, "invariants", None)
+        recognise = recognise and _is_open(settings) and not second_order and kept is None
         mechanism = recognise_mechanism(equations) if recognise else None
         if mechanism is not None:
             from daedal.driver.recognised import MechanismForm

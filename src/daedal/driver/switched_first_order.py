@@ -62,7 +62,10 @@ class SwitchedRunState(FirstOrderRunState):
     def delivered(self, segments: list[Segment]) -> Solution:
         further = [*self.notes, *self.tracker.notes]
         notes = self.choice.notes
-        return delivered(finished(self.plan, self.request, segments, self.excluded, notes, further), segments)
+        projection = self.ready.projection
+        return delivered(
+            finished(self.plan, self.request, segments, self.excluded, notes, further, projection), segments
+        )
 
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
@@ -82,6 +85,7 @@ class SwitchedRunState(FirstOrderRunState):
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
             ready = along.ready
         self._n_own = n_own = 0 if own is None else own.direction.size
+        self._keep_invariants()
 
         def finish(outcome: Outcome) -> Segment:
             outcome = outcome if along is None else along.shortened(outcome)

@@ -22,6 +22,7 @@ from daedal.errors import (
     DaedalError,
     DerivativeWarning,
     IntegrationError,
+    InvalidProblemError,
     StatefulFunctionWarning,
     SwitchWarning,
     TraceWarning,
@@ -102,6 +103,11 @@ class TracedPlan(Plan):
 
     def in_form(self, form: Form) -> TracedPlan:
         """The plan that solves the problem in another form."""
+        if getattr(self.problem, "invariants", None) is not None:
+            raise InvalidProblemError(
+                "invariants are imposed on problems of index 0 and 1, but this one has a higher index or is singular. "
+                "Remedy: omit invariants; or reduce the problem by hand to index 1"
+            )
         other = copy(self)
         other.form, other.as_stated = form, False
         return other

@@ -191,6 +191,8 @@ def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
         raise BatchUnsupported("whole solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
         raise BatchUnsupported("constant steps, or starts that need correction")
+    if getattr(request.problem, "invariants", None) is not None:
+        raise BatchUnsupported("steps are projected onto invariants")
     varying = params.inputs.values() if isinstance(params, Driven) else ()
     if jumps_of(request.problem) or any(callable(x) for x in varying):
         raise BatchUnsupported("discontinuous inputs, or functions that vary from member to member")

@@ -1,4 +1,4 @@
-"""Models inside other programs: differentiable in JAX, PyTorch and PyTensor, as FMUs, as live pages.
+"""Models in other programs: as differentiable functions in JAX, PyTorch and PyTensor, as FMUs, and as live pages.
 
 Each module is imported when it is used. ``jax.py``, ``torch.py`` and ``pytensor.py`` are accessible as ``daedal.jax``,
 ``daedal.torch`` and ``daedal.pytensor``, and import the package of the same name when their functions are called;

@@ -1,6 +1,6 @@
-"""Problems and linear models as systems of python-control, and its controllers in simulations.
+"""Conversion of problems and linear models to python-control, and use of its controllers in simulations.
 
-It needs python-control (``pip install daedal[control]``).
+Requires python-control (``pip install daedal[control]``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 def state_space(linear: Any, **options: Any) -> control.StateSpace:
-    """The linear model of :func:`daedal.linearise` as a ``control.StateSpace``, with its names.
+    """Convert a linear model of :func:`daedal.linearise` to a ``control.StateSpace`` with the same signal names.
 
     Examples
     --------
@@ -35,10 +35,10 @@ def state_space(linear: Any, **options: Any) -> control.StateSpace:
 
 
 def io_system(problem: Any, **options: Any) -> control.NonlinearIOSystem:
-    """An :class:`ODE` or a mechanism, whose states are y or (q, v), as a ``control.NonlinearIOSystem``.
+    """Convert an :class:`ODE` or a mechanism to a ``control.NonlinearIOSystem`` with the states y or (q, v).
 
     Constraints of a mechanism are imposed on the accelerations, so states must be consistent. Outputs are the states.
-    Problems with algebraic variables have no such form: use :func:`state_space`, or :class:`daedal.Simulation`.
+    Problems with algebraic variables cannot be converted; use :func:`state_space`, or :class:`daedal.Simulation`.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def io_system(problem: Any, **options: Any) -> control.NonlinearIOSystem:
     problem = problem_of(problem)
     if not isinstance(problem, (ODE, MechanicalSystem)):
         raise InvalidProblemError(
-            f"a {type(problem).__name__} is no system x' = f(t, x, u): use daedal.control.state_space(daedal.linearise("
-            "problem, ...)), or a Simulation"
+            f"a {type(problem).__name__} is not a system x' = f(t, x, u). Remedy: use daedal.control.state_space("
+            "daedal.linearise(problem, ...)), or a Simulation"
         )
     inputs = getattr(problem, "inputs", None)
     names = tuple(problem.label(i) for i in range(problem.n))
@@ -80,9 +80,10 @@ class DiscreteController:
     Parameters
     ----------
     system : control.StateSpace or control.TransferFunction
-        In discrete time; its inputs are the outputs of the simulation, its outputs the inputs.
+        A discrete-time system. Its inputs are the outputs of the simulation; its outputs are the inputs of the
+        simulation.
     sign : float
-        Sign of its outputs: -1 for negative feedback.
+        Factor applied to the outputs of `system`; -1 gives negative feedback.
 
     Examples
     --------
@@ -106,7 +107,7 @@ class DiscreteController:
         self._x = np.zeros(self._system.nstates)
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """Return the inputs at an instant."""
+        """Compute the inputs of the simulation from its outputs `y` at a sampling instant."""
         system = self._system
         u = system.C @ self._x + system.D @ y
         self._x = system.A @ self._x + system.B @ y
@@ -114,5 +115,5 @@ class DiscreteController:
 
 
 def _plain(names: Any) -> list[str]:
-    """Names accepted by python-control, whose signals contain no dots."""
+    """Replace dots, which python-control does not allow in signal names."""
     return [str(name).replace(".", "_") for name in names]

@@ -6,8 +6,8 @@ r"""Runs as differentiable functions of numbers: values, products with the Jacob
     \dot Y = \frac{\partial Y}{\partial \theta} \dot\theta, \qquad
     \bar\theta = \frac{\partial Y}{\partial \theta}^T \bar Y ,
 
-with initial values, parameters and inputs in :math:`\theta`. Values are those of :func:`daedal.solve`, Jacobians
-consist of forward sensitivities; the last product is computed from these or by adjoint equations. Other modules of this
+with initial values, parameters and inputs in :math:`\theta`. Values are computed by :func:`daedal.solve`, and Jacobians
+by forward sensitivities; the last product is computed from the Jacobian or by adjoint equations. Other modules of this
 package wrap these functions as operators of JAX, PyTorch and PyTensor.
 """
 
@@ -45,20 +45,20 @@ class DifferentiableSolve:
     Parameters
     ----------
     problem : object
-        Of any class that has sensitivities, or a multibody model or a circuit.
+        A problem whose class supports sensitivities, a multibody model or a circuit.
     t_span : (float, float)
     t_eval : array, optional
-        Output times; by default only the end; results then have no time axis.
+        Output times. By default only the end of `t_span`, and results have no time axis.
     outputs : sequence of str, optional
-        Variables in this order; by default all.
+        Names of the variables in results, in this order; by default all variables.
     hold : {"zero", "first"}
-        How samples of inputs are held.
+        Interpolation of inputs given as samples: constant or linear between the sample times.
     derivatives : {"auto", "forward", "adjoint"}
         How products with the transposed Jacobian are computed.
     failed : {"raise", "nan"}
         Whether a failed run raises an error or returns NaN.
     options : dict
-        Of :func:`daedal.prepare`.
+        Options of :func:`daedal.prepare`.
     """
 
     def __init__(
@@ -103,7 +103,9 @@ class DifferentiableSolve:
     def bound(
         self, initial: Any, params: Any, inputs: Any, varies: Callable[[Any], bool] = lambda value: True
     ) -> tuple[DifferentiableRun, ArgumentForm]:
-        """The run for arguments with this structure, and the arguments; those that do not vary are constants."""
+        """Return the run for arguments with this structure, and their numbers; arguments that do not vary are
+        constants.
+        """
         if self.source is not None and not isinstance(initial, (tuple, list)):
             initial = self.source.as_initial(initial, self.span[0], None)
         if initial is None:
@@ -119,13 +121,13 @@ class DifferentiableSolve:
 
 
 class DifferentiableRun:
-    """Function of the numeric arguments with a given structure, for rows of a batch, (N, m).
+    """Solution as a function of numeric arguments with a given structure, for batches of shape (N, m).
 
     Parameters
     ----------
     given : DifferentiableSolve
     form : ArgumentForm
-        Of which the structure counts.
+        Structure of the arguments; its numbers are not used.
     """
 
     def __init__(self, given: DifferentiableSolve, form: ArgumentForm):
@@ -145,19 +147,19 @@ class DifferentiableRun:
     # --- products -----------------------------------------------------------------------------------------------------
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """Results, (N, *shape)."""
+        """Results, shape (N, *shape)."""
         unique, places = _distinct(theta)
         found = self._many(unique) if len(unique) > 1 else [self._one(row) for row in unique]
         return np.stack(found)[places]
 
     def pushed(self, theta: np.ndarray, change: np.ndarray) -> np.ndarray:
-        """Products of the Jacobians with changes of theta."""
+        """Products of the Jacobians with changes of theta, shape (N, *shape)."""
         unique, places = _distinct(theta)
         jacobians = self._jacobians_of(unique)
         return np.stack([jacobians[k] @ row for k, row in zip(places, change, strict=True)])
 
     def pulled(self, theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Products of the transposed Jacobians with weights of the results, (N, m)."""
+        """Products of the transposed Jacobians with weights of the results, shape (N, m)."""
         if self._is_adjoint:
             try:
                 return np.stack(_mapped(lambda pair: self._adjoint(*pair), list(zip(theta, weights, strict=True))))
@@ -192,7 +194,7 @@ class DifferentiableRun:
         return solution
 
     def _rows_of(self, solution: Any, values: np.ndarray | None = None) -> np.ndarray:
-        """The requested values among those of the variables of a solution."""
+        """Select the requested variables and times."""
         values = solution.y if values is None else values
         names = list(solution.names)
         if tuple(names) != tuple(self.given.names):
@@ -228,7 +230,7 @@ class DifferentiableRun:
         )
         failed = set(found.failed.tolist())
         states = [None if k in failed else self._placed(found, k) for k in range(len(rows))]
-        # single runs re-raise the exceptions of members
+        # repeating a failed member as a single run raises its exception
         return [self._one(row) if y is None or not np.isfinite(y).all() else y for row, y in zip(rows, states)]
 
     def _mixed(self, rows: np.ndarray, bad: np.ndarray) -> list[np.ndarray]:
@@ -244,7 +246,7 @@ class DifferentiableRun:
         return found[:, 0] if self.given.at_end else found
 
     def _guarded(self, run: Callable[[], np.ndarray], row: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """The result of a run; NaN if it fails and `failed` is "nan"."""
+        """Return run(row); NaN if the run fails and `failed` is "nan"."""
         if self.given.failed == "raise":
             return run()
         if not np.isfinite(row).all():
@@ -288,7 +290,7 @@ class DifferentiableRun:
     def _shift(self, row: np.ndarray) -> np.ndarray | None:
         """Difference between the derivatives of consistent initial values and those assumed by sensitivities, (s, m).
 
-        Inconsistent values are corrected in a norm weighted by tolerances, sensitivities in another one. None if the
+        Inconsistent values are corrected in a norm weighted by tolerances, sensitivities in another norm. None if the
         constraints do not restrict initial values.
         """
         if not self._starts or isinstance(self.given.problem, daedal.hybrid.HybridProblem):

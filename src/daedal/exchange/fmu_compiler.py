@@ -14,7 +14,7 @@ from pathlib import Path
 from daedal.errors import DaedalError, InvalidProblemError
 
 NAMES = ("cc", "gcc", "clang")
-"""Programs to search for, in this order; then the module ziglang."""
+"""Programs to search for, in this order; the module ziglang is tried last."""
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-std=c99")
 
 
@@ -71,6 +71,6 @@ def compiled(compiler: Compiler, source: str, identifier: str, ending: str) -> b
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
         if done.returncode != 0 or not library.exists():
             raise DaedalError(
-                f"export_fmu: the compiler {compiler} fails on the sources of the FMU:\n{done.stderr[-2000:]}"
+                f"export_fmu: the compiler {compiler} cannot compile the sources of the FMU:\n{done.stderr[-2000:]}"
             )
         return library.read_bytes()

@@ -19,7 +19,7 @@ class Variable:
     variability: str
     initial: str | None = None
     start: float | int | None = None
-    derivative_of: int | None = None  # index in the list, from 1, and value reference of the state
+    derivative_of: int | None = None  # one-based index and value reference of the state
     kind: str = "Real"
     description: str = ""
 

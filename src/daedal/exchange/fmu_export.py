@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from daedal.problems.problem_sources import ProblemSource
 
 
-_SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 is faster
-_LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
+_SHARP = 1e-5  # relative tolerance below which the Rosenbrock method of order 5 is faster
+_LARGE = 100.0  # typical value of 1 / (h gamma), for the choice of pivots
 _DATE = (1980, 1, 1, 0, 0, 0)  # date of all entries, constant so that the same model gives the same file
 PROBLEMS = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, LinearDAE, daedal.hybrid.HybridProblem)
 KINDS = ("cs", "me")
@@ -71,11 +71,11 @@ class ExportedFMU:
         The file.
     kind, version : str
     states, parameters, inputs, outputs : tuple of str
-        Names of its variables.
+        Names of the variables of the FMU.
     compiler : str or None
-        The C compiler of the binary.
+        Name of the C compiler of the binary; None if the FMU has only sources.
     platform : str or None
-        The folder of the binary; None if the FMU has only sources.
+        Name of the folder of the binary, or None.
     message : str
         Summary of the export.
 
@@ -147,25 +147,25 @@ def export_fmu(
     kind : {"cs", "me"}
         Co-Simulation, with the integrator inside, or Model Exchange, where the importing program integrates.
     version : {"2.0", "3.0"}
-        Of the FMI standard.
+        Version of the FMI standard.
     params : object, optional
         Parameters that replace those of the problem. Floats among them are parameters of the FMU.
     t0 : float
         Default start time.
     method : str or method
-        ``"auto"`` takes DOPRI5 for mechanisms and ODEs, and a Rosenbrock method for DAEs. ``"rosenbrock"`` suits stiff
-        ODEs.
+        ``"auto"`` selects DOPRI5 for mechanisms and ODEs, and a Rosenbrock method for DAEs. ``"rosenbrock"`` suits
+        stiff ODEs.
     rtol, atol : float or array
         Tolerances of the integrator of a Co-Simulation FMU.
     name : str, optional
-        Of the model; by default the name of the file.
+        Name of the model; by default that of the file.
     compiler : str, optional
         A C compiler, ``"ziglang"`` for the one in the Python package of this name. By default the first of cc, gcc,
         clang and ziglang that is found.
     binary : bool
         Whether to compile; otherwise the FMU has sources only.
     correct_initial : bool
-        Whether start values that constraints or algebraic equations do not allow are corrected instead of refused.
+        Whether start values that violate constraints or algebraic equations are corrected instead of rejected.
 
     Returns
     -------
@@ -175,14 +175,15 @@ def export_fmu(
     Raises
     ------
     InvalidProblemError
-        Where the problem cannot be written as C, with the reason and a remedy.
+        If the problem cannot be written as C; the message gives the reason and a remedy.
 
     Notes
     -----
     Positions and velocities of mechanisms are projected onto the constraints in every step, to round-off at
-    communication points. In Model Exchange the importing program integrates (q, v), and drifts; when the constraints
-    are off by more than the tolerances, the FMU asks for an event, projects, and reports changed states.
-    Inputs are held constant between communication points. Whole numbers and strings among parameters are constants.
+    communication points. In Model Exchange the importing program integrates (q, v), which drift from the constraints;
+    if these are violated by more than the tolerances, the FMU requests an event, projects the states and reports that
+    they have changed. Inputs are constant between communication points. Integers and strings among the parameters are
+    constants.
 
     Examples
     --------
@@ -206,8 +207,8 @@ def export_fmu(
         raise InvalidProblemError("initial is missing: give start values, as for daedal.solve")
     if not isinstance(problem, PROBLEMS):
         raise InvalidProblemError(
-            f"export_fmu takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
-            "MechanicalSystem"
+            f"export_fmu does not support problems of type {type(problem).__name__}. Remedy: state it as an "
+            "ImplicitDAE, SemiExplicitDAE or MechanicalSystem"
         )
     if params is not None:
         problem = cast(Problem, problem).with_params(params)
@@ -246,7 +247,8 @@ def _with_inputs(problem: Any, inputs: Any) -> tuple[list[str], Any]:
     for one in names:
         if one not in known:
             raise UnknownNameError(
-                f"inputs: {one!r} is no input of the problem; {near_names(one, known)}there are {', '.join(known)}"
+                f"inputs: {one!r} is not an input of the problem; {near_names(one, known)}its inputs are "
+                f"{', '.join(known)}"
             )
     return names, problem.with_inputs(dict(inputs)) if isinstance(inputs, Mapping) else problem
 
@@ -290,7 +292,7 @@ def _plain_model(
 
 
 def _of_size(n: int, rtol: Any, atol: Any) -> tuple[Any, Any]:
-    """Tolerances for a state of length n; those of a problem that was reduced are for fewer unknowns."""
+    """Tolerances for a state of length n; vectors may have the length of the problem before index reduction."""
 
     def sized(x: Any) -> Any:
         return x if np.ndim(x) == 0 or len(x) == n else float(np.min(x))
@@ -357,7 +359,7 @@ def _with_fixed_selection(reduction: ReducedProblem, count: int) -> ImplicitDAE:
     """The reduced problem with its selection as part of the equations: only selected unknowns have derivatives."""
     problem: Any = reduction.problem
     numbers = np.zeros(0) if problem.params is None else np.asarray(problem.params, dtype=float)
-    residual = problem.residual  # which takes numbers only if there are several selections
+    residual = problem.residual  # it has numbers of the selection only if there are several selections
     if numbers.size > count:
         residual = residual.with_constants(count, numbers[count:])
     return ImplicitDAE(residual, problem.n, params=numbers[:count] if count else None, names=problem.names)
@@ -396,7 +398,7 @@ def numbers_of(
         found += [f"p[{k}]" for k in range(len(found), len(values))]
     bad = [f"'{name}' is {value}" for name, value in zip(found, values, strict=True) if not np.isfinite(value)]
     if bad:
-        raise InvalidProblemError(f"params: {bad[0]}, but parameters of an FMU are finite numbers")
+        raise InvalidProblemError(f"params: {bad[0]}, but parameters of an FMU must be finite")
     places = list[int]()
     if chosen:
         for one in chosen:
@@ -405,8 +407,8 @@ def numbers_of(
             ]
             if not own:
                 raise InvalidProblemError(
-                    f"inputs: '{one}' has no numbers that an FMU could set, since its value is a function of time or a "
-                    "table. Remedy: give a number as its start value, inputs={...}"
+                    f"inputs: an FMU cannot set '{one}', whose value is a function of time or a table. Remedy: give "
+                    "a number as its start value, inputs={...}"
                 )
             places += own
     return found, values, places
@@ -426,7 +428,7 @@ def tableau_of(method: Any, problem: Any, rtol: float, by: str = "an FMU") -> An
         return made.tableau
     raise InvalidProblemError(
         f"method={method!r}: {by} has the integrators 'dopri5', for mechanisms and ODEs, and 'rosenbrock', for ODEs "
-        "and DAEs; take one of these, or 'auto'"
+        "and DAEs; use one of these, or 'auto'"
     )
 
 
@@ -442,7 +444,7 @@ def _hybrid_model(
     first_mode, values_at_start = entry
     if first_mode not in problem.modes:
         raise InvalidProblemError(
-            f"initial: {first_mode!r} is no mode; {near_names(first_mode, problem.modes)}there are "
+            f"initial: {first_mode!r} is not a mode; {near_names(first_mode, problem.modes)}the modes are "
             f"{', '.join(problem.modes)}"
         )
     modes = list[ModeInC]()
@@ -451,8 +453,8 @@ def _hybrid_model(
         inner = mode.problem
         if not isinstance(inner, (MechanicalSystem, ODE)):
             raise InvalidProblemError(
-                f"export_fmu: mode '{mode_name}' is a {type(inner).__name__}; modes that are exported are ODEs or "
-                "MechanicalSystems. Remedy: state it as one of them"
+                f"export_fmu: mode '{mode_name}' is a {type(inner).__name__}; only modes that are ODEs or "
+                "MechanicalSystems can be exported. Remedy: state it as one of them"
             )
         tableau = tableau_of("dopri5" if method == "auto" else method, inner, float(np.min(rtol)))
         made = mode_in_c(mode_name, inner, None)
@@ -559,7 +561,7 @@ def _written(
         how = "sources only"
     message = f"{path}: FMI {version} {kinds[kind]}, {how}"
     if kind == "me" and model.constrained:
-        message += "; the FMU projects states that have drifted from the constraints, at events that it asks for"
+        message += "; the FMU projects states that have drifted from the constraints, at events that it requests"
     by_cause = {
         cause: tuple(variable.name for variable in variables if variable.causality == cause and variable.kind == "Real")
         for cause in ("parameter", "input", "output")

@@ -16,25 +16,25 @@ from daedal.exchange.fmu_instance import FMUInstance, has_directional_derivative
 from daedal.problems.checks import check_finite
 from daedal.symbolic import Untraceable
 
-_FIRST_NUDGE, _LAST_NUDGE = 1e-15, 1e-9  # distance beyond the zero of an event indicator, relative to the time
-_BEFORE = 1e-7  # before it
+_FIRST_NUDGE, _LAST_NUDGE = 1e-15, 1e-9  # first and last offset beyond a zero of an indicator
+_BEFORE = 1e-7  # offset before the zero; all relative to max(1, |t|)
 _MODE = "fmu"
 
 
 @dataclass(eq=False)
 class ImportedFMU:
-    """An FMU as a problem.
+    """An FMU imported as a problem.
 
     Attributes
     ----------
     path : pathlib.Path
         The file.
     problem : ODE or HybridProblem
-        Its states as an ODE; with one mode and transitions into itself if it has event indicators.
+        An ODE in the states; if the FMU has event indicators, a hybrid problem with one mode and transitions into it.
     initial : numpy.ndarray
-        Start values of the states, from the FMU.
+        Start values of the states.
     states, parameters, inputs, outputs : tuple of str
-        Names of its variables.
+        Names of the variables of the FMU.
     t0 : float
         Start time.
 
@@ -158,7 +158,7 @@ class ImportedFMU:
         """Handle the event at a point where an indicator has its new sign."""
         with self._lock:
             key = t, np.asarray(y, dtype=float).tobytes()
-            if self._taken is not None and self._taken[0] == key:  # called twice: the event has already been handled
+            if self._taken is not None and self._taken[0] == key:  # second call: the event has already been handled
                 return self._taken[1]
             self._place(t, y, p, u)
             slopes, start = self._instance.derivatives(), np.asarray(y, dtype=float)
@@ -178,13 +178,14 @@ class ImportedFMU:
     # --- outputs ------------------------------------------------------------------------------------------------------
 
     def output(self, name: str) -> Any:
-        """An output as a function of the state, for example for events and :func:`daedal.linearise`.
+        """Return an output as a function of the state, for example for events and :func:`daedal.linearise`.
 
-        It is evaluated with the current discrete states of the FMU.
+        The function uses the current discrete states of the FMU.
         """
         if name not in self._references:
             hint = near_names(name, self.outputs)
-            raise UnknownNameError(f"{name!r} is no variable of the FMU; {hint}outputs are {', '.join(self.outputs)}")
+            known = ", ".join(self.outputs)
+            raise UnknownNameError(f"{name!r} is not a variable of the FMU; {hint}its outputs are {known}")
         reference = self._references[name]
 
         def value(t, y, p, u):

@@ -14,8 +14,8 @@ import numpy as np
 
 from daedal.errors import DaedalError, InvalidFileError, InvalidProblemError
 
-_MOST_ITERATIONS = 100  # maximum number of iterations of an event
-_DISCARDED = 2  # status of calls whose values cannot be evaluated
+_MOST_ITERATIONS = 100  # maximum number of iterations over discrete states at an event
+_DISCARDED = 2  # status of FMI: values cannot be computed
 
 
 def fmpy_module() -> Any:
@@ -28,14 +28,14 @@ def fmpy_module() -> Any:
 
 
 def read_description(path: Path) -> Any:
-    """Read the model description of a file; raises an error unless it is a Model Exchange FMU 2.0 or 3.0."""
+    """Read the model description of a file; raise an error unless it is a Model Exchange FMU 2.0 or 3.0."""
     fmpy = fmpy_module()
     if not path.is_file():
         raise InvalidFileError(f"{path} does not exist")
     try:
         found = fmpy.read_model_description(str(path))
     except Exception as error:  # FMPy may raise any exception for a file that it cannot read
-        raise InvalidFileError(f"{path} is no FMU that can be read: {error}") from error
+        raise InvalidFileError(f"{path} cannot be read as an FMU: {error}") from error
     if found.fmiVersion not in ("2.0", "3.0"):
         raise InvalidProblemError(f"{path} is an FMU of version {found.fmiVersion}; versions 2.0 and 3.0 are imported")
     if found.modelExchange is None:
@@ -47,7 +47,7 @@ def read_description(path: Path) -> Any:
 
 
 def has_directional_derivatives(path: Path) -> bool:
-    """Whether a Model Exchange FMU has directional derivatives: of FMI 3.0, FMPy does not read the attribute."""
+    """Whether a Model Exchange FMU has directional derivatives; FMPy does not read this attribute of FMI 3.0."""
     with zipfile.ZipFile(path) as archive:
         element = ET.fromstring(archive.read("modelDescription.xml")).find("ModelExchange")
     names = ("providesDirectionalDerivative", "providesDirectionalDerivatives")
@@ -61,7 +61,7 @@ class FMUInstance:
     ----------
     path : pathlib.Path
     description : ModelDescription
-        FMPy's.
+        The model description read by FMPy.
     """
 
     def __init__(self, path: Path, description: Any):
@@ -95,7 +95,7 @@ class FMUInstance:
         if any(variable.dimensions for variable in derivatives):
             self.close()
             raise InvalidProblemError(
-                f"{path} has arrays as states, and states that are numbers are imported. Remedy: export it with one "
+                f"{path} has arrays as states; only scalar states can be imported. Remedy: export it with one "
                 "variable for each entry"
             )
         self.rate_references = [variable.valueReference for variable in derivatives]
@@ -192,7 +192,7 @@ class FMUInstance:
                 break
         else:
             raise DaedalError(
-                f"the event at t = {t:g} does not end: {_MOST_ITERATIONS} iterations over discrete states"
+                f"the discrete states at the event at t = {t:g} have not converged in {_MOST_ITERATIONS} iterations"
             )
         self.next_event = float(following) if has_next else np.inf
         self._call(self._fmu.enterContinuousTimeMode)
@@ -225,7 +225,7 @@ class FMUInstance:
 
 
 class _Discarded(DaedalError):
-    """Values that the FMU cannot evaluate."""
+    """The FMU cannot compute the requested values."""
 
 
 def _text(text: Any) -> str:
@@ -233,7 +233,7 @@ def _text(text: Any) -> str:
 
 
 def callbacks(fmpy: Any, said: list[str]) -> Any:
-    """Functions that FMI 2.0 calls back, of which the logger appends to a list."""
+    """Callback functions of FMI 2.0; the logger appends messages to `said`."""
     own, default = fmpy.fmi2.fmi2CallbackFunctions(), fmpy.fmi2.defaultCallbacks
     own.allocateMemory, own.freeMemory = default.allocateMemory, default.freeMemory
     own.logger = fmpy.fmi2.fmi2CallbackLoggerTYPE(

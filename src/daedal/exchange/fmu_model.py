@@ -1,4 +1,4 @@
-"""A problem as C: what an FMU computes, its variables, and the text of its sources."""
+"""C sources of an FMU: its variables, and the functions that it computes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 MOST_OPERATIONS = 60_000
-"""Number of operations of the partial derivatives up to which an FMU has directional derivatives."""
+"""Largest number of operations of the partial derivatives for which an FMU has directional derivatives."""
 _EMITTED = ("slopes", "correct_positions", "correct_velocities", "rosenbrock_step", "correct_algebraic")
 
 
@@ -70,9 +70,9 @@ class FMUModel:
     parameters : list of str
         Names of parameters and inputs, in the order of the vector p.
     values : numpy.ndarray
-        Their values.
+        Values of `parameters`.
     inputs : list of int
-        Which of them are inputs.
+        Indices of the inputs in `parameters`.
     outputs : list of str
         Names of the outputs that are computed from the state.
     shown : list of str
@@ -109,7 +109,7 @@ class FMUModel:
 
 
 def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> ModeInC:
-    """The equations of a problem; raises an error with a remedy if functions cannot be traced."""
+    """Write the equations of a problem as C; raise an error with a remedy if functions cannot be traced."""
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
         code = problem_in_c(traced, tableau)
@@ -164,7 +164,7 @@ def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str, by: str = "ex
 
 
 def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., Any]:
-    """A reset that returns the vector of the state."""
+    """Wrap a reset so that it returns the state as one vector."""
 
     def values(*arguments):
         found = reset(*arguments)
@@ -177,7 +177,7 @@ def flat_reset(reset: Callable[..., Any], is_mechanism: bool) -> Callable[..., A
 
 
 def traced_at_state(mode: ModeInC, function: Callable[..., Any], is_reset: bool, what: str) -> tuple[list[int], int]:
-    """A reset or a decision on the graph of a mode: its nodes, and the condition under which it raises an exception."""
+    """Trace a reset or a decision on the graph of a mode; return its nodes and the condition under which it raises."""
     [(standard, count)] = standard_functions(Event(function), mode.problem, [what])
     tracer = mode.tracer
     names = ("q", "v") if isinstance(mode.problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
@@ -225,7 +225,7 @@ def output_nodes(mode: ModeInC, outputs: Sequence[tuple[str, Any]]) -> tuple[lis
         if output is None:
             if name not in known:
                 raise UnknownNameError(
-                    f"outputs: {name!r} is no variable of the problem; {near_names(name, known)}there are "
+                    f"outputs: {name!r} is not a variable of the problem; {near_names(name, known)}its variables are "
                     f"{', '.join(known)}. Other quantities can be given as functions of the state"
                 )
             names.append(name)
@@ -288,7 +288,7 @@ class _ModeWriter:
 
 
 def _numbered(text: str, k: int) -> str:
-    """The functions of a mode, with the mode number appended to their names."""
+    """Append the number of a mode to the names of its functions."""
     return re.sub(rf"\b({'|'.join(_EMITTED)})(?=\(|_table_)", rf"\1_{k}", text)
 
 
@@ -310,7 +310,7 @@ def model_of(
     kind: str,
     version: str,
 ) -> FMUModel:
-    """The model of modes with states of the same length, as text in C."""
+    """Write modes with states of the same length as one model in C."""
     writer, first = _ModeWriter(modes), modes[0]
     n, count = max(mode.code.n for mode in modes), first.code.n_parameters
     stated = [(name, None) for name in names[:n]] if outputs is None else outputs
@@ -521,8 +521,8 @@ def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC], n: int) -> list[
                 else:
                     what_it_is = "ends the run" if target is None else "names its target by a function"
                     raise InvalidProblemError(
-                        f"export_fmu: {what} {what_it_is}, which an FMU cannot do. Remedy: let it lead to a mode by "
-                        "its name"
+                        f"export_fmu: {what} {what_it_is}, which an FMU cannot do. Remedy: use the name of a mode as "
+                        "its target"
                     )
                 reset = transition.reset
                 if isinstance(reset, Mapping):

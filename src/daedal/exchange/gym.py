@@ -1,6 +1,6 @@
-"""Environments of Gymnasium from problems: inputs are actions, outputs are observations.
+"""Gymnasium environments for problems: inputs are actions, outputs are observations.
 
-It needs Gymnasium (``pip install daedal[gym]``).
+Requires Gymnasium (``pip install daedal[gym]``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Environment(gymnasium.Env):
     Parameters
     ----------
     problem : problem, Model or Circuit
-        With inputs, which are the actions; names of parameters may be among `inputs`.
+        The problem to simulate. Actions are its inputs, and the parameters named in `inputs`.
     initial : tuple or callable
         Initial values as for :func:`daedal.solve`, or a function of a random generator that returns them.
     dt : float
@@ -38,15 +38,15 @@ class Environment(gymnasium.Env):
     actions : pair or mapping
         The smallest and the largest action, or such a pair for each input by name.
     terminated : callable, optional
-        ``terminated(t, y)``: whether the task has ended. A terminal event ends it, and a failure of the integration.
+        ``terminated(t, y)``: whether the task has ended. A terminal event or a failed integration also ends the task.
     t_end : float, optional
         The time at which an episode is truncated.
     observations : pair, optional
         The smallest and the largest observation; unbounded by default.
     dtype : dtype
-        Of actions and observations.
+        Data type of actions and observations.
     **options
-        Of :class:`daedal.Simulation`: `inputs`, `outputs`, `rtol`, `method`, ...
+        Options of :class:`daedal.Simulation`: `inputs`, `outputs`, `rtol`, `method`, ...
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Environment(gymnasium.Env):
         return self.simulation.outputs.astype(self._dtype), {"t": self.simulation.t}
 
     def step(self, action: Any):
-        """Act for the time dt: observation, reward, terminated, truncated, info."""
+        """Apply an action for the time dt; return observation, reward, terminated, truncated and info."""
         simulation, info = self.simulation, {}
         u, end = np.asarray(action, dtype=float).reshape(-1), simulation.t + self.dt
         try:
@@ -182,7 +182,7 @@ class Environments(VectorEnv):
         self._over = np.zeros(count, dtype=bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None):
-        """Begin an episode of each member. Seeds are seed, seed + 1, ..., or a list with one for each."""
+        """Begin an episode of each member. Seeds are seed, seed + 1, ..., or the entries of a list."""
         seeds = [seed if seed is None else seed + i for i in range(self.num_envs)] if np.ndim(seed) == 0 else list(seed)
         times = np.zeros(self.num_envs)
         for i, member in enumerate(self.members):

@@ -1,4 +1,4 @@
-"""Solutions as functions of JAX: with forward and reverse derivatives, in compiled functions and over batches."""
+"""Solutions as JAX functions, with forward and reverse derivatives, compilation and batching."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ def solve(
     failed: str = "raise",
     **options: Any,
 ) -> JaxSolve:
-    r"""The solution of a problem as a function of JAX.
+    r"""Return the solution of a problem as a JAX function.
 
     Parameters
     ----------
     problem : object
-        Of any class whose sensitivities :func:`daedal.solve` computes, or a multibody model or a circuit.
+        A problem whose sensitivities :func:`daedal.solve` can compute, a multibody model or a circuit.
     t_span : (float, float)
     t_eval : array, optional
         Output times; by default only the end.
     outputs : sequence of str, optional
         Names of variables; by default all, in the order of ``sol.names``.
     hold : {"zero", "first"}
-        How samples of inputs are held between their times.
+        Interpolation of inputs given as samples: constant or linear between the sample times.
     derivatives : {"auto", "forward", "adjoint"}
         How reverse derivatives (vector-Jacobian products) are computed: from forward sensitivities, or by adjoint
         equations, whose cost does not grow with the number of parameters. "auto" uses adjoint equations for more than
         24 numbers if the problem supports them. Forward derivatives always use forward sensitivities.
     failed : {"raise", "nan"}
-        Whether a run that fails raises, or returns NaN, in all derivatives as well. It fails if it does not reach the
-        last output time, if there are no consistent initial values, or if functions are not finite there.
+        Whether a failed run raises an error or returns NaN, for values and derivatives. A run fails if it does not
+        reach the last output time, if there are no consistent initial values, or if functions are not finite there.
     **options
-        Of :func:`daedal.prepare`: method, rtol, atol, events, and so on; ``correct_initial=True`` by default.
+        Options of :func:`daedal.prepare`: method, rtol, atol, events, and so on; ``correct_initial=True`` by default.
 
     Returns
     -------
     function
-        ``run(initial, params=None, inputs=None)`` with arguments as those of :func:`daedal.solve`, whose numbers may be
-        arrays of JAX: it returns the variables at `t_eval`, of shape (n, len(t_eval)), or (n,) at the end. Arguments
-        with one more leading axis are batches, as are those that `jax.vmap` maps: their members are solved by
+        ``run(initial, params=None, inputs=None)`` with arguments as for :func:`daedal.solve`, whose numbers may be JAX
+        arrays. It returns the variables at `t_eval`, of shape (n, len(t_eval)), or at the end, of shape (n,). Arguments
+        with an additional leading axis, or mapped by `jax.vmap`, are batches; their members are solved by
         :func:`daedal.solve_many`.
 
     Notes
     -----
     The solution is computed outside of JAX in double precision, by a callback, and cast to the type of the arguments;
-    ``jax.config.update("jax_enable_x64", True)`` keeps all digits. Derivatives are exact up to the tolerances, through
-    events, transitions and hidden switches too. Second derivatives are not defined. In compiled functions errors arrive
-    as JAX passes them on, with their message.
+    ``jax.config.update("jax_enable_x64", True)`` preserves all digits. Derivatives are exact up to the tolerances, also
+    across events, transitions and hidden switches. Second derivatives are not defined. In compiled functions JAX
+    replaces the class of errors, but not their message.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class JaxSolve:
 
 @lru_cache(maxsize=1)
 def _primitives() -> SimpleNamespace:
-    """The function and its two products as primitives of JAX, whose leading axes are batches.
+    """The function and its two products as JAX primitives, whose leading axes are batches.
 
-    The product with the Jacobian is linear in the change, and its transpose is the other product.
+    The product with the Jacobian is linear in the change of theta; its transpose is the other product.
     """
     jax = required("jax", "jax")
     ad, batching, mlir = (required(f"jax.interpreters.{name}", "jax") for name in ("ad", "batching", "mlir"))
@@ -132,7 +132,7 @@ def _primitives() -> SimpleNamespace:
             ]
             return kind.bind(*moved, run=run), 0
 
-        # outside of compiled functions errors arrive unchanged
+        # errors are unchanged outside of compiled functions
         kind.def_impl(lambda *arrays, run: jnp.asarray(called(run, *arrays)))
         kind.def_abstract_eval(shape)
         mlir.register_lowering(kind, mlir.lower_fun(callback, multiple_results=False))

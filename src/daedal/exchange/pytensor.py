@@ -23,7 +23,7 @@ def solve(
     failed: str = "raise",
     **options: Any,
 ) -> PyTensorSolve:
-    r"""The solution of a problem as an operation of PyTensor.
+    r"""Return the solution of a problem as a PyTensor operation.
 
     Parameters
     ----------
@@ -33,10 +33,8 @@ def solve(
     Returns
     -------
     function
-        ``run(initial, params=None, inputs=None)`` with arguments as those of :func:`daedal.solve`, whose numbers may be
-        variables of PyTensor, such as the random variables of a model of PyMC: it returns the variables at `t_eval`, of
-        shape (n, len(t_eval)), or (n,) at the end. Arguments with one more leading axis are batches, whose members are
-        solved by :func:`daedal.solve_many`.
+        ``run(initial, params=None, inputs=None)`` as for :func:`daedal.jax.solve`, for PyTensor variables such as the
+        random variables of a PyMC model.
 
     Examples
     --------
@@ -79,7 +77,7 @@ def _operations() -> SimpleNamespace:
     disconnected = required("pytensor.gradient", "pytensor").DisconnectedType
 
     class SolveOperation(op):
-        """Name of a method of a run with two arguments: theta, and the factor of the Jacobian or its transpose."""
+        """The values of a run, or the product of its Jacobian or transposed Jacobian with a second argument."""
 
         __props__ = ("run", "product")
 
@@ -104,7 +102,7 @@ def _operations() -> SimpleNamespace:
             return [(*shapes[0][:-1], *map(pt.as_tensor_variable, tail))]
 
         def L_op(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
-            """The product of the transposed Jacobian with the cotangents."""
+            """Product of the transposed Jacobian with the cotangents."""
             weights = cotangents[0]
             if isinstance(weights.type, disconnected):
                 return [disconnected()() for _ in inputs]
@@ -115,7 +113,7 @@ def _operations() -> SimpleNamespace:
             return [undefined(self, 0, inputs[0], reason), other(inputs[0], weights)]
 
         def R_op(self, inputs: Any, changes: Any) -> Any:
-            """The product of the Jacobian with changes; None if nothing changes."""
+            """Product of the Jacobian with changes; None if nothing changes."""
             if self.product == "values":
                 return [None if changes[0] is None else SolveOperation(self.run, "pushed")(inputs[0], changes[0])]
             return [None if changes[1] is None else self(inputs[0], changes[1])]

@@ -1,4 +1,4 @@
-"""Arguments of a differentiable run as numbers: initial values, parameters and inputs, as one vector and back."""
+"""Conversion of the arguments of a differentiable run (initial values, parameters, inputs) to a vector and back."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Leaf:
     Attributes
     ----------
     kind : str
-        The argument that contains it.
+        The argument that contains the array.
     path : tuple of str
-        Its position in that argument.
+        Position of the array in that argument.
     shape : tuple of int
     labels : tuple of str or None
-        Names of its numbers in sensitivities; None for guesses, which do not affect solutions.
+        Names of the entries in sensitivities; None for guesses, which do not affect solutions.
     """
 
     kind: str
@@ -40,12 +40,12 @@ class Leaf:
 
     @property
     def size(self) -> int:
-        """Number of its entries."""
+        """Number of entries."""
         return int(np.prod(self.shape))
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Name for messages."""
         return f"{self.kind}[{', '.join(map(repr, self.path))}]" if self.path else self.kind
 
 
@@ -58,7 +58,7 @@ class ArgumentForm:
     initial, params, inputs
         As for :func:`daedal.solve`.
     varies : callable
-        Whether a value is an array of the package; other values that belong to no batch are constant.
+        Whether a value is an array of the package (such as JAX); other values outside of batches are constants.
 
     Attributes
     ----------
@@ -148,7 +148,8 @@ class ArgumentForm:
         parts = list(initial) if _is_in_parts(initial) else [initial]
         known = _initial_parts(problem, variables)
         if len(parts) > len(known):
-            raise InvalidProblemError(f"initial has {len(parts)} entries; there are {', '.join(n for n, *_ in known)}")
+            names = ", ".join(name for name, *_ in known)
+            raise InvalidProblemError(f"initial has {len(parts)} entries; expected at most {names}")
         for value, (name, size, labels) in zip(parts, known):
             if value is None:
                 self.fixed[INITIAL, name] = None
@@ -183,7 +184,7 @@ class ArgumentForm:
             labels = entries_of(".".join(map(str, place)), self._labels)
             if len(labels) != np.size(own):
                 raise InvalidProblemError(
-                    f"params[{name!r}] is {own!r}, which is no number or array of numbers: it cannot be varied"
+                    f"params[{name!r}] is {own!r}, which is not a number or an array of numbers, so it cannot vary"
                 )
             self._add(PARAMS, place, value, np.shape(own), labels)
 
@@ -191,7 +192,7 @@ class ArgumentForm:
         known = require_inputs(self.problem)
         if not isinstance(inputs, Mapping):
             if len(known) > 1:
-                raise InvalidProblemError(f"inputs must be a mapping from names to values; there are {known.names}")
+                raise InvalidProblemError(f"inputs must be a mapping from names to values; the names are {known.names}")
             inputs = {known.names[0]: inputs}
         labels = dict(zip(known.slices, (known.labels[where] for where in known.slices.values())))
         for name, value in inputs.items():

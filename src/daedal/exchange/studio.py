@@ -16,9 +16,9 @@ from daedal.exchange.web_model import WebModel, check_problem, inputs_of, ranges
 from daedal.problems import ODE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.problem_sources import is_source
 
-_FRAMES = 301  # or more
+_FRAMES = 301  # least number of frames of the drawing
 _MOST_STEPS = 200_000
-_FEW = 6  # number of sliders up to which those of the start are open
+_FEW = 6  # largest number of sliders for which those of start values are visible at first
 
 
 def studio(
@@ -38,7 +38,7 @@ def studio(
     seconds: float | None = None,
     title: str = "",
 ) -> Path:
-    r"""Write a live page: parameters and start values are sliders, and the page solves the motion as they are moved.
+    r"""Write a live page, which solves the problem again when sliders of parameters and start values are moved.
 
     The page is one file that works offline, on a phone and without a mouse. It contains the functions of the problem,
     their exact derivatives and the integrator as JavaScript, translated from the C code for GPUs and FMUs: the same
@@ -50,22 +50,22 @@ def studio(
         The problem; its functions must be traceable. One of index 2 or higher that is not a mechanism is reduced to
         index 1 first.
     t_span : (float, float)
-        The interval.
+        The time interval.
     initial : object
-        Start values, as for :func:`daedal.solve`. In the page starts are made consistent by projection.
+        Start values, as for :func:`daedal.solve`. The page makes them consistent by projection.
     path : path
-        The file to write, with the ending ``.html``.
+        The file to write, with the extension ``.html``.
     sliders : list of str or mapping, optional
-        Names of the parameters and start values that have sliders, a mapping with their ranges (low, high); by default
-        all of them.
+        Names of the parameters and start values that have sliders, or a mapping from names to ranges (low, high). By
+        default all have sliders.
     outputs : mapping, optional
         Further quantities to plot, functions of the state as for events: ``{"energy": lambda t, q, v: ...}``.
     drawing : daedal.viz.Drawing or None, optional
         The drawing of a mechanism, as for ``sol.animate``; found or inferred by default. Its functions may take the
-        parameters, ``(t, q, p) -> (x, y)``, so that the drawing follows them. None for curves alone.
+        parameters, ``(t, q, p) -> (x, y)``, so that the drawing follows them. None shows only curves.
     method : str or method
-        ``"auto"`` takes DOPRI5 for mechanisms and ODEs, and a Rosenbrock method for DAEs. ``"rosenbrock"`` suits stiff
-        ODEs.
+        ``"auto"`` selects DOPRI5 for mechanisms and ODEs, and a Rosenbrock method for DAEs. ``"rosenbrock"`` suits
+        stiff ODEs.
     rtol, atol : float or array
         Tolerances.
     params : object, optional
@@ -84,7 +84,7 @@ def studio(
     Raises
     ------
     InvalidProblemError
-        If a page cannot solve the problem, with the reason and what works.
+        If a page cannot solve the problem; the message gives the reason and an alternative.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def studio_of(sol: Any, problem: Any, path: Any, **options: Any) -> Path:
     system = problem if problem is not None else getattr(sol, "system", None)
     if system is None:
         raise InvalidProblemError(
-            f"a {type(sol).__name__} does not hold its problem. Remedy: sol.studio(path, problem), or "
+            f"a {type(sol).__name__} does not contain its problem. Remedy: sol.studio(path, problem), or "
             "daedal.studio(problem, t_span, initial, path)"
         )
     span = float(sol.t[0]), float(sol.t[-1])
@@ -204,14 +204,14 @@ def _page(
 
 
 def script_of(model: WebModel) -> Any:
-    """The script of a model, to be inserted verbatim."""
+    """The script of a model, for verbatim insertion."""
     from markupsafe import Markup
 
     return Markup(model.script)
 
 
 def _picture(scene: Any, span: tuple[float, float], seconds: float | None) -> dict[str, Any]:
-    """The data of the player: the drawing, or the data required without one."""
+    """Data of the player, with the drawing if there is one."""
     from daedal.viz.animate import playing_time, scene_data, scene_frame
 
     shown = playing_time(np.array(span), seconds)

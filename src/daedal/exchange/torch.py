@@ -1,4 +1,4 @@
-"""Solutions as functions of PyTorch: with reverse and forward derivatives, over batches."""
+"""Solutions as PyTorch functions, with reverse and forward derivatives and batching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def solve(
     failed: str = "raise",
     **options: Any,
 ) -> TorchSolve:
-    r"""The solution of a problem as a function of PyTorch.
+    r"""Return the solution of a problem as a PyTorch function.
 
     Parameters
     ----------
@@ -32,15 +32,13 @@ def solve(
     Returns
     -------
     function
-        ``run(initial, params=None, inputs=None)`` with arguments as those of :func:`daedal.solve`, whose numbers may be
-        tensors: it returns the variables at `t_eval`, of shape (n, len(t_eval)), or (n,) at the end. Arguments with an
-        additional leading axis are batches, as are those mapped by `torch.vmap`: their members are solved by
-        :func:`daedal.solve_many`.
+        ``run(initial, params=None, inputs=None)`` as for :func:`daedal.jax.solve`, for tensors; `torch.vmap` maps
+        arguments to batches.
 
     Notes
     -----
-    The solution is computed on the CPU in double precision, and cast to the type and the device of the arguments: to
-    the widest type among the tensors, float64 if there are none. Second derivatives raise an error.
+    The solution is computed on the CPU in double precision, and cast to the device of the arguments and the widest type
+    among the tensors (float64 if there are none). Second derivatives raise an error.
 
     Examples
     --------
@@ -113,7 +111,7 @@ def _functions() -> Any:
         return [x.expand(count, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in zip(tensors, dims)]
 
     class ValueFunction(function):
-        """The solution."""
+        """The solution as a function of theta."""
 
         @staticmethod
         def forward(theta: Any, run: DifferentiableRun) -> Any:
@@ -139,7 +137,7 @@ def _functions() -> Any:
             return ValueFunction.apply(theta, run), 0
 
     class ProductFunction(function):
-        """A product with the Jacobian, or with its transpose; linear in the other factor."""
+        """Product of the Jacobian or its transpose with `change`, linear in `change`."""
 
         @staticmethod
         def forward(theta: Any, change: Any, run: DifferentiableRun, product: str) -> Any:

@@ -1,4 +1,4 @@
-"""A problem as JavaScript: the model and the output of a live page."""
+"""JavaScript of a live page: the model and its integrator."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class WebModel:
     parameters : list of str
         Names of the parameters.
     values : numpy.ndarray
-        Their values.
+        Values of `parameters`.
     positions : int
         Number of positions of a mechanism; 0 for other problems.
     integrated : list of int
         States that may be set at the start: those with derivatives.
     residuals : int
-        Number of residuals that are shown.
+        Number of residuals shown in the page.
     constraints : int
         Number of position constraints among them; the others are velocity constraints.
     series : list of str
@@ -84,7 +84,7 @@ class WebModel:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Requirements of the driver in the page."""
+        """Data for the script of the page."""
         return {
             **{"states": self.states, "shown": self.shown, "start": self.start.tolist(), "series": self.series},
             **{"params": self.values.tolist(), "positions": self.positions, "residuals": self.residuals},
@@ -106,7 +106,7 @@ def web_model(
     atol: Any = 1e-9,
     labels: Mapping[str, str] | None = None,
 ) -> WebModel:
-    """The model of a problem.
+    """Translate a problem and its integrator to JavaScript.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def web_model(
     Raises
     ------
     InvalidProblemError
-        If a page cannot solve the problem, with the reason and a remedy.
+        If a page cannot solve the problem; the message gives the reason and a remedy.
     """
     check_problem(problem)
     n_stated = getattr(problem, "n", 0)
@@ -181,8 +181,8 @@ def check_problem(problem: Any) -> None:
     """Raise an error for problems with modes and transitions, and for other objects."""
     if not isinstance(problem, PROBLEMS):
         raise InvalidProblemError(
-            f"studio takes no {type(problem).__name__}. Remedy: state it as an ImplicitDAE, SemiExplicitDAE or "
-            "MechanicalSystem"
+            f"studio does not support problems of type {type(problem).__name__}. Remedy: state it as an "
+            "ImplicitDAE, SemiExplicitDAE or MechanicalSystem"
         )
     if isinstance(problem, HybridProblem):
         raise InvalidProblemError(
@@ -280,7 +280,7 @@ def _drawn(mode: ModeInC, drawing: Any) -> tuple[list[int], list[int]]:
 
 
 def _place(mode: ModeInC, function: Callable[..., Any], size: int, what: str) -> list[int]:
-    """A function of q, of (t, q) or of (t, q, p), as in a drawing."""
+    """Trace a function of a drawing, with the arguments q, (t, q) or (t, q, p)."""
     from daedal.viz.drawing import required_arguments
 
     tracer, problem = mode.tracer, mode.problem
@@ -289,7 +289,7 @@ def _place(mode: ModeInC, function: Callable[..., Any], size: int, what: str) ->
     count = required_arguments(function)
     try:
         if count == 3:
-            driven = isinstance(problem.params, Driven)  # with inputs, of which a drawing is independent
+            driven = isinstance(problem.params, Driven)  # drawings do not depend on inputs
             made = tracer.trace((lambda t, q, p: function(t, q, p.given)) if driven else function, [q], None)
         else:
             made = trace(function, [tracer.t, q] if count == 2 else [q], None)
@@ -304,7 +304,7 @@ def _place(mode: ModeInC, function: Callable[..., Any], size: int, what: str) ->
 
 
 def ranges(model: WebModel, rows: np.ndarray, chosen: Any) -> list[dict[str, Any]]:
-    """The sliders: of parameters about their values, of start values over the range of the motion `rows`."""
+    """Sliders of parameters, around their values, and of start values, over the range of the motion `rows`."""
     found = list[dict[str, Any]]()
     for k, (name, value) in enumerate(zip(model.parameters, model.values, strict=True)):
         if is_internal(name):
@@ -320,7 +320,7 @@ def ranges(model: WebModel, rows: np.ndarray, chosen: Any) -> list[dict[str, Any
 
 
 def inputs_of(problem: Any, sliders: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of the sliders that set inputs."""
+    """The sliders that set inputs."""
     known = getattr(problem, "inputs", None)
     names = list(known) if isinstance(known, Inputs) else []
     return [one for one in sliders if one["kind"] == "params" and one["name"].split("[")[0] in names]
@@ -335,7 +335,7 @@ def _chosen_ranges(found: list[dict[str, Any]], chosen: Any) -> list[dict[str, A
     for name, span in given.items():
         if name not in known:
             raise UnknownNameError(
-                f"sliders: {name!r} is no parameter and no start value; {near_names(name, known)}there are "
+                f"sliders: {name!r} is neither a parameter nor a start value; {near_names(name, known)}available are "
                 f"{', '.join(known)}"
             )
         one = dict(known[name])

@@ -38,6 +38,7 @@ NEWTON = Struct(
         ("follow_tolerance", FLOAT),  # tolerance for the remaining error of the followers
         ("follow_last", FLOAT),  # size of their last correction
         ("follow_below", FLOAT),  # bound for the last correction of the leading unknowns
+        ("known", INTEGER),  # whether a rate of earlier iterations was given
         # observations
         ("iterations", INTEGER),
         ("first", FLOAT),
@@ -53,6 +54,9 @@ NEWTON = Struct(
 )
 
 _LOOK = 2  # the first ratios may be atypical: corrections may grow initially
+# largest last correction, in units of the error tolerance, if the rate is new: one ratio may be small by accident, for
+# instance where a steep exponential was predicted badly
+_LARGEST_LAST = 1.0
 _PLATEAU = 300.0  # corrections of followers that no longer decrease count as round-off below this multiple of `noise`
 UNKNOWN = 1.0  # factor assumed for a simplified iteration before a rate has been observed
 
@@ -80,6 +84,7 @@ def start(progress, factor):
     """Start an iteration, with the known value of rate / (1 - rate)."""
     progress.factor, progress.rate, progress.ratio, progress.shorter = factor, 0.0, 0.0, 0.5
     progress.iterations, progress.stalls, progress.worst = 0, 0, 0.0
+    progress.known = 1 if factor < UNKNOWN else 0
     progress.rest = np.inf
 
 
@@ -104,7 +109,9 @@ def judge(progress, size, rest):
         plateau = rest >= 0.5 * rest_before and size <= _PLATEAU * progress.noise
         settled = size <= progress.follow_below and rest <= progress.follow_last
         followed = plateau or (settled and progress.factor * rest <= progress.follow_tolerance)
-    if followed and (size <= progress.noise or (not exact and progress.factor * size <= progress.tolerance)):
+    trusted = progress.kind != SIMPLIFIED or progress.known or size <= _LARGEST_LAST
+    near = not exact and trusted and progress.factor * size <= progress.tolerance
+    if followed and (near or size <= progress.noise):
         return CONVERGED
     if m < progress.most:
         return CONTINUE

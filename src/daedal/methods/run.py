@@ -53,6 +53,7 @@ class Run:
 
     constant_order: int | None = None  # degree of the polynomials, if it differs from the order
     reusable = True  # whether another run is possible: no data of earlier runs are kept
+    projection: Any = None  # imposes invariants; its functions have a separate bridge
     notes: tuple[str, ...] = ()  # notes on the last run, for the message of the solution
 
     def __init__(
@@ -183,8 +184,9 @@ class Run:
         exception, self.bridge.exception = self.bridge.exception, None
         if task.arcs is not None:
             self.bridge.forget_parameters()
-        if switching is not None and exception is None:
-            exception, switching.bridge.exception = switching.bridge.exception, None
+        for other in (switching, self.projection):
+            if other is not None and exception is None:
+                exception, other.bridge.exception = other.bridge.exception, None
         if isinstance(exception, KeyboardInterrupt):
             exception, interrupted = None, True
         if task.progress is not None:

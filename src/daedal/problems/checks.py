@@ -13,7 +13,7 @@ from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.problems.compile import last_argument
 
-# attribute that holds the size of the first part of the initial values: q of a mechanism, ...
+# attribute with the size of the first part of the initial values: q of a mechanism, ...
 _FIRST = ("n_q", "n_x", "n_y", "n")
 _SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
 
@@ -51,6 +51,13 @@ def check_arguments(name: str, function, arguments: Sequence[str], params):
         raise InvalidProblemError(
             f"{name} has the arguments {signature}, but it is called as {name}({', '.join(arguments)}); {passed}"
         ) from None
+
+
+def check_invariants(function: Any, arguments: Sequence[str], params: Any) -> None:
+    """Check a function of the state whose values are constant along solutions, if there is one."""
+    if function is not None:
+        check_functions(params, invariants=function)
+        check_arguments("invariants", function, arguments, params)
 
 
 def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
@@ -114,7 +121,7 @@ def check_flag(value, name: str) -> bool:
 
 
 def check_weight(weight, n: int, expected: str) -> np.ndarray:
-    """A symmetric positive definite matrix, given as a matrix or by its diagonal."""
+    """Convert a weight, a symmetric positive definite matrix or its diagonal, to a checked matrix."""
     matrix = check_real(weight, "weight", expected)
     if matrix.shape == (n,):
         matrix = np.diag(matrix)
@@ -163,17 +170,17 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     if len(result) != n:
         raise InvalidProblemError(f"names has {len(result)} entries for {plural(n, 'variable')}")
     if len(set(result)) != n:
-        raise InvalidProblemError("names must be different from each other")
+        raise InvalidProblemError("names must be unique")
     return result
 
 
 def is_pair(initial) -> bool:
-    """Whether it is a pair of vectors (the second may be None) rather than a vector of two entries."""
+    """Whether `initial` is a pair of vectors (the second may be None) rather than a vector of two entries."""
     return isinstance(initial, (tuple, list)) and len(initial) == 2 and any(x is None or np.ndim(x) for x in initial)
 
 
 def check_mask(mask, n: int, name: str, names: Sequence[str] | None = None) -> np.ndarray:
-    """A boolean mask from a mask, a list of indices, or a list of variable names."""
+    """Convert a mask, a list of indices or a list of variable names to a boolean mask."""
     values = np.asarray(mask)
     if values.dtype == bool:
         if values.shape != (n,):
@@ -195,7 +202,7 @@ def check_mask(mask, n: int, name: str, names: Sequence[str] | None = None) -> n
 def check_vector(
     values, n: int, name: str, *, finite: bool = True, names: Sequence[str] | None = None, label=None
 ) -> np.ndarray:
-    """A float vector of length n; messages name its entries by `names` or ``label(i)``."""
+    """Convert to a float vector of length n; messages name its entries by `names` or ``label(i)``."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         array = values.copy()
     else:

@@ -33,9 +33,9 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
     return derivatives_by_differences(lambda s: coefficient_at(name, value, s, shape), t, 1)[0]
 
 
-_FIRST = 0.02  # first trial increment, for times up to 1000
+_FIRST = 0.02  # first increment tried, for times up to 1000
 _RATIO, _MOST_TRIED = 8.0, 24
-_GOOD = 1e-8  # accepted relative disagreement of two polynomials, of which the better one is far more accurate
+_GOOD = 1e-8  # accepted relative difference of two polynomials, the better of which is far more accurate
 
 
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:

@@ -132,7 +132,7 @@ def with_other_params(problem, params):
 
 
 def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
-    """Evaluate the machine code of a function without checks; None if it has none or needs Python."""
+    """Evaluate the machine code of a function without checks; None if there is none, or if it falls back to Python."""
     if not isinstance(function, CodedFunction):
         return None
     status, values = function.evaluate(t, *arguments, *last_argument(function, params))

@@ -29,10 +29,10 @@ class HessenbergDAE(Traceable):
     n_x, n_y : int
         Numbers of x and y.
     order : int
-        m.
+        The order m.
     C_derivatives, r_derivatives : callable, optional
-        ``C_derivatives(t)`` gives :math:`C', \dots, C^{(m)}`, shape (m, n_y, n_x), ``r_derivatives(t)`` the same of r,
-        shape (m, n_y); computed if not given.
+        ``C_derivatives(t)`` gives :math:`C', \dots, C^{(m)}`, shape (m, n_y, n_x), and ``r_derivatives(t)`` gives
+        :math:`r', \dots, r^{(m)}`, shape (m, n_y); computed if not given.
     names : sequence of str, optional
         Names of x.
 

@@ -13,6 +13,7 @@ from daedal.problems.checks import (
     check_arguments,
     check_callable,
     check_functions,
+    check_invariants,
     check_mask,
     check_names,
     check_size,
@@ -51,6 +52,9 @@ class ImplicitDAE(TakesInputs, Compilable):
         Lower and upper bandwidth (ml, mu) of dF/dy + cj dF/dy'.
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
+    invariants : callable, optional
+        ``invariants(t, y)``, a number or an array of quantities that are constant along solutions, such as energies or
+        charges. Every step is projected onto their values at the start; see :doc:`/guide/invariants`.
     inputs : list of str, or mapping {name: default}, optional
         External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
         see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
@@ -87,6 +91,7 @@ class ImplicitDAE(TakesInputs, Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
     inputs: Any = None
+    invariants: Callable[..., Any] | None = None
     linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, for traced problems
     copies: ClassVar[int] = (
         1  # number of unknowns; if y holds a solution and its sensitivities, the matrix belongs to the solution
@@ -94,11 +99,13 @@ class ImplicitDAE(TakesInputs, Compilable):
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
-        take_inputs(self, {"residual": ("t", "y", "yp"), "jacobian": ("t", "y", "yp", "cj")})
+        functions = {"residual": ("t", "y", "yp"), "jacobian": ("t", "y", "yp", "cj"), "invariants": ("t", "y")}
+        take_inputs(self, functions)
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
         check_arguments("residual", self.residual, ("t", "y", "yp"), self.params)
         if self.jacobian is not None:
             check_arguments("jacobian", self.jacobian, ("t", "y", "yp", "cj"), self.params)
+        check_invariants(self.invariants, ("t", "y"), self.params)
         n = check_size(self.n, "n")
         structure, names = check_structure(n, self.sparsity, self.bandwidth), check_names(self.names, n)
         algebraic = None if self.algebraic is None else check_mask(self.algebraic, n, "algebraic", names)
@@ -158,4 +165,4 @@ class ImplicitDAE(TakesInputs, Compilable):
         return other
 
     def _by_numba(self) -> ImplicitDAE:
-        return replace(self, **compiled_functions(self, ("residual", "jacobian")))
+        return replace(self, **compiled_functions(self, ("residual", "jacobian", "invariants")))

@@ -31,7 +31,7 @@ def lagrange(
     names: Sequence[str] | None = None,
     constraint_names: Sequence[str] | None = None,
 ) -> MechanicalSystem:
-    r"""A mechanical system from its kinetic and potential energy,
+    r"""Derive a mechanical system from its kinetic and potential energy,
 
     .. math::
 

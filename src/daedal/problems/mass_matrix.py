@@ -12,7 +12,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
 from daedal.problems.checks import check_bandwidth, check_functions, check_mask, check_names, check_real, check_size
-from daedal.problems.compile import compiled_function, compiled_params
+from daedal.problems.compile import compiled_function, compiled_functions
 from daedal.problems.named_inputs import with_driven
 from daedal.problems.quasilinear import NewtonMatrix, OfTime, Quasilinear
 
@@ -37,11 +37,14 @@ class MassMatrixDAE(Quasilinear):
     algebraic : mask or list of int or str, optional
         The variables whose derivative does not occur in M y'; detected from zero columns if M is constant.
     sparsity : scipy.sparse matrix, optional
-        Structure of df/dy; that of a constant M is added. If M is a function, the combined structure of both.
+        Structure of df/dy. That of a constant M is added; if M is a function, `sparsity` must include its structure.
     bandwidth : (int, int), optional
         Lower and upper bandwidth (ml, mu) of df/dy and M.
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
+    invariants : callable, optional
+        ``invariants(t, y)``, a number or an array of quantities that are constant along solutions, such as energies or
+        charges. Every step is projected onto their values at the start; see :doc:`/guide/invariants`.
     inputs : list of str, or mapping {name: default}, optional
         External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
         see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
@@ -81,6 +84,7 @@ class MassMatrixDAE(Quasilinear):
         bandwidth: tuple[int, int] | None = None,
         names: Sequence[str] | None = None,
         inputs: Any = None,
+        invariants: Callable[..., Any] | None = None,
     ):
         n = check_size(n, "n")
         if mass is None:
@@ -102,12 +106,12 @@ class MassMatrixDAE(Quasilinear):
                 "and the full matrix is computed; or use an ImplicitDAE with the full matrix"
             )
         structure = {"sparsity": sparsity, "bandwidth": bandwidth}
-        given = {"params": params, "algebraic": algebraic, "names": names, "inputs": inputs}
+        given = {"params": params, "algebraic": algebraic, "names": names, "inputs": inputs, "invariants": invariants}
         self._state(f, n, mass, jacobian=jacobian, **given, **structure)
         object.__setattr__(self, "mass", mass)
 
     def _by_numba(self) -> MassMatrixDAE:
-        functions = {"f": compiled_function(self.f), "params": compiled_params(self.params)}
+        functions = compiled_functions(self, ("f", "invariants"))
         if callable(self.mass) and not isinstance(self.mass, OfTime):
             functions["mass"] = compiled_function(self.mass)
         if isinstance(self.jacobian, NewtonMatrix):

@@ -111,8 +111,8 @@ class MechanicalSystem(TakesInputs, Compilable):
 
     Functions compiled with ``numba.njit`` run without calls into Python.
 
-    If `mass` or `constraint_jacobian` yields scipy.sparse matrices, the system is solved by sparse linear algebra, with
-    thousands of coordinates (formulations GGL, Index1 to Index3, Baumgarte; method DASSL).
+    If `mass` or `constraint_jacobian` returns scipy.sparse matrices, the system is solved by sparse linear algebra and
+    may have thousands of coordinates (formulations GGL, Index1 to Index3, Baumgarte; method DASSL).
 
     Examples
     --------
@@ -159,7 +159,7 @@ class MechanicalSystem(TakesInputs, Compilable):
     force_sparsity: Any = None
     inputs: Any = None
 
-    # only for traced systems, until one of the functions is replaced:
+    # set in traced systems, until one of the functions is replaced:
     linearisation: ClassVar[Any] = None  # exact derivatives for Newton's method
     straight_line: ClassVar[Any] = None  # accelerations and projections
 

@@ -93,7 +93,9 @@ class Signal:
         return Course(self.coefficients[i], float(self.begins[i]))
 
     def sampled_course(self, t: float) -> Any:
-        """The signal as a function of the numbers by which it can be differentiated; a table has none."""
+        """The signal from `t` to its next break point, in a form that can be differentiated with respect to samples, if
+        it has any.
+        """
         i = bisect_right(self._search, t)
         return Course(self.coefficients[i], float(self.begins[i]))
 
@@ -233,14 +235,15 @@ class Inputs(Mapping[str, Any]):
         }
 
     def signals(self, given: Any, hold: str = "zero") -> dict[str, Any]:
-        """The values given for a run, checked: for each name a constant, a function of time or a :class:`Signal`.
+        """Check the values given for a run; return a constant, a function of time or a :class:`Signal` for each name.
 
         Parameters
         ----------
         given : mapping, array or number
-            By name: a number or vector, a function of time, a table, or a pair (times, values). Without names: the
-            vector of all values, or the value of a single input. hold : {"zero", "first"} Interpolation of a pair
-            between the times: constant up to the next time, or linear.
+            By name: a number or vector, a function of time, a table, or a pair (times, values). Without names:
+            the vector of all values, or the value of a single input.
+        hold : {"zero", "first"}
+            Interpolation of a pair between its times: constant up to the next time, or linear.
         """
         if hold not in HOLDS:
             raise InvalidProblemError(f"hold must be 'zero' or 'first', got {hold!r}")
@@ -313,7 +316,7 @@ def _check_function(function: Callable[..., Any], shape: tuple[int, ...], what: 
 
 
 def _is_samples(value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether it is a pair (times, values) of two sequences, the second of which has an entry for each time."""
+    """Whether `value` is a pair (times, values) of sequences of equal length."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         return False
     times, values = value
@@ -492,7 +495,9 @@ def take_inputs(problem: Any, arguments: Mapping[str, Sequence[str]]):
     Parameters
     ----------
     problem : object
-        With `inputs`, `params` and `names` as given. arguments : mapping For each function, the arguments of its calls.
+        A problem with `inputs`, `params` and `names` as given.
+    arguments : mapping
+        For each function, the arguments of its calls.
     """
     if problem.inputs is not None:
         functions = {name: (getattr(problem, name), stated) for name, stated in arguments.items()}
@@ -544,8 +549,11 @@ class TakesInputs:
         Parameters
         ----------
         values : mapping, array or number, optional
-            Inputs by name, or all of them as a vector; see `inputs` of :func:`daedal.solve`. hold : {"zero", "first"}
-            Interpolation of samples between their times. **named Inputs as keywords.
+            Inputs by name, or all of them as a vector; see `inputs` of :func:`daedal.solve`.
+        hold : {"zero", "first"}
+            Interpolation of samples between their times.
+        **named
+            Inputs as keywords.
 
         Examples
         --------

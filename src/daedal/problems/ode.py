@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.problems.compile import compiled_function, compiled_params
+from daedal.problems.compile import compiled_function, compiled_functions
 from daedal.problems.quasilinear import NewtonMatrix, Quasilinear
 
 
@@ -34,6 +34,9 @@ class ODE(Quasilinear):
         Lower and upper bandwidth (ml, mu) of df/dy.
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
+    invariants : callable, optional
+        ``invariants(t, y)``, a number or an array of quantities that are constant along solutions, such as energies or
+        charges. Every step is projected onto their values at the start; see :doc:`/guide/invariants`.
     inputs : list of str, or mapping {name: default}, optional
         External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
         see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
@@ -70,15 +73,14 @@ class ODE(Quasilinear):
         bandwidth: tuple[int, int] | None = None,
         names: Sequence[str] | None = None,
         inputs: Any = None,
+        invariants: Callable[..., Any] | None = None,
     ):
-        structure = {"sparsity": sparsity, "bandwidth": bandwidth}
-        self._state(
-            f, n, None, jacobian=jacobian, params=params, algebraic=None, names=names, inputs=inputs, **structure
-        )
+        given = {"params": params, "algebraic": None, "names": names, "inputs": inputs, "invariants": invariants}
+        self._state(f, n, None, jacobian=jacobian, sparsity=sparsity, bandwidth=bandwidth, **given)
         object.__setattr__(self, "algebraic", np.zeros(self.n, dtype=bool))
 
     def _by_numba(self) -> ODE:
-        functions = {"f": compiled_function(self.f), "params": compiled_params(self.params)}
+        functions = compiled_functions(self, ("f", "invariants"))
         if isinstance(self.jacobian, NewtonMatrix):
             functions["jacobian"] = compiled_function(self.jacobian.of)
         return replace(self, **functions)

@@ -10,7 +10,7 @@ Stated = TypeVar("Stated", covariant=True)
 
 
 class ProblemSource(Protocol[Stated]):
-    """Something that defines one problem."""
+    """An object that defines one problem."""
 
     def as_problem(self, initial: Any = None) -> Stated:
         """The problem, as the same object on every call; in the coordinates of the start, if it has coordinates."""

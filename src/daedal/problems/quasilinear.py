@@ -16,6 +16,7 @@ from daedal.problems.checks import (
     check_arguments,
     check_callable,
     check_functions,
+    check_invariants,
     check_names,
     check_size,
     check_structure,
@@ -39,17 +40,21 @@ class Quasilinear(ImplicitDAE):
     f: Callable[..., Any]
     mass: ClassVar[Any] = None
 
-    def _state(self, f, n, mass, *, jacobian, params, algebraic, sparsity, bandwidth, names, inputs):
+    def _state(self, f, n, mass, *, jacobian, params, algebraic, sparsity, bandwidth, names, inputs, invariants):
         """Check the arguments and build F and its matrix."""
         n = check_size(n, "n")
         names = check_names(names, n)
         jacobian = jacobian.of if isinstance(jacobian, NewtonMatrix) else jacobian
         check_callable(f, "f")
-        functions = {"f": (f, ("t", "y")), "jacobian": (jacobian, ("t", "y"))}
+        functions = {
+            name: (function, ("t", "y"))
+            for name, function in {"f": f, "jacobian": jacobian, "invariants": invariants}.items()
+        }
         inputs, params, functions = with_driven(inputs, params, names, functions)
-        f, jacobian = functions["f"], functions["jacobian"]
+        f, jacobian, invariants = functions["f"], functions["jacobian"], functions["invariants"]
         check_functions(params, f=f, jacobian=jacobian)
         check_arguments("f", f, ("t", "y"), params)
+        check_invariants(invariants, ("t", "y"), params)
         structure = check_structure(n, sparsity, bandwidth)
         structure = {"sparsity": _with_mass(structure["sparsity"], mass), "bandwidth": structure["bandwidth"]}
         if jacobian is not None:
@@ -57,7 +62,7 @@ class Quasilinear(ImplicitDAE):
             jacobian = NewtonMatrix(jacobian, mass, n, **structure)
         residual = _compiled_residual(f, mass, n, params is not None) or Residual(f, mass, n)
         checked = {"n": n, "names": names, "algebraic": algebraic, "params": params, "inputs": inputs, **structure}
-        set_checked(self, f=f, residual=residual, jacobian=jacobian, **checked)
+        set_checked(self, f=f, residual=residual, jacobian=jacobian, invariants=invariants, **checked)
 
     def slope(self, t: float, y) -> np.ndarray:
         """f(t, y) as a float array, checked."""

@@ -12,7 +12,14 @@ import numpy as np
 from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
-from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
+from daedal.problems.checks import (
+    check_arguments,
+    check_callable,
+    check_invariants,
+    check_names,
+    check_size,
+    set_checked,
+)
 from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
 from daedal.problems.named_inputs import TakesInputs, take_inputs
@@ -34,6 +41,9 @@ class SemiExplicitDAE(TakesInputs, Compilable):
         ``jacobian(t, x, xp, cj)`` of the stacked system F = (y' - f, g) in x = (y, z); see :class:`ImplicitDAE`.
     params, sparsity, bandwidth, names
         As in :class:`ImplicitDAE`, for the stacked vector x = (y, z).
+    invariants : callable, optional
+        ``invariants(t, y, z)``, a number or an array of quantities that are constant along solutions, such as energies
+        or charges. Every step is projected onto their values at the start; see :doc:`/guide/invariants`.
     inputs : list of str, or mapping {name: default}, optional
         External inputs. Functions receive the vector u of all inputs as their last argument, or single inputs by name;
         see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
@@ -62,15 +72,18 @@ class SemiExplicitDAE(TakesInputs, Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
     inputs: Any = None
+    invariants: Callable[..., Any] | None = None
     copies: ClassVar[int] = 1  # number of copies of the unknowns, as in ImplicitDAE
 
     def __post_init__(self):
         check_callable(self.f, "f")
         check_callable(self.g, "g")
         jacobian = ("t", "x", "xp", "cj")
-        take_inputs(self, {"f": ("t", "y", "z"), "g": ("t", "y", "z"), "jacobian": jacobian})
+        state = ("t", "y", "z")
+        take_inputs(self, {"f": state, "g": state, "jacobian": jacobian, "invariants": state})
         for name in ("f", "g"):
-            check_arguments(name, getattr(self, name), ("t", "y", "z"), self.params)
+            check_arguments(name, getattr(self, name), state, self.params)
+        check_invariants(self.invariants, state, self.params)
         n_y, n_z = check_size(self.n_y, "n_y"), check_size(self.n_z, "n_z")
         set_checked(self, n_y=n_y, n_z=n_z, names=check_names(self.names, n_y + n_z))
         self.implicit()  # checks the remaining arguments
@@ -101,7 +114,7 @@ class SemiExplicitDAE(TakesInputs, Compilable):
         return _stacked[self]
 
     def _by_numba(self) -> SemiExplicitDAE:
-        return replace(self, **compiled_functions(self, ("f", "g", "jacobian")))
+        return replace(self, **compiled_functions(self, ("f", "g", "jacobian", "invariants")))
 
     def _stack(self) -> ImplicitDAE:
         algebraic = np.arange(self.n) >= self.n_y

@@ -17,7 +17,7 @@ from daedal.symbolic.sympy_expressions import Symbols
 
 
 def from_sympy(system: Any, unknowns: Sequence[Any] | None = None, *, params: Mapping[Any, float] | None = None) -> Any:
-    """A problem from SymPy.
+    """Convert SymPy equations or methods to a problem.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def from_sympy(system: Any, unknowns: Sequence[Any] | None = None, *, params: Ma
     unknowns : sequence, optional
         The unknown functions of time, such as ``x(t)``, in order; needed for equations.
     params : mapping, optional
-        Values of the other symbols, by symbol or name. Missing ones must be passed to :func:`daedal.solve`.
+        Values of the other symbols, by symbol or name. Missing values must be passed to :func:`daedal.solve`.
 
     Returns
     -------

@@ -343,6 +343,8 @@ class FirstOrderVariation(Variation):
             notes.append(f"{', '.join(idle)} does not occur in the equations: the sensitivity is zero.")
         if not self.variational.is_exact:
             notes.append("Sensitivities were computed with difference quotients, since functions could not be traced.")
+        if self.problem.invariants is not None:
+            notes.append("Invariants are not imposed in runs with sensitivities.")
         return notes
 
 

@@ -21,7 +21,7 @@ from daedal.simulation.held_inputs import HeldInputs
 
 
 class ContinuedModes(HybridRun):
-    """A run through the modes of a hybrid problem, up to times that are given in sequence.
+    """A run through the modes of a hybrid problem, continued to increasing times.
 
     The parameters are those of a :class:`~daedal.simulation.continued_run.ContinuedRun`.
     """
@@ -40,12 +40,12 @@ class ContinuedModes(HybridRun):
         super().__init__(request, [(request.span[0], inf * request.sign)], never, HybridPlan(request.problem))
 
     def _take_inputs(self):
-        """Inputs are stored in the problem."""
+        pass  # inputs are stored in the problem
 
     # --- onwards ------------------------------------------------------------------------------------------------------
 
     def go_to(self, t: float, most_steps: int = 0) -> bool:
-        """Integrate to t; False if a terminal event or transition has stopped the run before t."""
+        """Integrate to t; return False if a terminal event or transition has stopped the run before t."""
         return self._onwards(lambda inner: inner.go_to(t, most_steps), t)
 
     def internal_step(self) -> bool:
@@ -54,7 +54,8 @@ class ContinuedModes(HybridRun):
 
     def _onwards(self, advance, end: float | None) -> bool:
         if self.finished:
-            raise IntegrationError(f"{self.finished} The simulation has ended: reset it", self._entered().solution())
+            message = f"{self.finished} The simulation has ended. Remedy: call reset()"
+            raise IntegrationError(message, self._entered().solution())
         sign = self.request.sign
         while end is None or sign * (end - self.t) > 0.0:
             try:
@@ -120,7 +121,7 @@ class ContinuedModes(HybridRun):
         inner.events.clear()
 
     def _passes(self, inner: ContinuedRun) -> bool:
-        """Take the transition that has stopped the arc; False if a user-defined event has stopped it."""
+        """Take the transition that has stopped the arc; return False if a user-defined event has stopped it."""
         guards, form = self.guards[self.mode], self.forms[self.mode]
         last = self._fired[-1].t
         fired = [event for event in self._fired if event.t == last]
@@ -151,7 +152,7 @@ class ContinuedModes(HybridRun):
 
     @property
     def events_so_far(self) -> list[Any]:
-        """Events, which the caller may remove."""
+        """Events so far; the caller may clear the list."""
         return self.store.events
 
     follows_time = False

@@ -36,16 +36,16 @@ from daedal.solution.constrained_solution import ConstrainedSolution
 
 _FINISHED, _EVENT_STOP, _MAX_STEPS = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.MAX_STEPS)
 _NO_TIMES = np.empty(0)
-_CLOSE = 1e-6  # fraction of the interval of the request
+_CLOSE = 1e-6  # closer to its end, as a fraction of the interval of the request, an input jump restarts the run
 
 
 class ContinuedRun:
-    """One problem, integrated up to times that are given in sequence.
+    """A run of one problem, continued to increasing times.
 
     Parameters
     ----------
     request : Request
-        The start, and an interval that only provides scales: the run has no end.
+        The start, and an interval that only sets scales, since the run has no end.
     held : HeldInputs
         The numbers of the problem that change between calls.
     stated : object
@@ -94,7 +94,7 @@ class ContinuedRun:
     def _open(self, first_step: float | None = None):
         """Start the next segment."""
         tracker = getattr(self.run_state, "tracker", None)
-        if tracker is None:  # the run has no end: provide one ahead
+        if tracker is None:  # the run has no end, so one is set ahead
             length = self.request.span[1] - self.request.span[0]
             state: Any = self.run_state
             state.request = state.request.changed(span=(self.t, self.t + length))
@@ -117,7 +117,7 @@ class ContinuedRun:
         fields = ready.record.data.dtype.fields
         self._slope_known = ready.record.data.view(np.int64)[fields["slope_known"][1] // 8 :][:1]
         self._reached = ready.record.data.view(np.float64)[fields["t"][1] // 8 :][:1]
-        self._held.bind([ready.bridge, *([] if ready.switching is None else [ready.switching.bridge])])
+        self._held.bind([ready.bridge, *(x.bridge for x in (ready.switching, ready.projection) if x is not None)])
         # Switches are tracked up to the end of the interval of the request, where the run restarts.
         self._limit = inf * self.sign if tracker is None else task.t_span[1]
         self._own_steps, self._slope_is_old, self.over = task.max_steps, False, False
@@ -125,7 +125,9 @@ class ContinuedRun:
         self._n_own = own if tracker is not None and own is not None else 1 << 60
         recovers = getattr(prepared.equations, "recover", None) is not None
         foreign = self._carried_back is not None or isinstance(self.run_state, ReducedRunState)
-        self.is_plain = not (recovers or foreign)  # whether the leading unknowns are those of the problem, in order
+        projected = ready.projection is not None
+        # whether the leading unknowns are those of the problem, in order
+        self.is_plain = not (recovers or foreign or projected)
         # calls that compiled code can handle alone
         self.is_quick = self._limit in (inf, -inf) and self._own_steps is None and not self._has_events
         self.is_quick = self.is_quick and self.fixed is None and isinstance(self._threads, nullcontext)
@@ -133,7 +135,7 @@ class ContinuedRun:
     # --- onwards ------------------------------------------------------------------------------------------------------
 
     def go_to(self, t: float, most_steps: int = 0) -> bool:
-        """Integrate to t; False if a terminal event has stopped the run before t.
+        """Integrate to t; return False if a terminal event has stopped the run before t.
 
         Calls without events or segment changes use only compiled code.
         """
@@ -150,9 +152,8 @@ class ContinuedRun:
                 reached = self._go(t, most_steps, None)
         if reached is None:
             raise IntegrationError(
-                f"max_steps = {most_steps} steps led to t = {self.t:.10g}, not to {t:.10g}. The simulation stays "
-                "there, and the next call continues. Remedy: a larger max_steps, looser tolerances, or shorter "
-                "calls",
+                f"max_steps = {most_steps} steps reached t = {self.t:.10g}, not {t:.10g}. The next call continues from "
+                "there. Remedy: increase max_steps, loosen the tolerances, or make shorter calls",
                 self.solution(),
             )
         return reached
@@ -188,12 +189,12 @@ class ContinuedRun:
             reason = None
 
     def _set_end(self, end: float, most_steps: int) -> bool:
-        """Set the end of a call; returns whether the driver limits the steps more than the caller."""
+        """Set the end of a call; return whether the driver limits the steps more than the caller."""
         if self.fixed is not None:
             steps = (end - self._task.t_span[0]) / (self.sign * self.fixed)
             if abs(steps - round(steps)) > 1e-6:
                 raise InvalidProblemError(
-                    f"t = {end:.10g} is no whole number of steps of fixed_step = {self.fixed:g} after "
+                    f"t = {end:.10g} is not a whole number of steps of fixed_step = {self.fixed:g} after "
                     f"{self._task.t_span[0]:.10g}"
                 )
             self._record["last_step"] = round(steps)
@@ -206,7 +207,9 @@ class ContinuedRun:
         return own
 
     def internal_step(self) -> bool:
-        """Take one step of the method, or the rest of the last one; False if a terminal event has stopped the run."""
+        """Take one step of the method, or the rest of the last one; return False if a terminal event has stopped the
+        run.
+        """
         if self.sign * (float(self._reached[0]) - self.t) > 0.0:
             return self.go_to(float(self._reached[0]))
         exact, self.exact = self.exact, False
@@ -287,7 +290,7 @@ class ContinuedRun:
         )
 
     def solution(self) -> Any:
-        """The point at t as a solution of the problem, with all quantities that solutions have."""
+        """The point at t as a solution of the problem, with all its quantities."""
         followed = getattr(self.run_state, "_earlier", None)
         kept = None if followed is None else list(followed)
         segment = self._prepared.finish(self.outcome())
@@ -309,11 +312,11 @@ class ContinuedRun:
 
     @property
     def events_so_far(self) -> list[EventRecord]:
-        """The events, which the caller may remove."""
+        """Events so far; the caller may clear the list."""
         return self.events
 
     def change(self, write: Callable[[], None], at: float | None = None):
-        """Continue with the inputs set by `write`: without a restart in an explicit method, otherwise from a restart at
+        """Continue with the inputs set by `write`: without a restart in an explicit method, otherwise with a restart at
         t.
 
         If `at` is given, it becomes the time.
@@ -362,7 +365,9 @@ class ContinuedRun:
         self._open(step)
 
     def _set_back(self) -> bool:
-        """End the last step, which has gone beyond t, there; not where a projection or events belong to its end."""
+        """Truncate the last step at t, unless a projection or events belong to its end; return whether that was
+        possible.
+        """
         if self._has_events or not self.is_quick or getattr(self.plan.problem, "n_lambda", 0) > 0:
             return False
         record = self._record

@@ -14,11 +14,11 @@ from daedal.problems.compile import with_known_params
 from daedal.problems.named_inputs import Inputs, Signal, value_of
 from daedal.problems.symbols import Driven
 
-_UNUSUAL = 0.6180339887498949  # markers that are unlikely to equal parameters of a user
+_UNUSUAL = 0.6180339887498949  # factor of marker values, unlikely to be a parameter of a user
 
 
 class HeldInputs:
-    """The values of a problem that calls change: its inputs, and parameters named as inputs.
+    """The values of a problem that change between calls: its inputs, and parameters named as inputs.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class HeldInputs:
         return name in self._held
 
     def checked(self, u: Any) -> np.ndarray:
-        """Convert values by name, or a vector of all values, to a vector; other values are unchanged."""
+        """Convert values by name, or a vector of all values, to a vector; omitted values are unchanged."""
         if self.inputs is None:
             raise InvalidProblemError(
                 "u is given, but the simulation has no inputs: state the problem with inputs=['u'], or name "
@@ -182,8 +182,7 @@ class HeldInputs:
             bridge.refresh()
 
     def bind(self, bridges: Sequence[Any]) -> None:
-        """Find the places in memory that machine code reads; other values are written by reading all parameters
-        again."""
+        """Find the places in memory that machine code reads; for other values, all parameters are read again."""
         self._bridges, self._refreshed, self._places = list(bridges), [], []
         if not self.size:
             return

@@ -45,7 +45,7 @@ class SimulationState:
 
     @property
     def yp(self) -> np.ndarray:
-        """Their derivatives."""
+        """Derivatives of the variables."""
         return self.solution.yp[:, 0]
 
     def __getattr__(self, name: str) -> Any:

@@ -31,7 +31,7 @@ class SavedState:
     t : float
         The time.
     image : object
-        Copies of memory.
+        Copies of the memory that a run changes.
 
     Examples
     --------

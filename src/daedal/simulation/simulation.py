@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Outputs = Output | Sequence[Output] | Mapping[str, Output] | None
 
 _NUMBERS = (float, int, np.integer, np.floating)
-_HORIZON = 1000.0  # numbers of first steps; interval for scales
+_HORIZON = 1000.0  # default horizon, in units of the first call
 
 
 class Simulation:
@@ -64,17 +64,17 @@ class Simulation:
         Return value of steps, also in :attr:`outputs`: names of quantities, and functions ``f(t, y)`` of the variables.
         By default the variables y: (q, v, r) of a mechanism, (y, z), or y.
     params : object, optional
-        Parameters instead of the problem's, as for :func:`daedal.solve`.
+        Parameters that replace those of the problem, as for :func:`daedal.solve`.
     exact : bool, optional
         Whether internal steps end where calls end. By default they do in problems with inputs, which may jump there.
         Otherwise the method takes the steps that suit the tolerances, and values between them are interpolated.
     max_steps : int, optional
-        A limit of the internal steps of one call, which bounds its work. Where it is reached the call raises
-        :class:`IntegrationError`; the simulation stays where it got, and the next call continues from there. Constant
-        work of every call is ``fixed_step`` with a one-step method.
+        Largest number of internal steps of one call. If it is reached, the call raises :class:`IntegrationError`, and
+        the next call continues from the time reached. With ``fixed_step`` and a one-step method, every call takes the
+        same amount of work.
     horizon : float, optional
-        A typical interval, for scales: of the first step, and for the search for switches that depend on time alone. By
-        default 1000 first calls.
+        A typical time interval, used to scale the first step and to search for switches that depend on time alone. By
+        default 1000 times the length of the first call.
     events, rtol, atol, method, formulation, ...
         As for :func:`daedal.solve`.
 
@@ -84,7 +84,7 @@ class Simulation:
     y : numpy.ndarray
         The variables as integrated; those of :attr:`state` are projected onto the constraints.
     events : list
-        Events so far: :class:`EventRecord`, or :class:`HybridEvent` in problems with modes. It may be cleared.
+        Events so far: :class:`EventRecord`, or :class:`HybridEvent` in problems with modes. The list may be cleared.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class Simulation:
         for name in ("dense_output", "sensitivities", "t_eval", "t_stop", "breakpoints", "sampled"):
             if given.get(name) is not None and given[name] is not False:
                 raise InvalidProblemError(
-                    f"{name}: a simulation goes where its steps lead and keeps no past; use solve"
+                    f"{name}: a simulation has no given end and stores no past values. Remedy: use solve"
                 )
         settings = checked_settings(**options)
         self._most_steps = settings.max_steps or 0
@@ -193,9 +193,9 @@ class Simulation:
         Parameters
         ----------
         dt : float
-            Positive.
+            Length of the step, positive.
         u : array or mapping, optional
-            New inputs: the vector of all, or values by name. By default they are unchanged.
+            New inputs: the vector of all inputs, or values by name. By default inputs are unchanged.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class Simulation:
             :attr:`outputs` at the end. A terminal event stops the step earlier: check :attr:`t`.
         """
         if type(dt) is bool or not isinstance(dt, _NUMBERS) or not 0.0 < dt < inf:
-            raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}: a simulation goes forwards only")
+            raise InvalidProblemError(f"dt must be positive and finite, got {dt!r}; a simulation only advances")
         t = self._t + float(dt)
         if t == self._t:
             raise InvalidProblemError(f"dt = {dt:g} is below the resolution of the time at t = {t:.10g}")
@@ -266,16 +266,16 @@ class Simulation:
 
     def _refuse_use(self):
         raise InvalidProblemError(
-            "the simulation is in use: by another thread, or by a function of the problem that calls it. Remedy: a "
-            "simulation for each thread, or a lock around its use"
+            "the simulation is in use, by another thread or by a function of the problem that calls it. Remedy: use a "
+            "simulation for each thread, or a lock"
         )
 
     def _refuse_time(self, t: Any):
         if not isinstance(t, _NUMBERS) or t != t or t in (inf, -inf):
             raise InvalidProblemError(f"t must be a finite number, got {t!r}")
         raise InvalidProblemError(
-            f"t = {t:g} is not after {self._t:.10g}, the time of the simulation; it goes forwards only. Remedy: "
-            "save_state() before, and restore(state)"
+            f"t = {t:g} is not after {self._t:.10g}, the time of the simulation, which only advances. Remedy: call "
+            "save_state() at an earlier time, and restore(state)"
         )
 
     def _first_step(self, t: float):
@@ -509,8 +509,8 @@ class Simulation:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise InvalidProblemError(
-            "a simulation cannot be copied or pickled: its memory has addresses. Remedy: another Simulation, that "
-            "begins with the values of its state; save_state() and restore(state) go back in this one"
+            "a simulation cannot be copied or pickled, since its memory contains addresses. Remedy: create another "
+            "Simulation from the values of its state; or return to an earlier time by save_state() and restore(state)"
         )
 
     def __repr__(self) -> str:

@@ -74,7 +74,7 @@ def c_function(
 
 
 def c_formula(graph: Graph, name: str, arguments: Mapping[str, int], result: int, *, double: bool = False) -> str:
-    """Write a C function of scalars: ``real name(real a, ...)``, or of doubles even if real is float.
+    """Write a C function of scalars, ``real name(real a, ...)``; if `double`, of doubles even if real is float.
 
     Powers use the prelude's ``power``, which is accurate to a few digits only on a GPU.
 

@@ -27,12 +27,12 @@ WIDTH = 8
 """Number of lanes of code for several members."""
 LONGEST, PIECE = 1000, 500
 """Number of instructions above which a program is split, and length of each resulting function."""
-# number of instructions for which a stored result counts, since scheduling results dominates code generation
+# length of a stored result in instructions, for splitting: its code generation takes longer
 _STORED = 2
 _SPECIAL = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0, -2.0)
 """Maximum number of constants stored in the text; programs that differ only in other constants share their object
 code."""
-_TOGETHER = 100  # maximum number of results that equal the same constant, in one function
+_TOGETHER = 100  # maximum number of results with the same value that one function stores
 
 
 @dataclass(frozen=True)

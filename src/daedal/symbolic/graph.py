@@ -3,9 +3,8 @@
 Nodes are integers; operation, operands and datum of a node are stored in parallel lists; operands precede the nodes
 that use them. A dictionary from (operation, operands, datum) to the node makes every subexpression unique. Constants
 are folded with NumPy's arithmetic. Simplifications preserve values, infinities and NaN included, with two exceptions:
-the
-sign of a zero may change, and overflow inside a factor of an exact zero is ignored. A graph belongs to one trace and
-one thread.
+the sign of a zero may change, and overflow inside a factor of an exact zero is ignored. A graph belongs to one trace
+and one thread.
 """
 
 import struct

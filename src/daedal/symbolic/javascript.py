@@ -1,9 +1,9 @@
 """C of this package as JavaScript, for pages that solve problems in the browser.
 
-What is translated is the text that :mod:`daedal.symbolic.cuda` emits and the integrators that call it: functions of
-scalars, arrays of floats and records, without allocation and strings. So the steps in a page are those of the C,
-statement by statement. It is no translator for C in general: integers are not wrapped, and only declared integers are
-divided as such.
+The input is the text emitted by :mod:`daedal.symbolic.cuda` and the integrators that call it: functions of scalars,
+arrays of floats and records, without allocation and strings. A page therefore performs the steps of the C code,
+statement by statement. Other C code is not supported: integers do not overflow, and integer division applies only to
+variables declared as integers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ function rows(m, n) {
   return made;
 }
 """
-"""What translated text requires."""
+"""Definitions in JavaScript that the translated text requires."""
 
 
 def javascript(source: str) -> str:
@@ -91,7 +91,7 @@ def _preprocessed(source: str) -> str:
     text = re.sub(r"\\\n", " ", re.sub(r"/\*.*?\*/", " ", source, flags=re.DOTALL))
     macros: dict[str, tuple[list[str] | None, str]] = {}
     lines = list[str]()
-    open_ = list[tuple[bool, bool]]()  # of each condition whether it holds, and whether one of its branches has
+    open_ = list[tuple[bool, bool]]()  # for each open #if: whether its branch is active, and whether one has been
     for line in text.splitlines():
         directive = re.match(r"\s*#\s*(\w+)\s*(.*)", line)
         active = all(now for now, _ in open_)
@@ -148,7 +148,7 @@ def _expanded(line: str, macros: dict[str, tuple[list[str] | None, str]], inside
 
 
 def _arguments(line: str, begin: int) -> tuple[list[str], int]:
-    """The arguments from `begin` on, and the place behind the parenthesis that closes them."""
+    """The arguments from `begin` on, and the position after the closing parenthesis."""
     depth, start, given = 0, begin, []
     for k in range(begin, len(line)):
         if line[k] in _OPENING:
@@ -179,7 +179,7 @@ def _number(token: str) -> str:
 
 
 def _upto(tokens: list[str], k: int, ends: str) -> int:
-    """The place of the first of some signs from k on, outside of brackets."""
+    """Index of the first token from k on that is in `ends`, outside of brackets."""
     depth = 0
     while depth or tokens[k] not in ends:
         depth += (tokens[k] in _OPENING) - (tokens[k] in _CLOSING)
@@ -196,8 +196,7 @@ def _split(tokens: list[str], sign: str = ",") -> Iterator[list[str]]:
 
 
 class _Translation:
-    """Top-level items in order; arrays and records of functions become variables of the whole, so that steps allocate
-    nothing."""
+    """Translates top-level items in order; local arrays and records become global, so that steps allocate no memory."""
 
     def __init__(self, tokens: list[str]):
         self.tokens, self.records, self.made = tokens, set[str](), list[str]()
@@ -239,7 +238,7 @@ class _Translation:
             )
 
     def _function(self, k: int) -> int:
-        """One function, or a declaration of one; the place of its last token."""
+        """Translate a function, or skip its declaration; return the index of its last token."""
         tokens = self.tokens
         opening = _upto(tokens, k, "(")
         closing = _upto(tokens, opening + 1, ")")
@@ -277,9 +276,9 @@ class _Body:
     def __init__(self, name: str, tokens: list[str], records: set[str]):
         self.name, self.records = name, records
         self.variables: list[str] = []
-        self.names: dict[str, str] = {}  # of arrays, records and scalars whose address is taken
+        self.names: dict[str, str] = {}  # new names of arrays, records and scalars whose address is taken
         self.types = _TYPES | records
-        self.scalars = set[str]()  # boxed ones that have been declared
+        self.scalars = set[str]()  # declared scalars whose address is taken
         self.boxed = {
             tokens[k + 1]
             for k in range(1, len(tokens) - 1)

@@ -285,7 +285,7 @@ class BranchesTaken:
         ]
 
     def __call__(self, modes: np.ndarray) -> tuple:
-        """The remaining operations, as integers; known numbers stay numbers."""
+        """The outputs reduced to numbers, or to integers that identify the remaining operations."""
         if len(self._steps) > _MOST_MODED:
             return (object(),)  # treats every change as a difference
         key = modes.tobytes()
@@ -297,7 +297,7 @@ class BranchesTaken:
         return answer
 
     def without(self, modes: np.ndarray, unknown: Iterable[int]) -> tuple:
-        """The same with some modes unknown: the result is valid for all modes, if they make no difference."""
+        """The outputs reduced with some modes unknown; these occur in the result only if they make a difference."""
         if len(self._steps) > _MOST_MODED:
             return (object(),)
         given: list[Any] = modes.tolist()

@@ -3,8 +3,7 @@
 Code generation takes 40 microseconds per instruction, which is too slow for large problems. However, these are
 repetitive: ten thousand pipes repeat the same operations ten thousand times. Nodes are sorted by depth and operation;
 all nodes of a group are independent, and one loop computes them from a table of operand places. The loops, one per
-operation, are the
-same for all programs and are generated once.
+operation, are the same for all programs and are generated once.
 
 Values are stored in the workspace of the block: the time, constants, then the nodes in order of computation; conditions
 are 1 or 0. Operations are those of `emission.py`, so results are bit-identical. A program consists of

@@ -194,7 +194,7 @@ class Substitution:
         return self._instance(value)
 
     def _kept(self, value: Any) -> Any:
-        """An object of the standard library, NumPy or SciPy: unchanged if it is immutable."""
+        """Return an object of the standard library, NumPy or SciPy unchanged if it is immutable; otherwise raise."""
         kind = type(value)
         if isinstance(value, _CONSTANT) or _home(kind) in ("numba", "llvmlite"):
             return value

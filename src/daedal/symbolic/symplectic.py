@@ -32,7 +32,7 @@ def momentum_force(dynamics: Dynamics) -> list[int]:
 def first_half(
     dynamics: Dynamics, t_1: int, x: Sequence[int], u: Sequence[int], h: int, push: int
 ) -> tuple[Solved, list[int]]:
-    r"""One iteration for the first half: w and d with the new :math:`u = v + w`, :math:`x = q + h u + h d / 2`.
+    r"""One iteration of the first half: w and d with the new :math:`u = v + w`, :math:`x = q + h u + h d / 2`.
 
     .. math::
 

@@ -90,7 +90,7 @@ def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | No
 
 
 def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
-    """Parameters as passed to a function: a vector of floats as symbols, all else unchanged."""
+    """Parameters as passed to a function: a vector of floats as symbols, other objects unchanged."""
     values = np.asarray(params) if isinstance(params, (np.ndarray, list, tuple)) else None
     if values is None or values.ndim != 1 or values.dtype.kind not in "fiu":
         return params
@@ -291,7 +291,7 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
 
 
 def _said(error: Exception) -> Untraceable:
-    """Reason for another exception that was raised on symbols, with the last line of user code."""
+    """Convert any other exception raised on symbols to a reason, with the last line of user code."""
     traceback, site = error.__traceback__, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -110,8 +110,7 @@ def note_text(origin: str):
 
 
 def refuse_caught():
-    """Raise for a calculation that may raise inside a user's `try`, since a trace raises no floating-point
-    exceptions."""
+    """Raise if a calculation is inside a user's `try`, since a trace raises no floating-point exceptions."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not (frame.f_code.co_filename == _TRACE and frame.f_code.co_name == "_run"):
         code = frame.f_code

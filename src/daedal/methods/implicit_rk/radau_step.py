@@ -306,7 +306,8 @@ def _defect(system, linear, run, method, t, h):
 
     Components determined by algebraic equations or stiffness are exact at the ends of steps, and the embedded method
     does not detect their errors; inside, they are fully visible. The defect is ignored if F is undefined, or if the
-    tolerance is so tight that the defect may be round-off.
+    tolerance is so tight that the defect may be round-off. At a step of any length it contains l_0 F(t_0, y_0, y'_0),
+    where l_0 is the Lagrange polynomial of the start; after a rejection this inherited defect is subtracted.
     """
     n, s = run.n, stages_of(method)
     z, start = method.deviations, run.phi[0]
@@ -318,11 +319,17 @@ def _defect(system, linear, run, method, t, h):
         defect[j] = 0.0
     if wrms(start, run.inverse_weights) > SHARPEST:
         return 0
+    weight = 1.0
     for i in range(s):
+        weight -= value[i]
         for j in range(n):
             y[j] += value[i] * z[i, j]
             yp[j] += slope[i] / h * z[i, j]
     status = residual(system, run.t + method.middle[method.current] * h, y, yp, defect)
+    if status == 0 and run.rejected:
+        status = residual(system, run.t, start, run.yp, y)
+        for j in range(n):
+            defect[j] -= weight * y[j]
     if status == UNEVALUABLE:
         for j in range(n):
             defect[j] = 0.0

@@ -41,7 +41,7 @@ class TracedFunction(CodedFunction):
 
     layout: Any  # layout of the parameters; None if there are none
     trace: tuple[Traced, dict[str, int]] | None = None
-    # version of the code for eight members in lanes
+    # code for eight members in lanes
     in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)
 
     def __init__(

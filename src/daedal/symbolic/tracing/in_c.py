@@ -86,6 +86,8 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
     """
     problem = traced.problem
     code = code_of(problem)
+    if getattr(problem, "invariants", None) is not None:
+        raise Untraceable("has invariants, onto which C code does not project", "", "omit invariants")
     if isinstance(problem, MechanicalSystem):
         if code is None:
             raise Untraceable(_reason(traced, "has no straight-line code for its accelerations"), "")
@@ -252,7 +254,7 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
     rates = _rates_of_mechanism(code, system)
     nodes = rates.nodes[n:]
     constrained = system.n_constraints + system.n_velocity_constraints > 0
-    # corrections of velocities end every step and use the same matrix, so its pivots are tested here
+    # velocity corrections end every step and use the matrix of the slopes, so its pivots are tested here
     texts = [writer.function("slopes", nodes, rates.raises, [] if constrained else rates.pivots)]
     if system.n_constraints:
         positions = code.formulas("position_correction")

@@ -36,7 +36,7 @@ class NotAffine(Exception):
 
 
 class _Condition(NamedTuple):
-    """A condition that holds with a fraction: the original condition, the fraction, and whether it applies."""
+    """A condition replaced by a fraction: the original condition, the fraction, and whether the fraction applies."""
 
     plain: int
     share: int
@@ -128,7 +128,7 @@ class Mixture:
         return graph.where(condition.mixed, mixture, plain)
 
     def _joined(self, both: bool, one: int | _Condition, other: int | _Condition) -> _Condition:
-        """Conjunction of two conditions, or one of them."""
+        """The condition that both hold, or that at least one of them does."""
         graph = self.graph
         join = graph.both if both else graph.either
         if not isinstance(one, _Condition):
@@ -207,7 +207,7 @@ class ClosedForm:
         return made
 
     def _start(self) -> list[int]:
-        """Initial fractions: the fixed ones, and arbitrary values for the others."""
+        """Initial fractions for Newton's method: fixed fractions, and arbitrary values for the others."""
         graph, mixture = self.switched.tracer.graph, self._mixture
         middle = graph.constant(0.5 if mixture.multiply else 0.0)
         modes = [self.switched.modes.argument(j) for j in mixture.surfaces]

@@ -24,7 +24,7 @@ from daedal.symbolic.tracing import traced_linear as linear
 from daedal.symbolic.tracing import traced_mechanical as mechanical
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_MOST_COORDINATES = 500  # maximum for mechanisms; larger ones have sparse matrices
+_MOST_COORDINATES = 500  # largest number of coordinates of a traced mechanism
 
 TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, LinearDAE)
 """Classes of problems whose functions can be traced."""
@@ -69,7 +69,7 @@ def _traced(problem: Any, linear_solver: Any, always: bool, follow: int) -> Trac
 
 
 def _check_dense(system: MechanicalSystem):
-    """Raise for systems that have no straight-line code."""
+    """Raise Untraceable for systems without straight-line code."""
     if system.n_s:
         raise Untraceable("belongs to a system with contact coordinates, which require an iteration", "")
     if hasattr(system.mass, "tocsr"):
@@ -106,7 +106,7 @@ def untraced_words(problem: Any) -> FunctionTable:
 
 
 def words(problem: Any) -> FunctionTable:
-    """Description of how each function of a problem is evaluated; a linear problem is solved as x' = f, 0 = g."""
+    """Description of how each function of a problem is evaluated; for a linear problem, those of x' = f, 0 = g."""
     if isinstance(problem, LinearDAE):
         return words(replace(problem.semi_explicit(), jacobian=None))
     traced = traced_problem(problem)

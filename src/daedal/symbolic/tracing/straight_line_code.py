@@ -172,7 +172,7 @@ class StraightLine:
     def _made_of(
         self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
     ) -> StraightLineOutputs:
-        """`elsewhere` is the condition under which functions evaluated at other points raise."""
+        """The outputs of a function; `elsewhere` is the condition under which user functions raise at other points."""
         raises = self._raises(arguments)
         for further in elsewhere:
             raises = self._tracer.graph.either(raises, further)

@@ -24,14 +24,14 @@ _FEWEST_FOR_BAND = 40  # number of unknowns above which a narrow band is used by
 _FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, managed in Python, are faster than dense ones
 _NARROW = 0.25  # bandwidth as a fraction of n
 _SPARSE = 0.1  # fraction of nonzero entries
-_FEWEST_FOR_PATTERN = 500  # number of unknowns above which functions too long for machine code are traced for a pattern
-_MOST_FOR_PATTERN = 60  # operations for each unknown in such a trace
+_FEWEST_FOR_PATTERN = 500  # number of unknowns above which functions too long for code are traced for their sparsity
+_MOST_FOR_PATTERN = 60  # maximum number of operations for each unknown in such a trace
 _MOST_COMPARED = 200  # number of unknowns up to which a given matrix is compared with the exact one
 _MOST_DENSE = 120  # number of unknowns up to which a dense matrix is computed by straight-line code
 
 
 def is_ready(problem: ImplicitDAE | SemiExplicitDAE | SecondOrderDAE) -> bool:
-    """Whether tracing has no benefit: the functions and the matrix are already compiled."""
+    """Whether the functions and the matrix are already compiled, so that tracing has no benefit."""
     functions = [problem.f, problem.g] if isinstance(problem, SemiExplicitDAE) else [problem.residual]
     return all(is_compiled(f) for f in [*functions, problem.jacobian])
 

@@ -15,7 +15,7 @@ from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(problem: HessenbergDAE | LinearDAE) -> bool:
-    """Whether nothing depends on time, or all derivatives are given and separate calls suffice."""
+    """Whether nothing depends on time, or all derivatives are given and may be called separately."""
     return not (_on_time(problem) if isinstance(problem, HessenbergDAE) else _missing(problem))
 
 

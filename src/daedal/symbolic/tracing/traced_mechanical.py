@@ -17,7 +17,7 @@ from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(system: MechanicalSystem) -> bool:
-    """Whether tracing has no benefit: all functions are already machine code."""
+    """Whether all functions are already machine code, so that tracing has no benefit."""
     given = [getattr(system, name) for name in FUNCTIONS]
     return all(isinstance(f, CodedFunction) for f in given if callable(f))
 

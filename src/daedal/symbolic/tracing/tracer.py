@@ -50,9 +50,11 @@ class TracedProblem:
     Attributes
     ----------
     problem : object
-        Of the same class as the original.
-    words : dict Description of how each function is evaluated.
-    functions : dict User functions compiled to machine code.
+        The problem with machine code, of the same class as the original.
+    words : dict
+        Description of how each function is evaluated.
+    functions : dict
+        User functions compiled to machine code.
     derivatives : dict
         Derivatives as machine code.
     refused : dict
