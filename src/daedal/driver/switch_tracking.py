@@ -549,8 +549,7 @@ class SwitchTracker:
         bounds = (-inf, inf) if self._left[j] or mode != mode else self.switches[j].bounds(mode)
         self.moded.lower[j], self.moded.upper[j] = bounds
 
-    # --- switches left to step size control
-    # -------------------------------------------------------------------------------
+    # --- switches left to step size control ---------------------------------------------------------------------------
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
         """Stop tracking switches in rapid succession: those that ended an arc of the given number of steps."""

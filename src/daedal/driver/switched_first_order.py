@@ -111,6 +111,7 @@ class SwitchedRunState(FirstOrderRunState):
             and isinstance(ready, OneStepRun)
             and ready.workspace is None
             and ready.equations.hook is None
+            and ready.projection is None
             and len(ready.bridge.parameters) == 1
         )
 
@@ -136,7 +137,11 @@ class SwitchedRunState(FirstOrderRunState):
             outcome.events += [self._switch_event(j, direction) for j, direction in arc.switched]
         tracker.passed(arcs[:count])
         if count:
-            self._arc, self._end, self._steps_before = arcs[count - 1].begin, arcs[count - 1].end, int(rows[count - 1, 2])
+            self._arc, self._end, self._steps_before = (
+                arcs[count - 1].begin,
+                arcs[count - 1].end,
+                int(rows[count - 1, 2]),
+            )
         self._most_arcs = min(2 * self._most_arcs, _MOST_ARCS) if count == len(arcs) else 1
 
     def _switch_event(self, j: int, direction: int) -> EventRecord:

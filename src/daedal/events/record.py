@@ -14,7 +14,7 @@ _DEEPEST = 64
 
 
 class Switching:
-    """The ROOTS record of switching functions of a state of length n; created once, and reset for every run."""
+    """The ROOTS record of switching functions for a state of length n, created once and reset for every run."""
 
     def __init__(self, functions: SwitchingFunctions, n: int, most_boxes: int = MOST_BOXES):
         from daedal.events.switching import ROOTS

@@ -47,7 +47,7 @@ ROOTS = Struct(
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
         ("t_end", FLOAT),  # end of the run
-        ("t_begin", FLOAT),  # the same
+        ("t_begin", FLOAT),  # start of the run
         ("held", INTEGER),  # whether some functions have a fixed sign for a time
         ("encloses", INTEGER),  # whether functions are enclosed
         ("search", at(SEARCH)),

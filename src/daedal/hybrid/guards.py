@@ -103,7 +103,7 @@ class Guards:
         kept: dict[Any, tuple[tuple, TracedGuards]] | None = None,
     ):
         self.mode, self.form, self._kept = mode, forms[mode], {} if kept is None else kept
-        # traced guards, with the parameters for which they hold
+        # the traced guards, and the parameters with which they were traced
         self._traced: list[tuple[Any, TracedGuards | None]] = []
         self._functions: SwitchingFunctions | None = None
         self._known: dict[Any, SwitchingFunctions] = {}  # switching functions of earlier arcs, for equal starts
@@ -163,7 +163,7 @@ class Guards:
             raise InvalidProblemError(message) from error
 
     def _checked(self, i: int, value, t: float, size: int | None) -> np.ndarray:
-        """The value of a guard as a vector, of any size or of the size of its previous value."""
+        """Check the value of a guard, and its size if known, and return it as a vector."""
         try:
             array = np.atleast_1d(np.asarray(value))
         except ValueError:  # nested sequences of different lengths
@@ -187,8 +187,7 @@ class Guards:
         options: dict[str, Any] = {"terminal": True, "direction": start.direction.tolist(), "name": self.names}
         return GuardEvent(function, **options, guards=self, held=held, own=function)
 
-    # --- guards in the form used by the driver
-    # --------------------------------------------------------------------------
+    # --- guards in the form used by the driver ------------------------------------------------------------------------
 
     def switching(self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any) -> SwitchingFunctions | None:
         """The guards as switching functions whose record is created once; None for a state other than that of the
@@ -309,7 +308,7 @@ class Guards:
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """For some guards: the side to which they move (0 if undecided), when they have reached it, and their rate."""
+        """For some guards: the sides to which they move (0 if undecided), the times when they are there, and the rates."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates
@@ -447,7 +446,7 @@ def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]
         return ByMode(forms, lambda name: UserEvents(named, forms[name], occurred))
     for name in events:
         if name not in forms:
-            raise InvalidProblemError(f"events: {name!r} is not a mode; there are {some(forms)}")
+            raise InvalidProblemError(f"events: {name!r} is not a mode; the modes are {some(forms)}")
     return ByMode(forms, lambda name: UserEvents(named_events(events.get(name)), forms[name], occurred))
 
 

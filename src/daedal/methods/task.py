@@ -14,7 +14,6 @@ from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.solution.solution import DenseOutput, Statistics
 
-
 ALIKE = 1e-2
 """Fraction by which y' may change within a step without being a jump."""
 ARC_NUMBERS = 3

@@ -126,7 +126,7 @@ def _solution(M: np.ndarray, q: np.ndarray, tableau: np.ndarray, basis: np.ndarr
 
 
 def least_impulses(A: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """x of A x = rates for a compliance A whose contacts may be dependent, for light and heavy bodies."""
+    """Solve A x = rates with least norm, in units scaled by the diagonal of the compliance A."""
     diagonal = np.diag(A)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     return unit * np.linalg.lstsq(unit[:, None] * A * unit, unit * rates, rcond=_DEPENDENT)[0]

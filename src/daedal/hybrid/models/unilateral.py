@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.arguments import positional_names
 from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
-
-if TYPE_CHECKING:
-    pass
-
 
 _UNSEEN = 1e-12  # heights of bounces that cannot be resolved, relative to the size of the coordinates
 _BELOW = 1e-13  # gaps slightly above round-off, relative to the size of the coordinates
@@ -231,7 +227,7 @@ class ContactWatch:
         return (self.rules.states(closed, left) if states is None else states), after
 
     def _open(self, states: States, i: int) -> Callable[..., Change]:
-        """After contact `i` opens, others may open or slip too."""
+        """Next states after contact `i` opens; others may open or slip too."""
         closed = _closed(states)
         closed[i] = False
 
@@ -275,7 +271,7 @@ class ContactWatch:
         return follow
 
     def _release(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` begins to slip, since its force can no longer prevent it."""
+        """Next states when contact `i` begins to slip, since its force can no longer prevent that."""
 
         def follow(t, q, v) -> Change:
             terms = self.system.terms(t, q, v)
@@ -287,7 +283,7 @@ class ContactWatch:
         return follow
 
     def _stop(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` has come to rest: it sticks, or slips to another side."""
+        """Next states when contact `i` has come to rest: it sticks, or slips to another side."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -437,7 +433,7 @@ class UnilateralProblem(HybridProblem):
     its name, followed by "sticks", "slips+" or "slips-" if it has friction. A contact closes when its gap becomes zero,
     by an impact (see :class:`Impact`) in which all closed contacts and those that close at the same time take part.
     Contacts that do not separate afterwards remain closed if they are pressed together, :math:`0 \le P \perp \ddot g_N
-    \ge 0`, and sticks if friction can hold it: a complementarity problem for the accelerations. A contact opens when
+    \ge 0`, and stick if friction can hold them: a complementarity problem for the accelerations. A contact opens when
     its force :math:`P` changes sign, and begins to slip when :math:`|Q|` exceeds :math:`\mu_s P`. After impacts have
     accumulated (Zeno behaviour), the contact is closed.
 
