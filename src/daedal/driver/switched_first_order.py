@@ -94,7 +94,7 @@ class SwitchedRunState(FirstOrderRunState):
             self._last = outcome.events[-1] if outcome.events else None
             outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
             self._steps_before = 0
-            if arcs:
+            if task.arcs is not None:
                 self._pass(outcome, arcs, task.arcs)
             return Segment(plan.equations, outcome, self.choice.method, None)
 

@@ -12,7 +12,7 @@ CLOSE = 100.0  # distance from the accumulation point at which to stop, in units
 FEW = 30  # number of transitions, on average less than RESOLUTION apart, that counts as chattering
 WINDOW = 500  # number of transitions over which chattering is measured
 HOPELESS = 10.0  # multiple of the maximum number of transitions, at which the run has no prospect of reaching its end
-_MANY = 10**6  # maximum number of transitions in this estimate, if larger than `max_events`
+_MANY = 10**6  # smallest maximum number of transitions in this estimate
 
 
 class AccumulationWatch:

@@ -51,7 +51,7 @@ _SAME = 1e-8  # fraction of the bounds by which a value may exceed them
 def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
     """Isolate the first zero in (left, right] of the enclosed functions; returns (left, right, status).
 
-    ``roots.low`` and ``roots.high`` contain the values at the ends of the interval, before and after the call. Functions
+    ``roots.low`` and ``roots.high`` are the values at the ends of the interval, before and after the call. Functions
     that remain undecided are recorded; from there on only their values at the ends are compared.
     """
     low, high, search = roots.low, roots.high, roots.search

@@ -74,7 +74,7 @@ class Switching:
 
     def located(self, i: int, t: float) -> str:
         """How zeros of function i are located at t; bounds that fail later in the run do not change the answer."""
-        if not self._enclosed[i]:
+        if self.search is None or not self._enclosed[i]:
             return "sampled"
         array, record = self.search.array, self.record
         holds = array("enclosed")[i] > array("doubtful")[i]

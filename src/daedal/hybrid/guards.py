@@ -308,7 +308,7 @@ class Guards:
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """For some guards: the sides to which they move (0 if undecided), the times when they are there, and the rates."""
+        """For some guards: the sides to which they move (0 if undecided), how long that takes, and their rates."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates

@@ -64,7 +64,7 @@ class HybridEvent:
     columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # columns of a table
 
 
-# --- arcs of a run through modes, and joined arrays of several arcs ----------------------------------------------------
+# --- arcs of a run through modes, and joined arrays of several arcs ---------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -407,7 +407,7 @@ class Run:
                 name=switching.names[i],
                 direction=int(np.sign(fired[i])),
                 terminal=abs(int(fired[i])) > 1,
-                located=self._switching.located(i, t),
+                located=self._switching.located(int(i), t),
             )
             for i in np.flatnonzero(fired)
         ]

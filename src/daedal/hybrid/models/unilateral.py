@@ -365,7 +365,7 @@ class ContactWatch:
         return self.rules.states(resting, sliding) if states is None else states
 
 
-def _gap_formula(gap: Callable, params: Any) -> Callable | None:
+def _gap_formula(gap: Any, params: Any) -> Callable | None:
     """The gap, and a function just below zero; see `ContactWatch._gap`."""
     if is_compiled(gap):
         return None
