@@ -106,7 +106,7 @@ def test_advice_in_words_fits_on_a_small_page():
 def test_a_trial_that_is_cut_short_still_gives_advice():
     model = daedal.library.rod_pendulum()
     advice = daedal.advise(model.problem, (0.0, 1000.0), model.initial)
-    assert advice.case == 1 and "the cap on its steps ended it" in str(advice)
+    assert advice.case == 1 and "the limit on its steps ended it" in str(advice)
 
 
 def test_backward_runs_are_advised_too():

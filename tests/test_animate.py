@@ -109,7 +109,7 @@ def test_functions_of_time_and_state_get_both():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"rods": [("p", "nowhere")]}, "rods: no point 'nowhere'; there are p, o"),
+        ({"rods": [("p", "nowhere")]}, "rods: there is no point 'nowhere'; the points are p, o"),
         ({"rods": ["po"]}, "rods: 'po' must name at least 2 points"),
         ({"bodies": [("p", "o")]}, "bodies: .* at least 3 points"),
         ({"masses": "p"}, "masses must be a list of names"),
@@ -156,7 +156,7 @@ def test_coordinates_called_x_and_y_are_shown_as_points(tmp_path):
 def test_what_is_no_mechanism_is_refused_with_what_to_give(name, tmp_path):
     model, sol = solved(name)
     for drawing in (None, model):
-        with pytest.raises(daedal.InvalidProblemError, match=r"its coordinates are .*Drawing\(points="):
+        with pytest.raises(daedal.InvalidProblemError, match=r"whose coordinates are .*Drawing\(points="):
             sol.animate(tmp_path / "a.html", drawing)
 
 

@@ -11,9 +11,8 @@ from daedal.driver import reduced_plan as driver
 from daedal.driver.low_index import has_low_index
 from daedal.driver.request import checked_settings
 from daedal.driver.solver import make_plan
-from daedal.index.reduction.lifting import lift
 from daedal.index.reduction.reduced_problem import ReducedProblem
-from daedal.index.reduction.selection import SingularBlock
+from daedal.index.reduction.selection import SingularBlock, lift
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from residual_models import as_residual, start_of

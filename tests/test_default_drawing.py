@@ -108,7 +108,7 @@ def test_what_constraints_do_not_explain_is_left_to_the_user():
         1.0, lambda t, q, v: [0.0, -G], lambda t, q: [q[1] - q[0] ** 2], n_q=2, n_constraints=1, names=["u", "w"]
     )
     sol = daedal.solve(bead, (0.0, 1.0), ([1.0, 1.0], [0.0, 0.0]))
-    with pytest.raises(daedal.InvalidProblemError, match="no drawing is known for this solution"):
+    with pytest.raises(daedal.InvalidProblemError, match="no drawing is available for this solution"):
         sol.animate()
     named = daedal.solve(bead.replaced(names=["x", "y"]), (0.0, 1.0), ([1.0, 1.0], [0.0, 0.0]))
     drawing = make_scene(named).drawing

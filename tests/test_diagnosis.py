@@ -14,7 +14,7 @@ from scipy.special import j0
 import daedal
 from daedal.analysis import diagnosis, mechanism_failure
 from daedal.analysis.diagnosis import describe_inconsistency, diagnose
-from daedal.analysis.failure import Failure
+from daedal.analysis.wording import Failure
 from daedal.kernels.endings import MEANINGS
 from differential.families import drawn as problems
 

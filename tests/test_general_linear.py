@@ -139,7 +139,7 @@ def test_orders_on_index_3_reach_the_predicted_ones(method):
 
 def test_stages_that_cannot_be_computed_end_the_run():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [y[0] - t, y[0] - t], 2)
-    with pytest.raises(daedal.IntegrationError, match="stages of the step from t = 0"):
+    with pytest.raises(daedal.IntegrationError, match="the stages failed in the step from t = 0"):
         daedal.studies.general_linear(problem, RADAU, (0.0, 1.0), 4, lambda t: [t, 0.0])
 
 
@@ -148,7 +148,7 @@ def test_stages_that_cannot_be_computed_end_the_run():
     [
         ({"A": [[1.0, 2.0]]}, r"A must be finite and have the shape \(1, 1\)"),
         ({"B_stages": [[np.nan, 0.0], [0.0, 1.0]]}, "B_stages must be finite"),
-        ({"d": [1.0]}, "d must begin with 0"),
+        ({"d": [1.0]}, "d must start with 0"),
     ],
 )
 def test_wrong_coefficients_are_refused(change, message):

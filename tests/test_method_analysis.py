@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal.analysis.method_analysis.linear_stability import stability_function
 from daedal.analysis.method_analysis.orders_by_class import ExactCoefficients, evaluation, order_by_trees
-from daedal.analysis.order_conditions import implicit_conditions
+from daedal.analysis.order_conditions.trees import differential, index_2_across, index_2_y
 from daedal.methods.implicit_rk import implicit_families as families
 from daedal.viz import growth_factor
 from test_formulas import EXACT, STAGES, tableaux
@@ -163,7 +163,7 @@ def test_trees_confirm_the_order(name):
     analysis = daedal.analysis.analyse_method(name)
     method = ExactCoefficients.of(analysis.reduced)
     limit = min(analysis.order + 1, 8)
-    found, _ = order_by_trees(implicit_conditions.differential, evaluation(method), method.numbers, limit)
+    found, _ = order_by_trees(differential, evaluation(method), method.numbers, limit)
     assert found == min(analysis.order, limit)
 
 
@@ -172,8 +172,8 @@ def test_trees_of_index_2_confirm_the_theorem_on_simplifying_assumptions(name):
     analysis = daedal.analysis.analyse_method(name)
     method = ExactCoefficients.of(analysis.reduced)
     promised = int(min(analysis.B, 2 * analysis.C, analysis.C + analysis.D))
-    assert order_by_trees(implicit_conditions.index_2_y, evaluation(method), method.numbers, promised)[0] == promised
-    across = order_by_trees(implicit_conditions.index_2_across, evaluation(method), method.numbers, promised + 1)[0]
+    assert order_by_trees(index_2_y, evaluation(method), method.numbers, promised)[0] == promised
+    across = order_by_trees(index_2_across, evaluation(method), method.numbers, promised + 1)[0]
     assert across == promised + 1  # the methods are stiffly accurate
 
 

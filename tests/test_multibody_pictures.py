@@ -108,4 +108,4 @@ def test_command_line_writes_a_page(name, tmp_path, monkeypatch):
 def test_command_line_refuses_what_does_not_move(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["run", "robertson", "--t-end", "0.5", "--animate"])
-    assert result.exit_code != 0 and "no drawing is known for this solution" in result.output
+    assert result.exit_code != 0 and "no drawing is available for this solution" in result.output

@@ -386,7 +386,7 @@ def test_large_problems_are_for_formulas_without_earlier_slopes():
 @pytest.mark.parametrize("method", ["multistep", "dassl"])
 def test_a_step_that_is_too_long_is_named(method):
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[0] ** 2], 1)  # 1 / (1 - t)
-    with pytest.raises(IntegrationError, match=r"step of the constant size 0\.1\..*Remedy: a smaller fixed_step"):
+    with pytest.raises(IntegrationError, match=r"step of the constant size 0\.1\..*Remedy: use a smaller fixed_step"):
         daedal.solve(problem, (0.0, 2.0), ([1.0], [1.0]), method=method, fixed_step=0.1)
 
 

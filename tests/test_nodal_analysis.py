@@ -118,7 +118,7 @@ def _orders(H, G):
         ([("Q", 1, 0, 1.0)], "kind of branch 1='Q' is not known"),
         ([("R", 1, 0, 1.0), ("C", 1, 0, 0.0)], "capacitance of branch 2=0.0 must be a positive number"),
         ([("VCCS", 1, 0, 2.0)], r"the value of branch 1 \(VCCS\) must be a Control"),
-        ([("VCVS", 1, 0, library.Control(2.0, 5))], "the voltage of a node that does not exist"),
+        ([("VCVS", 1, 0, library.Control(2.0, 5))], "is controlled by the nodes 5 and 0; nodes are numbered"),
         ([("R", 1, 0, 1.0), ("CCCS", 1, 0, library.Control(2.0, branch=1))], "put a voltage source of 0 V in series"),
     ],
 )

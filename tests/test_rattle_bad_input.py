@@ -78,7 +78,7 @@ def test_other_problems_are_refused():
 
 
 def test_a_step_that_is_too_long_is_named():
-    with pytest.raises(IntegrationError, match="Remedy: a smaller fixed_step") as caught:
+    with pytest.raises(IntegrationError, match="Remedy: use a smaller fixed_step") as caught:
         daedal.solve(pendulum(), (0.0, 6.0), PROBLEMS["pendulum"][1], method="rattle", fixed_step=1.5)
     assert caught.value.solution.t[-1] == 0.0
 

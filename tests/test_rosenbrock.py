@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.analysis.order_conditions.implicit_conditions import defects, index_1_trees
+from daedal.analysis.order_conditions.trees import defects, index_1_trees
 from daedal.errors import InvalidProblemError
 from daedal.methods import Rosenbrock
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX

@@ -151,6 +151,6 @@ def test_without_webgl_the_page_says_so_and_still_plays(page, path):
     )["identifier"]
     page.open(path, 900, 760, calm=True)
     page.send("Page.removeScriptToEvaluateOnNewDocument", identifier=hidden)
-    assert "needs WebGL" in page.evaluate("document.querySelector('.message').textContent")
+    assert "requires WebGL" in page.evaluate("document.querySelector('.message').textContent")
     page.evaluate(f"{PLAYER}.show(20)")
     assert page.evaluate("document.querySelector('.curves output').textContent").startswith("z = 0.59")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import daedal
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.signature import DulmageMendelsohn, StructuralSignature
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import regularity

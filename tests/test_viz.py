@@ -157,7 +157,7 @@ def test_variables_are_named_or_numbered():
     [
         ("sped", "did you mean 'speed'"),
         ("zzz", "known: angle, speed"),
-        (7, "numbered from 0"),
+        (7, "numbered 0 to 1"),
         ([], "empty"),
         ("plot.png", "save='plot.png'"),
     ],

@@ -29,7 +29,7 @@ DEFAULT = (
         "mechanics.formulations.form_jacobian",
         "mechanics.formulations.condensed",
     ),
-    *("index.reduction.points", "index.reduction.pivots", "index.reduction.projecting"),
+    "index.reduction.step_hooks",
     *("multibody.closure", "multibody.coordinates", "multibody.closed_loops", "multibody.dynamics"),
     *("multibody.kinematics", "ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
     "ensembles.mechanism_kernel",

@@ -1,7 +1,7 @@
 # The public names of daedal.formulations and the modules that hold them (see common/public_names.py).
 
+from daedal.index.reduction.reduce import regularise as regularise
 from daedal.index.reduction.reduced_problem import ReducedProblem as ReducedProblem
-from daedal.index.reduction.regularisation import regularise as regularise
 from daedal.mechanics.formulations import GGL as GGL
 from daedal.mechanics.formulations import Baumgarte as Baumgarte
 from daedal.mechanics.formulations import CoordinateProjection as CoordinateProjection

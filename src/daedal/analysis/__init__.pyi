@@ -4,8 +4,8 @@ from daedal.analysis import order_conditions as order_conditions
 from daedal.analysis.advice import Advice as Advice
 from daedal.analysis.comparison import ComparedRun as ComparedRun
 from daedal.analysis.comparison import Comparison as Comparison
-from daedal.analysis.conditioning import analyse_conditioning as analyse_conditioning
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
+from daedal.analysis.conditioning.measure import analyse_conditioning as analyse_conditioning
 from daedal.analysis.linear_models.linear_model import LinearModel as LinearModel
 from daedal.analysis.method_analysis import MethodAnalysis as MethodAnalysis
 from daedal.analysis.method_analysis import MultistepAnalysis as MultistepAnalysis

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-_COARSE = 1e-4  # tolerance of the trial
+_COARSE = 1e-4  # smallest rtol of the trial
 _MOST_STEPS = 2000
-_MOST_WORK = 100_000  # number of steps times number of unknowns
+_MOST_WORK = 100_000  # largest number of steps times number of unknowns in the trial
 _SAMPLES = 40
-_WORK = 4000  # number of samples times number of unknowns
-_START_UP = 10  # steps in which a multistep method finds its order, which are not representative
+_WORK = 4000  # largest number of samples times number of unknowns
+_START_UP = 10  # number of first steps to ignore: a multistep method is still finding its order
 
 _CASES = {
     1: "nothing is stiff, the constraints rotate slowly",
@@ -44,14 +44,14 @@ class Advice:
     Attributes
     ----------
     formulation, method : object or str
-        The recommendation, for :func:`daedal.solve`. If an explicit method is suitable, the automatic choice, which is
-        PHEM56 for mechanisms whose functions cannot be traced.
+        Recommended arguments of :func:`daedal.solve`. If an explicit method is suitable, they are those of the
+        automatic choice: PHEM56 for mechanisms whose functions cannot be traced.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
     reasons, forbidden : tuple of str
-        Why, and what to avoid.
+        Reasons for the recommendation, and choices to avoid.
     measures : list of daedal.analysis.measures.Measures
-        The samples.
+        Measurements at the sampled points.
     h : numpy.ndarray
         The step size that accuracy alone would allow at each sample.
     verdict : daedal.analysis.decision.Verdict
@@ -163,7 +163,8 @@ def advise(
     >>> print(f"{sol.q[0, -1]:.4f}")
     2.7183
     """
-    from daedal.analysis.measures import decision, measure
+    from daedal.analysis.decision import decision
+    from daedal.analysis.measures import measure
     from daedal.driver.request import check_span
     from daedal.mechanics.sparse.sparse_assembly import is_sparse
 
@@ -208,7 +209,7 @@ def advise(
         h=np.array(h),
         verdict=verdict,
         about=_about(problem, t_span, rtol),
-        trial=_told(sol, ended, samples, h),
+        trial=_trial_in_words(sol, ended, samples, h),
     )
 
 
@@ -230,7 +231,7 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
                 break
             if choice == {} and (partial.t.size < 2 or partial.history is None or partial.dense is None):
                 raise
-    reason = "the cap on its steps" if partial.stats.steps >= most else "a failure"
+    reason = "the limit on its steps" if partial.stats.steps >= most else "a failure"
     return partial, f", where {reason} ended it", None
 
 
@@ -254,7 +255,6 @@ def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
 
 
 def _accuracy_steps(sol, rtol: float) -> np.ndarray:
-    """The step size that accuracy alone would allow at each point of the trial."""
     h, order = np.abs(sol.history.h), sol.history.order
     scaled = h * (rtol / max(rtol, _COARSE)) ** (1.0 / (order + 1.0))
     settled = _START_UP if scaled.size > 2 * _START_UP else scaled.size - 1
@@ -273,7 +273,7 @@ def _about(system, t_span, rtol: float) -> str:
     return f"Advice for {what}, {counted(constraints, 'constraint')}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
 
 
-def _told(sol, ended: str, samples, h) -> str:
+def _trial_in_words(sol, ended: str, samples, h) -> str:
     steps = f"{np.median(h):.2g}" if len(h) else "unknown size"
     return (
         f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{ended}, measured at {len(samples)} of them; "

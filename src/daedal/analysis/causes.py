@@ -1,4 +1,4 @@
-"""Causes of failed runs. Each function tests for one cause and returns sentences; None if it does not apply.
+"""Causes of failed runs. Each function tests for one cause and returns sentences that explain it, or None.
 
 ``dF/dy'`` and ``dF/dy`` distinguish causes that look alike to the integrator: inconsistent values, a higher index, a
 discontinuity. Equations and variables are numbered from 0, as in NumPy.
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.index import LocalIndex, judge, partials
 from daedal.analysis.probe import (
@@ -29,6 +28,7 @@ from daedal.analysis.probe import (
 from daedal.analysis.wording import (
     FROM_ZERO,
     MOST_NAMED,
+    Failure,
     equations,
     largest,
     listing,
@@ -50,10 +50,10 @@ _JACOBIAN_REMEDY = (
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # round-off of an equation, relative to its terms
 # factors of the tolerances at which the index is determined, so that loose tolerances do not affect the result
 _LOOSER = (1.0, 1e-3, 1e-6)
-_SINGULARITY = 1e-6  # fraction of the elapsed time in which a variable changes by its own size
-_DETERMINED, _FOLD = 1e-13, 1e-4  # singular values, for scaled rows, of equations that hardly determine a variable
-_DROWNED = 3e-3  # displacement by round-off, in tolerances, from which shorter steps no longer help
-_COARSE = 1e-11  # spacing of floating-point times, relative to the interval, from which it matters
+_SINGULARITY = 1e-6  # fraction of the elapsed time; a variable that changes by its size in it grows without bound
+_DETERMINED, _FOLD = 1e-13, 1e-4  # bounds of the smallest singular value (of scaled rows) at a fold
+_DROWNED = 3e-3  # displacement by round-off, in tolerances, above which shorter steps no longer help
+_COARSE = 1e-11  # spacing of floating-point times, relative to the interval, above which it limits accuracy
 
 
 class Case:
@@ -91,7 +91,7 @@ class Case:
 
     @cached_property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """dF/dy' and dF/dy at the last good point, for traced problems."""
+        """dF/dy' and dF/dy at the last good point; None if the problem is not traced, or too large."""
         find = getattr(self.problem, "exact_partials", None)
         return None if find is None or self.n > LARGEST_DENSE else find(*self.point)
 
@@ -105,7 +105,7 @@ class Case:
 
     @cached_property
     def partials(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """dF/dy' and dF/dy at the last good point, if available."""
+        """dF/dy' and dF/dy at the last good point, exact or by differences; None if unavailable."""
         return self._partials_with(self.weights) if self.exact is None else self.exact
 
     def _partials_with(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -130,7 +130,7 @@ class Case:
 
     @cached_property
     def wrong_entry(self) -> WrongEntry | None:
-        """An entry of the iteration matrix that is inconsistent with the residual."""
+        """An entry of the iteration matrix that is inconsistent with the residual, or None."""
         failure = self.failure
         if self.partials is None or not np.isfinite(failure.cj):
             return None
@@ -143,7 +143,7 @@ class Case:
 
     @cached_property
     def roundoff(self) -> np.ndarray:
-        """Values of the equations that are within the round-off of their terms."""
+        """Round-off in the value of each equation, from the size of its terms."""
         return _ROUNDOFF * self.probe.terms(*self.point)
 
     @property
@@ -271,7 +271,7 @@ def higher_index(case: Case) -> list[str] | None:
 
 
 def _deepest(found: LocalIndex) -> tuple[list[int], list[int]]:
-    """The constraints with the most differentiations, and the variables of the highest index."""
+    """Equations that need the most differentiations, and the variables of the highest index."""
     assert found.index is not None
     rows = [i for i, count in found.constraints if count == found.index - 1]
     return rows, [j for j, index in found.higher_index_variables if index == found.index]
@@ -379,7 +379,7 @@ def masked_index_two(case: Case) -> list[str] | None:
 
 def wrong_jacobian(case: Case) -> list[str] | None:
     """A user's Jacobian or structure that is inconsistent with the residual."""
-    if "MechanicalSystem" in case.taken:  # both belong to the formulation
+    if "MechanicalSystem" in case.taken:  # the Jacobian and its structure are those of the formulation
         return None
     entry = case.wrong_entry
     if entry is None or entry.origin == "differences":
@@ -453,7 +453,7 @@ def break_in_time(case: Case) -> list[str] | None:
 
 
 def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] | None:
-    """Jumps for given variables, since those of a failed run may be so large that they hide a jump."""
+    """A jump or kink in time with constant variables; those of a failed run may be so large that they hide a jump."""
     path, roundoff = in_time(t, y, yp, case.h, case.failure.t_span), _ROUNDOFF * case.probe.terms(t, y, yp)
     jump = find_jump(case.probe, path, roundoff)
     if jump is not None and jump.recurs:
@@ -576,7 +576,7 @@ def singularity(case: Case) -> list[str] | None:
 
 
 def fold(case: Case) -> list[str] | None:
-    """An algebraic variable that the equations hardly determine: the solution turns back or ends."""
+    """An algebraic variable that the equations hardly determine, where the solution turns back or ends."""
     if case.partials is None:
         return None
     E, B = case.partials

@@ -51,12 +51,8 @@ class ComparedRun:
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
-    >>> found = daedal.compare(
-    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
-    ... )
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(model.problem, (0.0, 0.5), model.initial, formulations=["ggl"], methods=["dassl"])
     >>> row = found.rows[0]
     >>> print(row.formulation, row.method, row.status, row.error_q < 1e-3)
     ggl dassl finished True
@@ -100,12 +96,8 @@ class Comparison:
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
-    >>> found = daedal.compare(
-    ...     pendulum, (0.0, 0.5), ([1.0, 0.0], [0.0, 0.0]), formulations=["ggl"], methods=["dassl"], rtol=1e-5
-    ... )
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(model.problem, (0.0, 0.5), model.initial, formulations=["ggl"], methods=["dassl"])
     >>> print(len(found.rows), found.rows[0].success)
     1 True
     """
@@ -124,7 +116,7 @@ class Comparison:
         return str(Markup("<div><p>{}</p>{}{}</div>").format(self.title, self._table(), remarks))
 
     def _remarks(self) -> list[str]:
-        """The reference of the errors, and the reasons for failed or impossible runs, each reason once."""
+        """Lines below the table: the reference, and each reason for failed or impossible runs once."""
         reasons: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
             if not row.success:
@@ -183,7 +175,6 @@ def _short(value: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value representable in JSON."""
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -288,7 +279,7 @@ def compare(
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")
-    exact, told, times = _reference(problem, span, initial, reference, times, tolerances[-1], atol)
+    exact, source, times = _reference(problem, span, initial, reference, times, tolerances[-1], atol)
     levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
     if fixed_step is not None:
         levels = [{"fixed_step": fixed_step}]
@@ -304,8 +295,8 @@ def compare(
             rows.append(_run(problem, span, initial, choice | level, times, exact, row))
             if rows[-1].status == "impossible":
                 break
-    settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
-    return Comparison(tuple(rows), told, f"{title or 'Comparison'}, {settings_told}")
+    run_settings = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
+    return Comparison(tuple(rows), source, f"{title or 'Comparison'}, {run_settings}")
 
 
 def _listing(name: str, values: Sequence[float]) -> str:
@@ -316,7 +307,7 @@ def _listing(name: str, values: Sequence[float]) -> str:
 
 
 def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
-    """The row of one run."""
+    """Solve with one formulation and method, and complete the row of the table."""
     from daedal.driver.run_segments import LARGEST_WITH_DENSE_OUTPUT
     from daedal.driver.solving import solve
 
@@ -378,7 +369,7 @@ def _drift(system, sol) -> tuple[float, float]:
         drift.get(f"{level} before projection", drift.get(level, math.nan)) for level in ("position", "velocity")
     )
     if isinstance(system, HessenbergDAE) and system.order == 1:
-        return np.fmax(position, velocity), math.nan  # only one level
+        return np.fmax(position, velocity), math.nan  # a problem of order 1 has constraints at one level only
     return position, velocity
 
 
@@ -399,10 +390,10 @@ def _warm_up(system, span, initial, choice, level):
 
 
 def _reference(system, span, initial, reference, times, rtol, atol):
-    """(q, v, lam) at the times of comparison, a description, and these times."""
+    """(q, v, lam) of the reference, its description, and the times of comparison."""
     if reference is None:
-        values, told = _refined(system, span, initial, times, rtol, atol)
-        return values, told, times
+        values, source = _refined(system, span, initial, times, rtol, atol)
+        return values, source, times
     if hasattr(reference, "t") and hasattr(reference, "y") and np.ndim(reference.t) == 0:
         times = np.array([float(reference.t)])
         if not min(span) <= times[0] <= max(span):
@@ -421,28 +412,28 @@ def _reference(system, span, initial, reference, times, rtol, atol):
 
 
 def _refined(system, span, initial, times, rtol, atol):
-    """A run with a much smaller tolerance, checked by a second run."""
+    """Values and description of a run with a much smaller tolerance, checked by a second run."""
     fine = max(rtol * _FINER, _FINEST)
     options = {"rtol": fine, "atol": _absolute(fine, atol and atol * _FINER), "max_steps": _REFERENCE_STEPS}
     found = _tried(system, span, initial, times, options)
     check = _tried(system, span, initial, times, options | {"formulation": ProjectedInvariants(), "method": "dassl"})
     if isinstance(found, InvalidProblemError) or (isinstance(found, Exception) and isinstance(check, Exception)):
-        raise InvalidProblemError(f"no reference could be computed, give one: {found}") from found
-    told = f"with rtol = {fine:.1g}"
+        raise InvalidProblemError(f"no reference could be computed: {found}. Remedy: pass reference=...") from found
+    words = f"with rtol = {fine:.1g}"
     if isinstance(found, Exception):
-        return check, f"projected invariants with DASSL {told}"
-    told = f"the automatic choice {told}"
+        return check, f"projected invariants with DASSL {words}"
+    words = f"the automatic choice {words}"
     if not isinstance(check, Exception):
         apart = max(
             float(np.max(np.abs(a - b), initial=0.0)) / (float(np.max(np.abs(a), initial=0.0)) or 1.0)
             for a, b in zip(found[:2], check[:2], strict=True)
         )
-        told += f" (projected invariants with DASSL differ by {apart:.1e})"
-    return found, told
+        words += f" (projected invariants with DASSL differ by {apart:.1e})"
+    return found, words
 
 
 def _tried(system, span, initial, times, options):
-    """q, v and lam at the times, or why they are unavailable."""
+    """q, v and lam of a run at `times`, or the exception that ended the run."""
     from daedal.driver.solving import solve
 
     try:
@@ -514,7 +505,6 @@ def _label(choice) -> str:
 
 
 def _first(message: str) -> str:
-    """The first sentence of a message."""
     line = message.strip().splitlines()[0] if message.strip() else ""
     end = line.find(". ")
     return line if end < 0 else line[: end + 1]

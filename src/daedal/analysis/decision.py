@@ -55,7 +55,7 @@ class Verdict:
     forbidden : tuple of str
         Choices that would fail or need far smaller steps.
     reasons : tuple of str
-        Reasons, in words.
+        Why this choice is recommended.
     s, v, w, vibration : float
         The largest values of h sigF, m h V_B, h rot and h omegaF over the samples.
     """

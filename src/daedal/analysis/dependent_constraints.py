@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import stopped
-from daedal.analysis.wording import MOST_NAMED, listing
+from daedal.analysis.wording import MOST_NAMED, listing, stopped
 
 RANK_TOLERANCE = 1e-8
-"""A row of norm 1 is dependent if a smaller fraction of it is independent of the other rows."""
+"""A row of norm 1 counts as dependent if its component orthogonal to the other rows is smaller."""
 
 UNSYMMETRIC = 1e-6
-"""Relative asymmetry of M that is clearly an error rather than inaccuracy."""
+"""Relative asymmetry of M above which it counts as an error, not as round-off."""
 
 # the first row with at least this fraction of the largest remainder is the pivot, which leaves later rows for the rest
 _PIVOT = 0.1
 _VANISHING = 1e-7  # a row smaller than its neighbourhood by this factor counts as zero
 _SINGULAR_MASS = 1e-13
 _CLEARLY_DEFINITE = 1e-11
-_NEGATIVE_MASS = 1e-10  # larger than the round-off of a computed mass
+_NEGATIVE_MASS = 1e-10  # negative eigenvalues of this size may be round-off of a computed M
 
 Dependency = tuple[int, dict[int, float]]
 
@@ -61,26 +60,12 @@ def velocity_noise(terms: np.ndarray, time_increment: float, n_lambda: int) -> n
 def independent_rows(
     K: np.ndarray, n_g: int, tolerance: float = RANK_TOLERANCE, typical: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[Dependency]]:
-    """A maximal set of independent rows of K, and combinations of these rows that equal the others.
+    """A maximal set of independent rows of K, sorted, and combinations of these rows that equal the others.
 
-    A QR factorisation with pivoting of the rows, scaled to norm 1. Earlier rows are preferred; the first `n_g` rows,
-    position constraints, are never expressed by velocity constraints, which do not determine positions.
-
-    Parameters
-    ----------
-    K : numpy.ndarray
-    n_g : int
-        Number of position constraints.
-    tolerance : float
-        Remainder below which a row is dependent.
-    typical : numpy.ndarray, optional
-        Norms of the rows in the neighbourhood, to identify rows that vanish here.
-
-    Returns
-    -------
-    rows : numpy.ndarray of int
-        Sorted.
-    dependencies : list of (row, {row: coefficient})
+    A QR factorisation with pivoting of the rows, scaled to norm 1; a row with a remainder below `tolerance` is
+    dependent. Earlier rows are preferred; the first `n_g` rows, position constraints, are never expressed by velocity
+    constraints, which do not determine positions. `typical` are norms of the rows in the neighbourhood, to identify
+    rows that vanish here. Dependencies are pairs (row, {row: coefficient}).
     """
     norms = np.linalg.norm(K, axis=1)
     if typical is not None:
@@ -97,7 +82,7 @@ def independent_rows(
                 break
             pivot = left[int(np.argmax(sizes >= _PIVOT * sizes.max()))]
             direction = rest[pivot] / np.linalg.norm(rest[pivot])
-            for _ in range(2):  # orthogonal to round-off
+            for _ in range(2):  # twice, so that the rows are orthogonal up to round-off
                 rest -= np.outer(rest @ direction, direction)
             chosen.append(pivot)
             left.remove(pivot)
@@ -277,8 +262,11 @@ def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.
 
 
 _SAMPLES = 40
-_NEAR, _SINGULAR = 0.2, 1e-3  # bounds relative to the usual smallest singular value, and absolute
-_INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5  # points in a step; fraction of a cut corner; cosine between velocities
+# a minimum of the smallest singular value is located below _NEAR times the median, and is singular below _SINGULAR
+_NEAR, _SINGULAR = 0.2, 1e-3
+# for a passage on the same branch: number of points checked in a step, largest constraint residual relative to the
+# squared length of the step, and smallest cosine between the velocities at its ends
+_INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5
 _SHOWN = 3  # number of times in a note
 _DEPENDENT = 0.05  # fraction of the largest coefficient from which a constraint is named
 
@@ -380,7 +368,6 @@ def in_passing(assembly, points: list[SingularPoint]) -> str:
 
 
 def _dependence(assembly, point: SingularPoint) -> str:
-    """Description of the linearly dependent rows."""
     weights = np.abs(point.combination)
     named = [assembly.row_names()[i] for i in np.flatnonzero(weights >= _DEPENDENT * weights.max())]
     if len(named) == 1:

@@ -22,36 +22,37 @@ from daedal.analysis.causes import (
     singularity,
     wrong_jacobian,
 )
-from daedal.analysis.failure import Failure, crawls, more_steps, steps_left, stopped
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, measured, number
+from daedal.analysis.wording import (
+    FROM_ZERO,
+    MOST_NAMED,
+    Failure,
+    counted,
+    crawls,
+    equations,
+    largest,
+    listing,
+    measured,
+    more_steps,
+    number,
+    steps_left,
+    stopped,
+)
 from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
-_OFTEN = 0.3  # failures per accepted step
+_OFTEN = 0.3  # failures per accepted step that count as frequent
 
 
 def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None) -> str:
-    """Describe the failure: what happened, where, the variables concerned, the likely cause and remedies.
+    """Describe a failure in three to eight lines: what happened, where, variables concerned, likely cause, remedies.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-        Its residual is evaluated near the point of failure; an exception raised there is suppressed.
-    failure : Failure
-        The state of the integrator at the failure.
-    taken : frozenset of str
-        Remedies already applied by the user, which are not suggested again: "correct_initial", "None".
-    stated : ImplicitDAE or SemiExplicitDAE, optional
-        The problem as given by the user, if `problem` was derived from it.
-
-    Returns
-    -------
-    str
-        Three to eight lines.
+    The residual of `problem` is evaluated near the point of failure; an exception raised there is suppressed. `taken`
+    are remedies already applied by the user, which are not suggested again: "correct_initial", "None". `stated` is the
+    problem as given by the user, if `problem` was derived from it.
     """
     case = Case(problem, failure, taken, stated)
     speakers: dict[int, Callable[[Case], list[str]]] = {

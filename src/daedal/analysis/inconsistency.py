@@ -22,33 +22,17 @@ def describe_inconsistency(
     weights: np.ndarray,
     taken: frozenset[str] = frozenset(),
 ) -> tuple[str, tuple[int, ...]]:
-    """Description of values that do not satisfy ``F(t, y, y') = 0``.
+    """A message about values that do not satisfy ``F(t, y, y') = 0``, and the violated equations, worst first.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-    t, y, yp : float, numpy.ndarray, numpy.ndarray
-        The values.
-    residual : numpy.ndarray
-        F at these values.
-    correction : numpy.ndarray
-        A change of `y`, of either sign, that would reduce the residual; used only if no better change can be computed.
-    weights : numpy.ndarray
-        Negligible changes of `y`, ``rtol |y| + atol``.
-    taken : frozenset of str
-        Remedies already applied by the user: "correct_initial", and "None" for values to be computed.
-
-    Returns
-    -------
-    message : str
-    equations : tuple of int
-        The violated equations, worst first, numbered from 0.
+    `correction` is a change of `y`, of either sign, that would reduce the residual; it is used only if no better change
+    can be computed. `weights`, ``rtol |y| + atol``, are negligible changes of `y`. `taken` are remedies already applied
+    by the user: "correct_initial", and "None" for values to be computed.
     """
     probe = Probe(problem)
     with np.errstate(all="ignore"):
         try:
             return _describe(probe, t, y, yp, residual, correction, weights, taken)
-        except Exception as error:  # the error itself matters more than its details
+        except Exception as error:  # the inconsistency is reported even if its details cannot be computed
             return (
                 (
                     f"The initial values do not satisfy the equations at t = {number(t)}. The search for the violated "
@@ -139,7 +123,7 @@ def _needed_changes(problem, y, yp, residual, weights, E, B) -> tuple[list[str],
 
 
 def _least_squares(matrix, right):
-    """The least-norm solution, and the rows that it does not satisfy."""
+    """The least-norm least-squares solution, and a mask of the rows that it does not satisfy."""
     if right.size == 0:
         return np.zeros(matrix.shape[1]), np.zeros(0, dtype=bool)
     if not np.all(np.isfinite(matrix)):

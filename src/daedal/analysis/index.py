@@ -32,45 +32,28 @@ _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
 
 @dataclass(frozen=True)
 class Level:
-    """Constraints that need at least this many differentiations, and the variables determined by them.
+    """Constraints that need at least this many differentiations, and the variables determined by them."""
 
-    Attributes
-    ----------
-    differentiations : int
-        0 for the constraints among the equations, 1 for those of them that imply a hidden one, and so on.
-    equations, variables : tuple of int
-        Dominant rows and columns, largest coefficient first.
-    combinations : numpy.ndarray, shape (m, n)
-        The constraints as combinations of the equations.
-    """
-
+    # 0 for the constraints among the equations, 1 for those of them that imply a hidden one, and so on
     differentiations: int
+    # equations and variables with dominant coefficients, largest coefficient first
     equations: tuple[int, ...]
     variables: tuple[int, ...]
+    # shape (m, n): the constraints as combinations of the equations
     combinations: np.ndarray = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class LocalIndex:
-    """Structure of the linearised equations at one point. Equations and variables are numbered from 0.
+    """Structure of the linearised equations at one point. Equations and variables are numbered from 0."""
 
-    Attributes
-    ----------
-    index : int or None
-        None if no number of differentiations determines the solution (a singular pencil).
-    levels : tuple of Level
-        ``levels[0]`` are the constraints, ``levels[k]`` those that need k or more differentiations; as many levels as
-        the index.
-    redundant_equations : tuple of int
-        For a singular pencil: equations one of which follows from, or contradicts, the others.
-    undetermined_variables : tuple of int
-        For a singular pencil: variables that the equations do not determine.
-    """
-
-    index: int | None
+    index: int | None  # None if no number of differentiations determines the solution (a singular pencil)
+    # ``levels[0]`` are the constraints, ``levels[k]`` those that need k or more differentiations; as many levels as the
+    # index
     levels: tuple[Level, ...] = ()
+    # for a singular pencil: equations one of which follows from, or contradicts, the others
     redundant_equations: tuple[int, ...] = ()
-    undetermined_variables: tuple[int, ...] = ()
+    undetermined_variables: tuple[int, ...] = ()  # for a singular pencil: variables that the equations do not determine
 
     @property
     def constraints(self) -> tuple[tuple[int, int], ...]:
@@ -99,25 +82,11 @@ def partials(
     weights: np.ndarray | None = None,
     time_scale: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``E = dF/dy'`` and ``B = dF/dy`` by central differences.
+    """``E = dF/dy'`` and ``B = dF/dy`` by central differences; NaN where F cannot be evaluated on both sides.
 
-    Several increments are tried for each variable; for each entry the most consistent result is used.
-
-    Parameters
-    ----------
-    residual : callable
-        ``residual(t, y, yp) -> array (n,)``; NaN where it cannot be evaluated.
-    t, y, yp : float, numpy.ndarray, numpy.ndarray
-        The point of differentiation.
-    weights : numpy.ndarray, optional
-        Negligible changes of `y`, ``rtol |y| + atol``. They set the increment where `y` is near zero.
-    time_scale : float
-        A time scale of the solution. It sets the increment of derivatives that are near zero.
-
-    Returns
-    -------
-    E, B : numpy.ndarray, shape (n, n)
-        NaN where the residual cannot be evaluated on both sides.
+    Several increments are tried for each variable; for each entry the most consistent result is used. `weights`, ``rtol
+    |y| + atol``, set the increments of `y` near zero, and `time_scale`, a time scale of the solution, those of
+    derivatives near zero.
     """
     y, yp = np.asarray(y, dtype=float), np.asarray(yp, dtype=float)
     size = np.maximum(np.abs(y), 1.0 if weights is None else 1e3 * np.asarray(weights))
@@ -161,24 +130,10 @@ def _central(changed, change, j, increment):
 
 
 def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = RANK_TOLERANCE) -> LocalIndex:
-    """The index of a problem linearised at one point.
+    """The index of a problem linearised at one point, which should satisfy the equations.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-        For a semi-explicit problem `y` is the stacked vector of differential and algebraic variables.
-    t, y, yp : float, array_like, array_like
-        The point, which should satisfy the equations.
-    tolerance : float
-        See :func:`pencil_index`.
-
-    Returns
-    -------
-    LocalIndex
-
-    Notes
-    -----
-    The index of the linearisation at one point can differ from that of the nonlinear problem; the result is strong
+    For a semi-explicit problem `y` is the stacked vector of differential and algebraic variables; `tolerance` is that
+    of :func:`pencil_index`. The index at one point can differ from that of the nonlinear problem: the result is strong
     evidence, not a proof.
 
     Examples
@@ -199,11 +154,7 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
 def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERANCE) -> LocalIndex:
     """The index of ``E y' + B y = f(t)`` with constant square matrices.
 
-    Parameters
-    ----------
-    E, B : array_like, shape (n, n)
-    tolerance : float
-        Singular values below it count as zero, after scaling rows and columns to entries of size 1.
+    Singular values below `tolerance` count as zero, after scaling rows and columns to entries of size 1.
 
     Examples
     --------
@@ -288,10 +239,10 @@ def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix is clearly regular, from its inverse, which costs a tenth of the singular values.
+    """Whether a matrix is clearly nonsingular, from its inverse, which costs a tenth of the singular values.
 
-    Composed of the nonzero columns of E and the columns of B elsewhere, it is regular if the index is 1 and the
-    derivatives of some unknowns do not occur.
+    A pencil in which the derivatives of some unknowns do not occur has index 1 if the matrix of the nonzero columns of
+    E, and the columns of B elsewhere, is nonsingular.
     """
     rows = np.abs(matrix).max(axis=1)
     if not (rows > 0.0).all():
@@ -314,7 +265,7 @@ def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The same using singular values."""
+    """:func:`are_clearly_index_1` by singular values."""
     clear, n = np.zeros(len(E), dtype=bool), E.shape[-1]
     try:
         E, B, *_ = scale_pencil(E, B)

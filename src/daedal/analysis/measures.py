@@ -22,11 +22,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from daedal.analysis.decision import Verdict, decision
 from daedal.analysis.thresholds import ILL_CONDITIONED_MASS
 from daedal.mechanics.increments import typical_size
-
-__all__ = ["Geometry", "Measures", "Verdict", "amplification", "decision", "measure"]
 
 _DIRECTIONAL = 0.1  # increments for differences of G, as a fraction of the assembly's; G may itself be a difference
 _FORCE_INCREMENT = 1e-5
@@ -90,19 +87,9 @@ class Measures:
 
 
 def measure(assembly, t: float, state) -> Measures | None:
-    """The :class:`Measures` at a point of a trajectory.
+    """The :class:`Measures` at a point (t, (z, r)) of a trajectory; None if a function cannot be evaluated.
 
-    Parameters
-    ----------
-    assembly : Assembly or HessenbergAssembly
-    t : float
-    state : array
-        (z, r): positions, velocities and first-order states. The multipliers are computed from it.
-
-    Returns
-    -------
-    Measures or None
-        None if a function of the system cannot be evaluated.
+    The state consists of positions, velocities and first-order states; the multipliers are computed from it.
 
     Examples
     --------
@@ -187,7 +174,7 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
     M, C = values["mass"], values["jacobian"]
     condM = float(np.linalg.cond(M))
     if not condM < ILL_CONDITIONED_MASS:
-        # on ker C this is the same mass; D (C D)^-1 for D = M^-1 C^T is unchanged
+        # adding C^T C does not change M on ker C, nor D (C D)^-1 for D = M^-1 C^T
         M = M + np.trace(M) / max(float(np.sum(C * C)), 1e-300) * (C.T @ C)
     S, upper = _kernel(C)
     columns = point.columns(values, S)
@@ -360,12 +347,12 @@ def _direction(geometry: Geometry, name: str) -> np.ndarray:
 
 
 def _along(C: np.ndarray, D: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """D (C D)^-1 values."""
+    """:math:`D (C D)^{-1}` times `values`."""
     return D @ np.linalg.solve(C @ D, values)
 
 
 def _restrict(geometry: Geometry, values: np.ndarray) -> np.ndarray:
-    """R values with R = S_o^T H, H = I - B (C B)^-1 C."""
+    """R times `values`, where R = S_o^T H and H = I - B (C B)^-1 C."""
     return geometry.S.T @ (values - _along(geometry.C, geometry.B, geometry.C @ values))
 
 

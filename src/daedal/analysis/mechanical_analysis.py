@@ -23,7 +23,7 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_WRONG = 1e-6  # relative error of a derivative that finite differences do not explain
+_WRONG = 1e-6  # relative error of a derivative above which it counts as wrong
 _CONSISTENT = 1e-8
 _ASYMMETRY = 1e-10
 _DEFINITE = 1e-10
@@ -265,7 +265,6 @@ def _nonzero(x: np.ndarray) -> np.ndarray:
 def _check_derivatives(
     system: MechanicalSystem, reduced: MechanicalSystem, assembly, t, q, v, moving, probe
 ) -> tuple[list[DerivativeCheck], list[str]]:
-    """Compare each derivative, given or computed, with finite differences of the constraints."""
     found: list[DerivativeCheck] = []
     problems: list[str] = []
     n_g, n_q = system.n_constraints, system.n_q

@@ -6,9 +6,17 @@ import numpy as np
 
 from daedal.analysis.dependent_constraints import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.failure import fixed_step_failed, more_steps, stopped, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
-from daedal.analysis.wording import MOST_NAMED, counted, listing, number
+from daedal.analysis.wording import (
+    MOST_NAMED,
+    counted,
+    fixed_step_failed,
+    listing,
+    more_steps,
+    number,
+    stopped,
+    stopped_step,
+)
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
@@ -17,8 +25,8 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 _NEARLY_SINGULAR = 1e-3
-_TORN = 1e-9  # jumps of constraints, relative to the coordinates
-_FELT = 1e-6  # jumps of accelerations, relative to the largest one
+_TORN = 1e-9  # smallest jump of a constraint that is reported, relative to the coordinates
+_FELT = 1e-6  # smallest jump of an acceleration that is reported, relative to the largest acceleration
 _NO_VALUE = 1e-6  # size relative to other entries of the state below which values count as zero
 
 
@@ -135,7 +143,6 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
 
 
 def _torn_constraints(assembly, before: float, behind: float, state: np.ndarray) -> str | None:
-    """The position constraint that jumps between adjacent floating-point times."""
     from daedal.mechanics.constrained import POSITION
 
     z = state[: assembly.m * assembly.nx]
@@ -203,7 +210,7 @@ def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str 
             return (
                 f"{_stopped(request, segment, failure, what)}\nLikely cause: {where} t = {failure.t:.10g}, "
                 f"{values}, {found}.\nRemedy: if the model ends here, end t_span before or stop with a terminal "
-                f"event (events=...); else check roots, logarithms and quotients in {found.split()[0]}."
+                f"event (events=...); otherwise check roots, logarithms and quotients in {found.split()[0]}."
             )
     return None
 

@@ -9,7 +9,7 @@ import numpy as np
 LARGEST_DENSE = 500
 _GRID = np.linspace(-1.0, 1.0, 17)
 _BISECTIONS = 30
-_CLOSE = 2.0**-20  # distance to a jump, as a fraction of a path
+_CLOSE = 2.0**-20  # distance of the points on both sides of a jump, as a fraction of a path
 _FLOW_FRACTION = 1e-6  # length of the path ahead along the solution, as a fraction of the interval
 _WRONG_ENTRY = 0.05
 # For rounding errors: longer paths, positions on them, the remaining fraction of a jump, and the number of paths.
@@ -115,7 +115,7 @@ def flow(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float,
 
 
 def in_time(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float, float]) -> Path:
-    """The same path in time only: y and y' are constant; evenly spaced from its first to its last time."""
+    """A path through the times of :func:`flow`, evenly spaced, with constant y and y'."""
     ahead = flow(t, y, yp, h, t_span)
     first, last = ahead(-1.0)[0], ahead(1.0)[0]
     return lambda s: (first + 0.5 * (s + 1.0) * (last - first), y, yp)
@@ -255,7 +255,7 @@ def first_time_behind(probe: Probe, path: Path, jump: Jump) -> float:
 
 
 def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
-    """The variables each of which, moved alone, causes the jump; none if the time causes it."""
+    """The variables that cause the jump when moved alone; none if the time causes it."""
     t, y, yp = path(jump.s - _CLOSE)
     later, beyond, _ = path(jump.s + _CLOSE)
     before = probe.residual(t, y, yp)[jump.equation]
@@ -310,7 +310,7 @@ def bad_equations(probe: Probe, t: float, y: np.ndarray, yp: np.ndarray) -> tupl
 
 
 def culprits(probe: Probe, path: Path, edge: Edge) -> tuple[int, ...]:
-    """The variables each of which, moved alone across the boundary, makes the residual undefined."""
+    """The variables that make the residual undefined when moved alone across the boundary."""
     t, y, yp = path(edge.good)
     _, beyond, _ = path(edge.bad)
     found = []
@@ -359,7 +359,6 @@ def find_wrong_entry(probe: Probe, E, B, t, y, yp, cj, h, weights) -> WrongEntry
 
 
 def _structure(problem) -> np.ndarray:
-    """The structure of the iteration matrix declared by the problem."""
     n = problem.n
     pattern, bandwidth = getattr(problem, "sparsity", None), getattr(problem, "bandwidth", None)
     if pattern is not None:

@@ -1,9 +1,10 @@
 r"""Thresholds for the choice of formulation and method, with their sources: one table for :func:`daedal.solve` with
-``"auto"``, :func:`daedal.advise`, and code that presents their results.
+``"auto"``, :func:`daedal.advise`, and the tables of their results.
 
 With h the step size that accuracy alone would allow, :math:`s = h |\sigma_F|` is the frozen stiffness, :math:`v = m h
 V_B` the rotation of the constraint forces relative to the constraints, :math:`w = h\,\mathrm{rot}` the rotation of the
-constraints and :math:`h \omega_F` the vibration (Ascher and Petzold, SIAM J. Sci. Comput. 14 (1993), section 4).
+constraints and :math:`h \omega_F` the vibration (Ascher and Petzold, SIAM J. Sci. Comput. 14 (1993), section 4). Values
+without a source were chosen, not measured.
 """
 
 # --- the decision between the four cases ------------------------------------------------------------------------------
@@ -15,8 +16,7 @@ TURNING = 0.3
 """For w, in radians: from this value on, constraints rotate rapidly. Measured on the same examples."""
 
 RESOLVED = 1.0
-"""For w: below this value, steps resolve the rotation of the constraints, and explicit methods are suitable. One
-radian."""
+"""For w: below this value, steps resolve the rotation of the constraints, and explicit methods are suitable."""
 
 VIBRATION = 1.0
 """For h omega: above this value, steps do not resolve vibrations. A step of 1/omega is about a sixth of a period, 2 pi
@@ -27,27 +27,26 @@ EXPLICIT_LIMIT = 2.5
 four, 3.3 for Dormand and Prince; Hairer and Wanner IV.2), rounded down."""
 
 SAFETY = 1.25
-"""The fraction of EXPLICIT_LIMIT that is used."""
+"""Safety factor by which EXPLICIT_LIMIT is divided."""
 
 # --- changes of the method by the automatic choice --------------------------------------------------------------------
 
 STABILITY_BOUND = 1.0
 """For h times the fastest rate of decay, rotation or vibration, in units of the method's suspicious size
-(`Method.suspicious`): an explicit step of this size is limited by stability, not by accuracy. Like STIFF."""
+(`Method.suspicious`): an explicit step of this size is limited by stability, not by accuracy. Equal to STIFF."""
 
 STIFFNESS_OVER = 0.3
-"""For the same products with the steps of a stiff method: below this value, an explicit method is as efficient. Chosen
-well below STABILITY_BOUND to prevent repeated switching."""
+"""For the products of STABILITY_BOUND, with the steps of a stiff method: below this value, an explicit method is as
+efficient. It is well below STABILITY_BOUND to prevent repeated switching."""
 
 STIFF_GAIN = 10.0
-"""Assumed ratio of the step allowed by accuracy to the step at which an explicit method reaches its stability limit.
-Chosen."""
+"""Assumed ratio of the step allowed by accuracy to the step at which an explicit method reaches its stability limit."""
 
 STEPS_BEFORE_QUESTION = 300
-"""Steps of a stiff method before checking whether it is still needed; doubled after each check. Chosen."""
+"""Steps of a stiff method before checking whether it is still needed; doubled after each check."""
 
 PATIENCE = 50
-"""Suspicious steps after a false alarm before the next measurement; doubled after each alarm. Chosen."""
+"""Suspicious steps after a false alarm before the next measurement; doubled after each alarm."""
 
 # --- between the methods for first-order problems ---------------------------------------------------------------------
 
@@ -71,7 +70,7 @@ within a long step may hide a pair of zeros. Measured: waves up to three times a
 
 SEEN_BY_ROSENBROCK = 1e-3
 """For rtol: above this value, DASSL starts instead of Rosenbrock methods if events are located or switches are tracked;
-below it, these detect as many pairs of zeros as DASSL. Measured like the previous one; tests/test_events.py."""
+below it, these detect as many pairs of zeros as DASSL. Measured in the same way; see tests/test_events.py."""
 
 SHARP_FOR_ORDER_8 = 1e-7
 """For rtol: below this value, ordinary differential equations start with DOP853 instead of DOPRI5. Measured:
@@ -81,23 +80,22 @@ Mechanisms with projection behave alike: at 1e-7 run times are equal and errors 
 pendulum, the double pendulum, the crank-slider, the car axis and the seven-body mechanism."""
 
 LOW_ORDER, MOST_LOW = 2, 3
-"""DASSL is replaced if this many checks find it at this order or below, since it will not reach higher orders.
-Chosen."""
+"""DASSL is replaced if this many checks find it at this order or below, since it will not reach higher orders."""
 
 SOON = 10.0
-"""Growth of low-order steps between two checks above which DASSL continues. Chosen."""
+"""Growth of low-order steps between two checks above which DASSL continues."""
 
 STUCK_BELOW = 1e-4
-"""For rtol: above this value, low orders suit the tolerance. Chosen."""
+"""For rtol: above this value, low orders suit the tolerance."""
 
 MOST_REJECTED = 1.0
-"""Rejected attempts per step above which another method is tried. Chosen."""
+"""Rejected attempts per step above which another method is tried."""
 
 FIRST_LOOK = 25
-"""Steps before a run is first checked; doubled after each check. Chosen."""
+"""Steps before a run is first checked; doubled after each check."""
 
 LEAST_PROGRESS = 1e-6
-"""As a fraction of the interval: two methods that stop closer together have met the same obstacle. Chosen."""
+"""As a fraction of the interval: two methods that stop closer together have met the same obstacle."""
 
 # --- conditioning -----------------------------------------------------------------------------------------------------
 

@@ -20,47 +20,31 @@ from daedal.index.structure.equilibration import equilibrate, scaled
 _LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are computed by finite differences
 _FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T
 _INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # increments of difference quotients; most equations are linear in y'
-_FIRST, _MOST = 4, 64  # directions that are followed simultaneously
-_AMPLIFIED = 1e11  # amplification by a possibly singular matrix, scaled to entries of about 1
-_SURELY = 1e14  # amplification by a matrix that is singular to working precision
-_DISAGREE = 0.05  # relative difference of solutions if a pivot is round-off
+_FIRST, _MOST = 4, 64  # initial and largest number of directions in the inverse iteration
+_AMPLIFIED = 1e11  # smallest amplification by a possibly singular matrix, scaled to entries of about 1
+_SURELY = 1e14  # smallest amplification by a matrix that is singular to working precision
+_DISAGREE = 0.05  # relative difference of two solutions above which a pivot is round-off
 _SMALLEST = 4.0 * float(np.finfo(float).eps)  # replaces a vanishing pivot
-_SHARE = 1e-3  # component of a variable in an undetermined direction, relative to the largest
-_BESIDE = 1e-2  # distance from the solution at which a singular matrix must still be singular
-_BY_DIFFERENCES = 1e6  # amplification by a possibly singular matrix of difference quotients
-_CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9  # tolerance for the change of F along an undetermined direction
+_SHARE = 1e-3  # smallest component of an undetermined variable in such a direction, relative to the largest
+_BESIDE = 1e-2  # relative distance from the solution of a second point, at which the matrix must also be singular
+_BY_DIFFERENCES = 1e6  # smallest amplification by a possibly singular matrix of difference quotients
+# relative steps along an undetermined direction, and the relative change of F that counts as zero
+_CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9
 
 
 @dataclass(frozen=True)
 class Undetermined:
-    """Variables that the equations do not determine, and the dependent equations.
-
-    Attributes
-    ----------
-    variables, equations : tuple of int
-    freedom : int
-        The number of missing equations.
-    """
+    """Variables that the equations do not determine, and the dependent equations."""
 
     variables: tuple[int, ...]
     equations: tuple[int, ...]
-    freedom: int
+    freedom: int  # the number of missing equations
 
 
 def undetermined(problem: Any, points: Iterable[tuple[float, np.ndarray, np.ndarray]], time: float):
-    """Variables undetermined at all given points and in their neighbourhood; None if all are determined.
+    """Variables undetermined at all given points (t, y, y') and in their neighbourhood.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-    points : iterable of (t, y, y')
-    time : float
-        A time scale of the solution.
-
-    Returns
-    -------
-    Undetermined or None
-        None also if no derivatives are available.
+    None if all are determined, or if no derivatives are available. `time` is a time scale of the solution.
     """
     probe = Probe(problem)
     rng, found = np.random.default_rng(0), None
@@ -104,7 +88,6 @@ def _pencil(probe: Probe, t, y, yp, time: float) -> Callable[[float], Undetermin
 
 
 def _differences(probe: Probe, t, y, yp, time: float) -> tuple[Any, Any]:
-    """dF/dy' and dF/dy by central differences, as sparse matrices."""
     import scipy.sparse as sp
 
     sizes = np.maximum(np.abs(y), 1.0)

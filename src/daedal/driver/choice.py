@@ -111,7 +111,7 @@ class MethodChoice:
 
     def _leave_the_explicit_method(self):
         """Continue with a stiff method in the form selected by the measures."""
-        from daedal.analysis.measures import decision
+        from daedal.analysis.decision import decision
 
         t, h, measures = self._found_stiff
         form, method = named_formulation("ggl"), named_method("dassl", {})

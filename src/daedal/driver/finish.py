@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from daedal.analysis.failure import stopped
+from daedal.analysis.wording import stopped
 from daedal.driver.request import Request
 from daedal.driver.run_segments import Segment
 from daedal.errors import IntegrationError

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.analysis.failure import fixed_step_failed, stopped
+from daedal.analysis.wording import fixed_step_failed, stopped
 from daedal.driver.finish import ending, join_labels, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.driver.request import Request
 from daedal.driver.run_segments import Segment

@@ -9,8 +9,8 @@ import numpy as np
 from daedal.analysis.probe import Probe
 from daedal.driver.given_start import GivenStart
 from daedal.driver.request import Request
-from daedal.index.reduction.lifting import lift
 from daedal.index.reduction.reduced_problem import ReducedProblem
+from daedal.index.reduction.selection import lift
 from daedal.index.structure.derivative_array import equation_in_words
 from daedal.problems import SemiExplicitDAE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import more_steps
+from daedal.analysis.wording import more_steps
 from daedal.common.progress import Progress
 from daedal.common.tabular import plural
 from daedal.driver.event_view import EventView, switching_functions

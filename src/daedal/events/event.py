@@ -289,7 +289,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
     stack = _Stack()
     for position, event in enumerate(given):
         event = _as_event(event, position)
-        call = _checked(_with_state(event.function, problem, position), position, _title(event, position))
+        call = _checked(with_state(event.function, problem, f"events[{position}]"), position, _title(event, position))
         values = call(t0, y0.copy(), yp0.copy())
         calls.append((call, values.size))
         parts.append((event.function, values.size if values.ndim else 0))
@@ -369,11 +369,11 @@ def standard_functions(events, problem, names: Sequence[str] | None = None) -> l
     ]
 
 
-def _with_state(function, problem, position):
-    """Convert ``function`` to the form function(t, y, yp), whatever its arguments."""
+def with_state(function, problem, name: str):
+    """Convert ``function`` to the form function(t, y, yp), whatever its arguments; messages refer to it by `name`."""
     arguments, n_y = state_arguments_of(problem), getattr(problem, "n_y", None)
     function = in_driven_form(function, problem.params)
-    places = arguments.of(function, f"events[{position}]")
+    places = arguments.of(function, name)
     extra = last_argument(function, problem.params) if PARAMS in places else ()
     if places == (TIME, WHOLE):
         return lambda t, y, yp: function(t, y)

@@ -28,7 +28,7 @@ from daedal.exchange.run_arguments import ArgumentForm
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.problem_sources import is_source
-from daedal.sensitivity.adjoint.adjoint_run import AdjointRun
+from daedal.sensitivity.adjoint.gradient import AdjointRun
 
 FORWARD, ADJOINT, AUTO = "forward", "adjoint", "auto"
 _MOST_FORWARD = 24

@@ -26,8 +26,8 @@ from daedal.exchange.fmu_model import (
     stated_outputs,
     token_of,
 )
-from daedal.index.reduction.lifting import lift
 from daedal.index.reduction.reduced_problem import ReducedProblem
+from daedal.index.reduction.selection import lift
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import required_equations
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta

@@ -58,6 +58,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -69,6 +70,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -80,6 +82,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: str | Sequence[int | str | bool] | np.ndarray | None = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -90,6 +93,7 @@ def consistent_initial(
     initial: Any,
     *,
     fixed: Any = None,
+    equations: Any = None,
     rtol: ArrayLike = 1e-6,
     atol: ArrayLike = 1e-9,
     weight: ArrayLike = "mass",
@@ -111,6 +115,11 @@ def consistent_initial(
         derivatives require; derivatives of an implicit problem are named like "x'", or have indices from n on. A
         mechanical system keeps nothing by default; its velocities are named like "x'", or have indices from n_q on. The
         same holds for a second-order problem, where x of order 0, x' of order 1 and x'' follow from the rest.
+    equations : "steady", mapping, function, or list of these, optional
+        Additional equations for the initial values, which may then all change except the `fixed` ones: ``"steady"``
+        makes all derivatives zero; a mapping gives values of variables and derivatives by name, ``{"x'": 0.0}``; a
+        function ``B(t, y, yp)``, ``B(t, y, z)`` or ``B(t, q, v)``, followed by parameters, returns values that must be
+        zero. If there are fewer equations than degrees of freedom, the values nearest to the given ones are computed.
     rtol, atol : float or array
         Tolerances that define the weights.
     weight : "mass", "identity" or matrix
@@ -136,6 +145,8 @@ def consistent_initial(
     [4.] [2.]
     """
     with np.errstate(all="ignore"):  # trial values may be outside the domain
+        if equations is not None:
+            return _from_equations(problem, check_finite(t0, "t0"), initial, fixed, equations, rtol, atol)
         return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
 
 
@@ -198,6 +209,45 @@ def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight, 
     if isinstance(problem, SemiExplicitDAE):
         return result.y[: problem.n_y], result.y[problem.n_y :]
     return result.y, result.yp
+
+
+def _from_equations(problem, t0: float, initial, fixed, equations, rtol, atol):
+    """Initial values that satisfy additional equations, in the form of :func:`consistent_initial`."""
+    from daedal.initial.start_equations import solve_with_equations
+
+    check_values(getattr(problem, "params", None))
+    initial = paired(problem, initial)
+    if isinstance(problem, LinearDAE):
+        problem = problem.semi_explicit()
+    if isinstance(problem, MechanicalSystem):
+        q, v, r, w, lam = split_mechanical(initial)
+        sizes = problem.n_q, problem.n_r, problem.n_w, problem.n_lambda
+        x0 = np.concatenate([_guess(x, n) for x, n in zip((q, r, w, lam), sizes, strict=True)])
+        given = np.array([x0, _guess(v, x0.size)])
+    elif isinstance(problem, SecondOrderDAE):
+        x0, xp0, xpp0 = split_second_order(problem, initial)
+        given = np.array([x0, xp0, _guess(xpp0, x0.size)])
+    elif isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        y0, yp0 = split_initial(problem, problem.pair(initial) if isinstance(problem, Quasilinear) else initial)
+        if isinstance(problem, SemiExplicitDAE) and initial[1] is None:
+            y0 = np.concatenate([y0[: problem.n_y], np.full(problem.n_z, np.nan)])
+        given = np.array([y0, _guess(yp0, y0.size)])
+    else:
+        raise InvalidProblemError(f"equations are not available for a {type(problem).__name__}")
+    jet = solve_with_equations(problem, t0, given, fixed, equations)
+    if isinstance(problem, MechanicalSystem):
+        n = problem.n_q
+        states = np.split(jet[0], np.cumsum([n, problem.n_r, problem.n_w]))
+        return consistent_state(problem, t0, states[0], jet[1, :n], r0=states[1], w0=states[2], lam0=states[3])
+    if isinstance(problem, SemiExplicitDAE):
+        return jet[0, : problem.n_y], jet[0, problem.n_y :]
+    return tuple(jet[: 3 if isinstance(problem, SecondOrderDAE) else 2])
+
+
+def _guess(values: Any, n: int) -> np.ndarray:
+    """Given values, followed by NaN for unknown ones."""
+    found = np.zeros(0) if values is None else np.asarray(values, dtype=float)
+    return np.concatenate([found, np.full(n - found.size, np.nan)])
 
 
 def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):

@@ -11,8 +11,7 @@ import numpy as np
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.common.tabular import derivative_name
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
-from daedal.index.structure.characteristics import array_ranks, open_rates
-from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray, array_ranks, open_rates
 from daedal.index.structure.equilibration import equilibrate
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
@@ -251,7 +250,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
     first, units = None, array.time_units
     for guess in _GUESSES if unknown.any() else _GUESSES[:1]:
         start = np.where(known, jet, 0.0)
-        sizes = _sizes(array, t, start, weights)
+        sizes = column_sizes(array, t, start, weights)
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
         # sparse corrections change all values slightly, so states are excluded first
         if array.shape[1] > LARGEST_DENSE:
@@ -302,7 +301,7 @@ def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return found
 
 
-def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def column_sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Sizes of all columns: values or given weights; for zeros, the scales that balance the equations."""
     z = np.abs(jet.ravel())
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)

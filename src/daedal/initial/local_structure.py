@@ -17,11 +17,17 @@ from daedal.analysis.wording import MOST_NAMED
 from daedal.common.tabular import listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.linear.rank import RankDecision, decision_table
-from daedal.index.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
-from daedal.index.structure.derivative_array import NonlinearDerivativeArray, equation_in_words
+from daedal.index.structure.derivative_array import (
+    ArrayRanks,
+    Characteristics,
+    NonlinearDerivativeArray,
+    Weakest,
+    array_ranks,
+    dominant,
+    equation_in_words,
+)
 from daedal.index.structure.equilibration import equilibrate
-from daedal.index.structure.hidden_constraints import HiddenConstraint, find_constraints
-from daedal.index.structure.initial_choices import FreeUnknowns, initial_choices
+from daedal.index.structure.hidden_constraints import FreeUnknowns, HiddenConstraint, find_constraints, initial_choices
 from daedal.index.structure.system_equations import SystemEquations, required_equations
 from daedal.initial.jet import checked_values, resolved_array
 

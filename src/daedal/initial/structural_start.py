@@ -24,9 +24,8 @@ from scipy.sparse.linalg import LinearOperator, onenormest, splu
 
 from daedal.errors import StructurallySingularError
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
 from daedal.index.structure.equilibration import equilibrate, scaled
-from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.signature import DulmageMendelsohn, StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.newton_start import InitialResult, weighted_size
 

@@ -58,7 +58,7 @@ def _contents() -> dict[str, dict[str, Any]]:
 
 
 def _factory(name: str) -> Callable[..., Model] | None:
-    """The factory of a problem, from its module; None for an unknown name."""
+    """The function that creates a problem; None for an unknown name."""
     if name not in _contents():
         return None
     return getattr(import_module(f"{__name__}.{_contents()[name]['module']}"), name)
@@ -83,7 +83,7 @@ def names() -> list[str]:
 
 
 def get(name: str, **parameters: Any) -> Model:
-    """The problem with this name.
+    """Create a library problem by name.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def get(name: str, **parameters: Any) -> Model:
     factory = _factory(name)
     if factory is None:
         close = difflib.get_close_matches(str(name), names(), n=1, cutoff=0.4)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names())}"
+        hint = f"did you mean '{close[0]}'?" if close else f"the problems are {', '.join(names())}"
         raise InvalidProblemError(f"the library has no problem called '{name}'; {hint}")
     known = inspect.signature(factory).parameters
     for parameter in parameters:

@@ -31,7 +31,7 @@ class Source(NamedTuple):
 
 
 def linear_residual(t, x, xp, p):
-    """``H x' + G x - f(t)``; the parameters hold four counts, the entries of H and of G, and the sources (`_pack`)."""
+    """``H x' + G x - f(t)``; p contains four counts, the entries of H and G, and the sources (:func:`pack`)."""
     n, n_h, n_g, n_f = int(p[0]), int(p[1]), int(p[2]), int(p[3])
     r = np.zeros(n)
     k = 4
@@ -62,7 +62,7 @@ def linear_jacobian(t, x, xp, cj, p):
 
 
 def linear_dae(H: Array, G: Array, sources: Mapping[int, Source], names: Sequence[str]) -> daedal.ImplicitDAE:
-    """The problem ``H x' + G x = f(t)``; `sources` gives ``f`` by equation."""
+    """The problem ``H x' + G x = f(t)``; `sources` maps row numbers to entries of ``f``."""
     H, G = sparse.csr_array(H, dtype=float), sparse.csr_array(G, dtype=float)
     return daedal.ImplicitDAE(
         linear_residual,
@@ -75,12 +75,12 @@ def linear_dae(H: Array, G: Array, sources: Mapping[int, Source], names: Sequenc
 
 
 def without_derivative(H: sparse.csr_array) -> Array:
-    """Unknowns whose derivatives do not occur."""
+    """Indices of the unknowns whose derivatives do not occur."""
     return np.setdiff1d(np.arange(H.shape[1]), H.indices)
 
 
 def pack(H: sparse.csr_array, G: sparse.csr_array, sources: Sequence[tuple[int, Source]]) -> Array:
-    """The parameters of :func:`linear_residual`; an equation may have several sources."""
+    """Pack the parameters of :func:`linear_residual`; an equation may have several sources."""
     packed = [float(H.shape[0]), float(H.nnz), float(G.nnz), float(len(sources))]
     for matrix in (H.tocoo(), G.tocoo()):
         for row, column, value in zip(*matrix.coords, matrix.data, strict=True):
@@ -134,7 +134,7 @@ class Branch(NamedTuple):
     positive, negative : int
         The nodes; the current flows through the branch from the positive to the negative one. Node 0 is the ground.
     value : float or Source
-        Capacitance, resistance or inductance; the signal of a source.
+        Capacitance, resistance or inductance; for sources, the constant value or the signal.
     """
 
     kind: str
@@ -144,7 +144,7 @@ class Branch(NamedTuple):
 
 
 def incidence(branches: Sequence[Branch]) -> Array:
-    """The incidence matrix A (branches x nodes without the ground): ``v_B = A v_N`` and ``A^T i_B = 0``."""
+    """Incidence matrix A (branches by nodes, without the ground): ``v_B = A v_N`` and ``A^T i_B = 0``."""
     nodes = max(max(branch.positive, branch.negative) for branch in branches)
     A = np.zeros((len(branches), nodes))
     for row, branch in enumerate(branches):
@@ -155,7 +155,7 @@ def incidence(branches: Sequence[Branch]) -> Array:
 
 
 def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
-    """The tableau ``H x' + G x = f(t)`` of a network with ``x = (v_B, i_B, v_N)``.
+    """Formulate a network by its sparse tableau, ``H x' + G x = f(t)`` with ``x = (v_B, i_B, v_N)``.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
     Returns
     -------
     daedal.ImplicitDAE
-        Its variables are named ``v_R2``, ``i_R2``, ``v2``: kind and number of the branch (from 1, in the given order),
-        number of the node. The equations are those of the branches, ``A v_N = v_B``, and Kirchhoff's current law.
+        Variables are named ``v_R2``, ``i_R2``, ``v2``, by kind and number of the branch (from 1, in the given order) or
+        by number of the node. The equations are the branch laws, ``A v_N = v_B``, and Kirchhoff's current law.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
 
 
 def netlist(branches: Sequence[Branch]) -> str:
-    """The network for :func:`daedal.circuits.parse`; elements have the numbers of the branches."""
+    """Netlist of a network for :func:`daedal.circuits.parse`; elements are numbered like the branches."""
     lines = []
     for number, (kind, positive, negative, value) in enumerate(branches, 1):
         if kind in "ES":
@@ -235,8 +235,8 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["branches"]`` the incidence list, and
-    ``model.extra["netlist"]`` the same for :func:`daedal.circuits.parse`.
+    ``model.extra["exact"](t, derivative)`` is the closed-form solution, ``model.extra["branches"]`` the incidence list,
+    and ``model.extra["netlist"]`` the network for :func:`daedal.circuits.parse`.
     """
     R, L, C = resistance, inductance, capacitance
     e, s = Source(amplitude=1.0, frequency=10.0), Source(offset=0.1, amplitude=0.2, frequency=4.0)
@@ -260,9 +260,9 @@ def rc_circuit(index: int = 1) -> Model:
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["netlist"]`` the circuit as a netlist.
-    An RC circuit with voltage sources has index 1 if and only if the rows of the incidence matrix that belong to
-    sources and capacitors are linearly independent.
+    ``model.extra["exact"](t, derivative)`` is the closed-form solution, ``model.extra["netlist"]`` the circuit as a
+    netlist. An RC circuit with voltage sources has index 1 if and only if the rows of the incidence matrix that belong
+    to sources and capacitors are linearly independent.
     """
     e = Source(amplitude=1.0, frequency=2.0)
     if index == 1:
@@ -304,11 +304,11 @@ def rc_circuit(index: int = 1) -> Model:
 
 @model
 def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance: float = 0.5) -> Model:
-    """A cascade of differentiators, ``v_k = -R C v_{k-1}'`` each: `stages` of them have index ``stages + 1``.
+    """A cascade of `stages` differentiators, ``v_k = -R C v_{k-1}'``, with index ``stages + 1``.
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution: the last voltage is a derivative of the source.
+    ``model.extra["exact"](t, derivative)`` is the closed-form solution: the last voltage is a derivative of the source.
     ``model.extra["netlist"]`` is the circuit for :func:`daedal.circuits.parse`; its tableau has the same unknowns.
     """
     if stages < 1:

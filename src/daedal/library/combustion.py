@@ -15,18 +15,18 @@ KAPPA = 2.0 / 7.0  # R / (W c_p) of a diatomic gas
 
 
 def ignition_residual(t, y, yp, p):
-    """Temperature, fuel, radius and pressure of every node are adjacent: a narrow band.
+    """Residual of ignition; temperature, fuel, radius and pressure of a node are adjacent, so that the band is narrow.
 
-    Parameters: nodes, kappa, heat of reaction, its rate, activation energy, wall temperature, time in which the wall
-    reaches it, 1 if the wall is adiabatic, then psi of the nodes. All quantities are relative to those of the cold gas,
-    times to the time of diffusion.
+    Parameters: number of nodes, kappa, heat and rate of the reaction, activation energy, wall temperature, time at
+    which the wall reaches it, 1 if the wall is adiabatic (otherwise 0), and psi at the nodes. All quantities are
+    relative to those of the cold gas, and times to the diffusion time.
     """
     n = int(p[0])
     adiabatic = int(p[7])
     kappa, heat, rate, activation, wall, heating = p[1], p[2], p[3], p[4], p[5], p[6]
     psi = p[8:]
     r = np.empty(4 * n)
-    flow, loss = 0.0, 0.0  # flux of heat and fuel through the inner face, rho r^2 dT/dpsi and its analogue
+    flow, loss = 0.0, 0.0  # fluxes through the inner face: rho r^2 dT/dpsi of heat, rho r^2 dY/dpsi of fuel
     for i in range(n):
         k = 4 * i
         temperature, fuel, radius, pressure = y[k], y[k + 1], y[k + 2], y[k + 3]
@@ -74,17 +74,17 @@ def ignition(
 
     Notes
     -----
-    Temperature, pressure, density and radius are relative to their initial values, and times to the time of diffusion.
-    ``model.extra["psi"]`` are the coordinates of the nodes, which are equidistant initially; ``model.extra["weights"]``
-    are their masses. The discretisation conserves energy: ``weights @ ((1 - kappa) T + heat
-    Y)`` is constant if the wall is adiabatic.
+    Temperature, pressure, density and radius are relative to their initial values, and times to the diffusion
+    time. ``model.extra["psi"]`` are the coordinates of the nodes, which are equidistant initially;
+    ``model.extra["weights"]`` are their masses. The discretisation conserves energy:
+    ``weights @ ((1 - kappa) T + heat Y)`` is constant if the wall is adiabatic.
 
     Examples
     --------
     >>> import daedal
     >>> model = daedal.library.ignition(nodes=21)
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
-    >>> print(f"{sol['p20'][-1]:.2f}")  # the pressure in the end
+    >>> print(f"{sol['p20'][-1]:.2f}")  # final pressure
     1.73
     """
     if heat < 0.0 or rate < 0.0 or not np.isfinite(heat + rate):
@@ -120,9 +120,9 @@ def ignition(
 
 
 def moving_flame_residual(t, y, yp, p):
-    """Temperature and position of every node are adjacent.
+    """Residual of the moving flame; temperature and position of a node are adjacent.
 
-    Parameters: form of the equations, alpha, penalty, activation energy, rate, temperature of burnt gas.
+    Parameters: form of the equations, alpha, penalty, activation energy, rate, temperature of the burnt gas.
     """
     n = y.size // 2
     form, alpha, penalty, activation, rate, end = int(p[0]), p[1], p[2], p[3], p[4], p[5]
@@ -154,10 +154,9 @@ def moving_flame_residual(t, y, yp, p):
 
 
 def _shares(y: np.ndarray) -> np.ndarray:
-    """The fraction of every interval in the length, plus twice its fraction in the integral of the root of curvature.
+    """Length of each interval plus twice the integral of sqrt(|T_xx|) over it.
 
-    The integral of sqrt(|T_xx|) over a front is independent of its steepness; equal fractions mean equal interpolation
-    errors.
+    The integral over a front is independent of the steepness; equal shares mean equal interpolation errors.
     """
     temperature, place = y[::2], y[1::2]
     width = np.diff(place)
@@ -165,19 +164,19 @@ def _shares(y: np.ndarray) -> np.ndarray:
     root = np.zeros(place.size)
     root[1:-1] = np.sqrt(np.abs(np.diff(slopes)) / (0.5 * (width[1:] + width[:-1])))
     root[0], root[-1] = np.sqrt(2.0 * abs(slopes[0]) / width[0]), root[-2]
-    for _ in range(max(2, place.size // 15)):  # limits the ratio of neighbouring intervals
+    for _ in range(max(2, place.size // 15)):  # limits the ratio of adjacent intervals
         root[1:-1] = 0.25 * (root[:-2] + 2.0 * root[1:-1] + root[2:])
     return width + (root[1:] + root[:-1]) * width
 
 
 def imbalance(t: float, y: np.ndarray, yp: np.ndarray) -> float:
-    """The largest fraction of an interval, relative to the mean, minus 2.5; an event."""
+    """Event function: the largest share of an interval, relative to the mean share, minus 2.5."""
     shares = _shares(y)
     return float(shares.max() / shares.mean()) - 2.5
 
 
 def balanced(y: np.ndarray) -> np.ndarray:
-    """The same temperatures, by a cubic spline, on nodes with equal fractions."""
+    """Move the nodes so that all intervals have equal shares; temperatures are interpolated by a cubic spline."""
     from scipy.interpolate import CubicSpline
 
     temperatures, result = CubicSpline(y[1::2], y[::2]), y.copy()
@@ -190,7 +189,7 @@ def balanced(y: np.ndarray) -> np.ndarray:
 
 
 def _slopes(problem: daedal.ImplicitDAE, y: np.ndarray) -> np.ndarray:
-    """y' of a state: the residual is linear in y', with a band of seven diagonals, and both ends are fixed."""
+    """Solve for y': the residual is linear in y', with seven diagonals; both ends are fixed."""
     from scipy.linalg import solve_banded
 
     n = y.size
@@ -210,7 +209,7 @@ def _slopes(problem: daedal.ImplicitDAE, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FlameRun:
-    """A flame followed by a moving mesh: states at given times, and the cost.
+    """A flame computed on a moving mesh: states at given times, and the cost.
 
     Attributes
     ----------
@@ -219,7 +218,7 @@ class FlameRun:
     T, x : numpy.ndarray, shape (points, times)
         Temperatures and positions of the nodes.
     steps, meshes : int
-        Steps of all runs, and the number of mesh changes.
+        Total number of steps, and number of mesh changes.
     """
 
     t: np.ndarray
@@ -230,10 +229,10 @@ class FlameRun:
 
 
 def follow_flame(model: Model, t_eval: Any, rtol: float = 1e-6) -> FlameRun:
-    """Solve :func:`daedal.library.moving_flame` up to the last of the times `t_eval`, with changes of the mesh.
+    """Solve :func:`daedal.library.moving_flame` up to the last time in `t_eval`, with changes of the mesh.
 
-    When the event ``model.extra["imbalance"]`` detects that the mesh is out of balance, ``model.extra["balanced"]``
-    redistributes the nodes, and a new run begins.
+    When the event ``model.extra["imbalance"]`` occurs, ``model.extra["balanced"]`` redistributes the nodes, and a new
+    run starts.
 
     Examples
     --------
@@ -245,7 +244,7 @@ def follow_flame(model: Model, t_eval: Any, rtol: float = 1e-6) -> FlameRun:
     """
     times = np.atleast_1d(np.asarray(t_eval, dtype=float))
     if not times.size or not np.all(np.diff(times, prepend=0.0) > 0.0):
-        raise daedal.InvalidProblemError("t_eval must be positive times in increasing order")
+        raise daedal.InvalidProblemError(f"t_eval={t_eval!r} must be positive times in increasing order")
     event = daedal.Event(model.extra["imbalance"], terminal=True, direction=1)
     solver = daedal.prepare(model.problem, rtol=rtol, atol=0.1 * rtol, events=event)
     t, y, kept, steps, meshes = 0.0, model.initial[0], [], 0, 0
@@ -273,7 +272,7 @@ def moving_flame(
     Temperatures and positions of nodes alternate. The front keeps the nodes at which it originated; Petzold's code
     therefore redistributes the nodes occasionally, as does :func:`daedal.library.follow_flame` when
     ``model.extra["imbalance"]`` becomes positive. ``model.extra["front_times"]`` are the times at which the temperature
-    1.5 passes some points.
+    at some points reaches 1.5.
 
     Examples
     --------

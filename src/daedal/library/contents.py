@@ -1,4 +1,4 @@
-"""Contents of the library as a table that can be read without loading a problem: ``contents.json``.
+"""Table of contents of the library, ``contents.json``, which can be read without importing the problems.
 
 ``python -m daedal.library.contents`` writes the table; a test compares it with the problems.
 """
@@ -18,12 +18,12 @@ _PACKAGE = "daedal.library"
 
 @cache
 def contents() -> dict[str, dict[str, Any]]:
-    """For each name: the module of the problem, its title, a description of its index and its number of unknowns."""
+    """Module, title, index and number of unknowns of each problem, by name."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def computed() -> dict[str, dict[str, Any]]:
-    """The same table, computed from the problems."""
+    """Compute the table from the problems."""
     import inspect
 
     from daedal.library import registry

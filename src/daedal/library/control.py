@@ -9,7 +9,7 @@ from daedal.library.circuits import Source, linear_dae
 from daedal.library.registry import Indices, Model, Reference, check_choice, closed_model, known, model
 
 WEIGHTS = {1: (1.0, 1.0, 1.0), 3: (1.0, 1.0, 0.0), 5: (1.0, 0.0, 0.0)}
-"""Weights of the deviation, the velocity and the control, by the resulting index."""
+"""Weights of deviation, velocity and control, by the resulting index."""
 
 
 @model
@@ -18,8 +18,8 @@ def regulator(index: int = 3) -> Model:
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, which starts on the stable manifold, like the
-    optimal solution. The position satisfies :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing
+    ``model.extra["exact"](t, derivative)`` is the solution in closed form, which lies on the stable manifold
+    like the optimal one. The position satisfies :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing
     weight removes two initial values and increases the index by two.
     """
     check_choice("index", index, tuple(WEIGHTS))
@@ -69,12 +69,12 @@ def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the exact solution (0) or its derivative (1). There are no free
-    initial values: the path determines all five unknowns.
+    ``model.extra["exact"](t, derivative)`` is the exact solution (derivative 0) or its first derivative (derivative 1).
+    There are no free initial values: the path determines all five unknowns.
     """
 
     def motor(t: float) -> list[float]:
-        """The angle of the motor and its derivatives."""
+        """Motor angle and its first three derivatives."""
         s, c = math.sin(t), math.cos(t)
         angle, sine, cosine = (s, c, -s, -c, s, c), math.sin(s), math.cos(s)
         lever = (sine, cosine * c, -sine * c * c - cosine * s, -cosine * c**3 + 3.0 * sine * s * c - cosine * c)

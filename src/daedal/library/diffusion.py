@@ -16,7 +16,7 @@ from daedal.library.registry import (
 
 
 def five_point_pattern(mx: int, my: int):
-    """The points of an ``mx`` by ``my`` mesh, numbered row by row, coupled by the five-point stencil."""
+    """Sparsity pattern of the five-point stencil on an ``mx`` by ``my`` mesh, numbered row by row."""
     from scipy import sparse
 
     def line(m: int):
@@ -46,7 +46,7 @@ def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None)
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` solves the discretised equations: sine modes, each with its own decay.
+    ``model.extra["exact"](t, derivative)`` solves the discretised equations by sine modes, each with its decay rate.
     """
     if m < 3:
         raise daedal.InvalidProblemError(f"m={m} must be at least 3")
@@ -82,7 +82,7 @@ def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None)
         exact,
         0.16,
         accuracy=1e-12,
-        origin="closed solution of the discretised equations",
+        origin="closed-form solution of the discretised equations",
         plot={"variables": [f"u({m // 2},{m // 2})", "u(1,1)"]},
     )
 
@@ -136,7 +136,7 @@ def food_web_residual(t, y, yp, p):
 
 
 def reaction_residual(t, y, yp, p):
-    """The residual without diffusion, in which only prey and predator of the same point are coupled."""
+    """Residual without diffusion, in which prey and predator are coupled pointwise."""
     a, e, g = p[2], p[3], p[4]
     r = np.empty(y.size)
     for point in range(y.size // 2):
@@ -153,7 +153,7 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
 
     Notes
     -----
-    The initial predators are a guess, 1e5 everywhere: consistent ones follow from the prey.
+    The initial predators are a guess, 1e5 everywhere; consistent values follow from the prey.
     ``model.extra["reaction"]`` is the problem without diffusion, whose residual is intended for
     ``daedal.linear_solvers.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual)``.
     ``model.extra["corners"]`` gives prey and predator in the corners (0, 0) and (1, 1) at some times (20 x 20 mesh
@@ -197,7 +197,6 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
 
 
 def _sparsity(mx: int, my: int):
-    """Each species is coupled to its neighbours, and to the other species of the same point."""
     from scipy import sparse
 
     diffusion = sparse.kron(five_point_pattern(mx, my), sparse.eye_array(2))
@@ -208,7 +207,7 @@ def _sparsity(mx: int, my: int):
 
 HEAT_RELEASE, REACTION_RATE = 1.0, 5.0
 
-# Times at which the temperature 1.5 passes the points x = 0, 0.5 and 0.9, by delta: Radau on a mesh of 4001 points.
+# Times at which the temperature at x = 0, 0.5 and 0.9 reaches 1.5, by delta: Radau on a mesh of 4001 points
 FRONT_TIMES = {20.0: {0.0: 0.25908, 0.5: 0.26897, 0.9: 0.28517}, 30.0: {0.0: 0.24020, 0.5: 0.24261, 0.9: 0.24526}}
 
 
@@ -231,8 +230,8 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
 
     Notes
     -----
-    ``model.extra["x"]`` is the mesh and ``model.extra["front_times"]`` are the times at which the temperature 1.5
-    passes some points (for delta 20 and 30, on a fine mesh).
+    ``model.extra["x"]`` is the mesh and ``model.extra["front_times"]`` are the times at which the temperature at
+    some points reaches 1.5 (for delta 20 and 30, on a fine mesh).
     """
     if points < 3:
         raise daedal.InvalidProblemError(f"points={points} must be at least 3")
@@ -267,14 +266,14 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
 
 # --- reaction-diffusion: penetration of antibodies into a tissue -----------------------------------------------------
 
-REACTION, DEPTH = 100.0, 4.0  # k and c
+REACTION, DEPTH = 100.0, 4.0  # k and c of the test set
 
 
 def tissue_residual(t, y, yp):
-    """y: antibodies u and substrate v of the points, alternating.
+    """y contains antibodies u and substrate v, alternating.
 
-    Central differences in zeta = x / (x + c), where d/dx = (zeta - 1)^2 / c d/dzeta; u = phi(t) at zeta = 0. At zeta =
-    1, which is infinitely deep, everything is constant.
+    Central differences in zeta = x / (x + c), where d/dx = (zeta - 1)^2 / c d/dzeta; u = phi(t) at zeta = 0. There is
+    no gradient at zeta = 1, which is infinitely deep.
     """
     points = y.size // 2
     phi = 2.0 if t <= 5.0 else 0.0

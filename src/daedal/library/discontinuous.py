@@ -85,7 +85,7 @@ def switched_pulse(t1: float = 20.0) -> Model:
 
 
 def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: float, t1: float, ignoring) -> Model:
-    """A sequence of constant rates, each given by the name of the mode, from x(0) = `x0`."""
+    """A model with a constant rate x' in each mode, from x(0) = `x0`."""
     if t1 <= switches[-1]:
         raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the last switch, t = {switches[-1]:g}")
     names, rates = tuple(modes), tuple(modes.values())
@@ -110,7 +110,7 @@ def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: flo
         t_span=(0.0, float(t1)),
         initial=(names[0], ([x0], [rates[0]])),
         index=0,
-        reference=Reference(float(t1), exact(t1), "closed solution", 1e-14),
+        reference=Reference(float(t1), exact(t1), "closed-form solution", 1e-14),
         plot={"variables": ["x"]},
         extra={"exact": exact, "ignoring": ignorant, "modes": rates, "switches": switches},
     )
@@ -177,7 +177,7 @@ def degenerate_switch(t1: float = 4.0) -> Model:
     return Model(
         problem=problem,
         initial=("cubic", ([-25.0], [27.0])),
-        reference=Reference(float(t1), exact(t1), "closed solution", 1e-14),
+        reference=Reference(float(t1), exact(t1), "closed-form solution", 1e-14),
         extra={
             "exact": exact,
             "switching": switching,

@@ -22,8 +22,8 @@ def friction_oscillator(t1: float = 9.0) -> Model:
     Notes
     -----
     D = 0.1 and mu = 4: the motion reverses at 0.563, sticks at 2.035, slips at 2.628, and so on. ``model.extra`` has
-    ``events``, the times up to t = 9 from the closed solutions of the phases in 30-digit arithmetic, and ``filippov``,
-    the same equations as a :class:`daedal.hybrid.Filippov` problem in (x, x').
+    ``events``, the times up to t = 9 from the closed-form solutions of the phases in 30-digit arithmetic, and
+    ``filippov``, the same equations as a :class:`daedal.hybrid.Filippov` problem in (x, x').
 
     Examples
     --------
@@ -54,7 +54,7 @@ def friction_oscillator(t1: float = 9.0) -> Model:
 
 
 def block_force(t, q, v, p):
-    """Spring and weight."""
+    """Spring force minus the weight along the plane."""
     return [p["stiffness"] * (p["speed"] * t - q[0]) - p["weight"]]
 
 
@@ -95,9 +95,9 @@ def stick_slip_block(
     .. math:: \delta = \delta_s - A + A \cos\omega\tau + (V/\omega) \sin\omega\tau,
 
     until it stops after :math:`\tau = 2 (\pi - \arctan(A\omega/V))/\omega`, and sticks for :math:`2 A/V`. The run
-    begins with :math:`\delta = \delta_s - A`, at rest. ``model.extra`` has ``events``, the times up to t1, and
-    ``exact(t)``, the pair (x, x'). The problem has the parameters mu, mu_static,
-    stiffness and speed, and the forces normal and weight.
+    starts with :math:`\delta = \delta_s - A`, at rest. ``model.extra`` has ``events``, the times up to t1,
+    and ``exact(t)``, the pair (x, x'). The problem has the parameters mu, mu_static, stiffness and speed, and the
+    forces normal and weight.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def stick_slip_block(
     return Model(
         problem=problem,
         initial=("stick", (np.array([jump - longest]), np.zeros(1))),
-        reference=Reference(float(t1), np.array([*exact(t1), np.nan]), "closed solution", 1e-13),
+        reference=Reference(float(t1), np.array([*exact(t1), np.nan]), "closed-form solution", 1e-13),
         extra={"events": times[times < t1], "exact": exact},
     )
 
@@ -145,12 +145,12 @@ def stick_slip_block(
 
 @model
 def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model:
-    """A bowed violin string, from rest, through all slips and sticks; see :func:`play_violin`.
+    """A bowed violin string from rest, with all phases of slip and stick; see :func:`play_violin`.
 
     Notes
     -----
-    A :class:`daedal.hybrid.Friction` problem: the direction is that of the middle node, the speed that of the bow. Near
-    t = 4.18 the string comes within 1e-3 of the speed of the bow; use tolerances of 1e-4 or less.
+    A :class:`daedal.hybrid.Friction` problem: the direction selects the middle node, the speed is that of the bow. Near
+    t = 4.18 the string comes within 1e-3 of the bow speed; use tolerances of 1e-4 or less.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
     ['0.027709', '0.966044']
     """
     free = violin_slip(N, t1=t1)
-    system = free.problem.with_params(np.array([0.0, SPEED]))  # without the force of the bow
+    system = free.problem.with_params(np.array([0.0, SPEED]))  # without the bow force
     m = N // 2 - 1
     direction = np.zeros(N - 1)
     direction[m] = 1.0
@@ -220,7 +220,6 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
     )
 
     def exact(t: float) -> np.ndarray:
-        """(x1, x2, nu)."""
         if t < switch:
             return np.array([x1 + x2 * t - 0.5 * t * t, x2 - t, 1.0])
         x = (switch - x2) * math.exp(switch - t)
@@ -229,6 +228,6 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
     return Model(
         problem=problem,
         initial=("above", (np.array([x1, x2]), np.ones(1))),
-        reference=Reference(float(t1), np.append(exact(t1), np.nan), "closed solution", 1e-14),
+        reference=Reference(float(t1), np.append(exact(t1), np.nan), "closed-form solution", 1e-14),
         extra={"switch": switch, "exact": exact},
     )

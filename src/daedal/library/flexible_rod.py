@@ -9,7 +9,7 @@ from daedal.library.registry import Model, known, known_reference, mechanical_mo
 
 # crank, rod, slider: masses (kg), moments of inertia (kg m^2), lengths (m)
 M2, M3, J1, J2, L1, L2 = 0.151104, 0.075552, 0.002727, 0.0045339259, 0.15, 0.30
-# the rod: height and width (m), density (kg/m^3), Young's modulus (N/m^2); pi has the digits of the source
+# rod: height and width (m), density (kg/m^3), Young's modulus (N/m^2); pi as rounded in the source
 HEIGHT, WIDTH, DENSITY, YOUNG, PI = 0.008, 0.008, 7870.0, 2e11, 3.1415927
 
 # Elastic displacements of the rod: q0, q1 are the amplitudes of two transverse sines, q2, q3 the axial displacements of
@@ -32,7 +32,7 @@ C1 = np.array([0.0, 0.0, 2.0 / 3.0, 1.0 / 6.0]) * _VOLUME
 C2 = np.array([2.0 / PI, 0.0, 0.0, 0.0]) * _VOLUME
 C12 = np.array([0.0, 0.0, 1.0 / 3.0, 1.0 / 6.0]) * L2 * _VOLUME
 C21 = np.array([1.0 / PI, -0.5 / PI, 0.0, 0.0]) * L2 * _VOLUME
-DQ = np.zeros((4, 4))  # half a per cent of damping
+DQ = np.zeros((4, 4))  # damping of 0.5 %
 DQ[0, 0], DQ[1, 1] = 5.0, 25.0
 DQ[2, 2], DQ[2, 3], DQ[3, 2], DQ[3, 3] = (
     0.5 * 2.308375455264791e2,
@@ -65,7 +65,7 @@ def crank_mass(t, q, p):
 
 
 def crank_force(t, q, v, p):
-    """Inertial, elastic and damping forces; p = (speed of the crank, damping)."""
+    """Inertial, elastic and damping forces; p = (crank speed, damping)."""
     c, s = math.cos(q[0] - q[1]), math.sin(q[0] - q[1])
     v1, v2 = v[0] * v[0], v[1] * v[1]
     f = np.zeros(7)
@@ -85,7 +85,7 @@ def crank_force(t, q, v, p):
 
 
 def crank_constraint(t, q, p):
-    """The rod ends on the line of the slider, the slider is at the end of the rod, and the crank has constant speed."""
+    """The rod ends on the slider axis and at the slider; the crank rotates at constant speed."""
     rod = L2 + q[6]
     return np.array(
         [L1 * np.sin(q[0]) + rod * np.sin(q[1]), q[2] - L1 * np.cos(q[0]) - rod * np.cos(q[1]), q[0] - p[0] * t]
@@ -114,7 +114,7 @@ def crank_bias(t, q, v, p):
 
 
 def crank_slopes(t, y, z, p):
-    """y = (q, v), z = (accelerations, multipliers)."""
+    """y' for y = (q, v) and z = (accelerations, multipliers)."""
     f = np.empty(14)
     for i in range(7):
         f[i] = y[7 + i]
@@ -123,7 +123,7 @@ def crank_slopes(t, y, z, p):
 
 
 def crank_balance(t, y, z, p):
-    """M a - f + G^T lam = 0 and the constraints at the level of velocities."""
+    """M a - f + G^T lam, and the velocity constraints."""
     q, v = y[:7], y[7:]
     mass, force, jacobian = crank_mass(t, q, p), crank_force(t, q, v, p), crank_jacobian(t, q, p)
     g = np.empty(10)
@@ -141,7 +141,7 @@ def crank_balance(t, y, z, p):
     return g
 
 
-# At the start: velocities and elastic displacements of the test set; x3 follows from the constraint
+# Initial velocities and elastic displacements of the test set; x3 follows from the constraint
 START_Q = (0.0, 0.0, L1 + L2 + 1.69327969e-5, 0.0, 0.0, 1.03339863e-5, 1.69327969e-5)
 START_V = (
     150.0,
@@ -161,9 +161,9 @@ def flexible_slider_crank(form: str = "index3", damped: bool = False, t1: float 
 
     Notes
     -----
-    The coordinates are the angles of crank and rod, the position of the slider, the amplitudes w1, w2 of two sines
-    across the rod, and the displacements u1, u2 of its middle and its end along it. The initial position of the slider
-    satisfies the constraint; that of the test set is larger by 2e-10, which its form of index 2 does not detect.
+    The coordinates are the angles of crank and rod, the position of the slider, the amplitudes w1, w2 of two
+    transverse sines, and the axial displacements u1, u2 of midpoint and end of the rod. The initial slider position
+    satisfies the constraint; that of the test set is larger by 2e-10, which the index-2 form does not detect.
     Accelerations are of the order of 10^4, elastic displacements of 10^-4: ``model.extra`` has ``sizes`` of all
     unknowns, on which ``atol`` in ``model.options`` is based.
 

@@ -66,7 +66,7 @@ def _four_bars(n: int, speed: float) -> tuple[Machine, Start]:
 
 
 def _upright(layout, angle: float, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and rates when all cranks have the same angle and the links stay horizontal."""
+    """Coordinates and rates for equal crank angles and horizontal links."""
     signs = np.array([1.0 if name.startswith("A") else -1.0 for name in layout.names])
     return angle * signs, rate * signs
 
@@ -79,8 +79,8 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     -----
     ``model.extra`` has ``machine``, ``exact``, ``energy`` and ``crank_end(q)``, the end of the first crank.
 
-    When all bars are aligned, n constraints are dependent. With the steps of the options the run passes these positions
-    (with a note for odd n); with tighter tolerances it comes so close to them that it may stop there, with a message.
+    When all bars are aligned, n constraints are dependent. With ``model.options`` the run passes these positions
+    (with a note for odd n); with tighter tolerances it comes so close that it may stop there with a message.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     0.32846 0.94452
     """
     machine, start = _four_bars(int(n), float(speed))
-    # one pendulum: n + 1 cranks of moment 1/3 about their ends, and n links that move like their ends
+    # equivalent to one pendulum: n + 1 cranks with moment 1/3 about their ends, n links moving like these ends
     frequency = math.sqrt(GRAVITY * (0.5 * (n + 1) + n) / ((n + 1) / 3.0 + n))
 
     def exact(t):
@@ -124,7 +124,7 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
 def whirling_angle(t: float, rate: float, frequency: float) -> tuple[float, float]:
     """Angle a from the upright position and rate of a'' = frequency^2 sin a with a(0) = 0 and a'(0) = `rate` > 0.
 
-    With W^2 = frequency^2 + rate^2/4 and the parameter m = (frequency/W)^2 it is a = 2 am(W t + K(m)) - pi, a' = 2 W dn
+    With W^2 = frequency^2 + rate^2/4 and the parameter m = (frequency/W)^2 a = 2 am(W t + K(m)) - pi and a' = 2 W dn
     (Jacobi's elliptic functions; K is the quarter period).
     """
     from scipy.special import ellipj, ellipk
@@ -134,8 +134,6 @@ def whirling_angle(t: float, rate: float, frequency: float) -> tuple[float, floa
     _, _, dn, am = ellipj(speed * t + ellipk(m), m)
     return 2.0 * am - math.pi, 2.0 * speed * dn
 
-
-# --- spatial benchmark problems ---------------------------------------------------------------------------------------
 
 # --- A04 --------------------------------------------------------------------------------------------------------------
 
@@ -221,11 +219,11 @@ def flyball_governor(
     t1: float = 10.0,
     coordinates: str = "relative",
 ) -> Model:
-    """A shaft with two rods that carry balls of 5 kg, and a slider connected to them by stiff springs.
+    """A shaft with two rods that carry balls of 5 kg, connected to a slider by stiff springs.
 
     Notes
     -----
-    ``model.extra`` has ``machine``, and ``energy``, which the dampers dissipate. The position s of the slider in the
+    ``model.extra`` has ``machine``, and ``energy``, which the dampers dissipate. The slider position s in the
     benchmark is the coordinate ``guide``.
 
     Examples
@@ -241,8 +239,7 @@ def flyball_governor(
     return machine_model(machine, start, t1, coordinates, known=entry)
 
 
-# --- Andrews' squeezer from bodies and joints, with the data of :mod:`daedal.library.squeezer`
-# ---------------------------
+# --- A03, with the data of :mod:`daedal.library.squeezer` -------------------------------------------------------------
 
 CUT = ("E3", "E4", "E6")
 JOINTS = ("O", "F", "B", "G", "A5", "H", "A7")  # joints of beta, Theta, gamma, Phi, delta, Omega, epsilon

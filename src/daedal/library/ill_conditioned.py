@@ -18,7 +18,7 @@ def nearly_index2(eps: float = 1e-6) -> Model:
 
     Notes
     -----
-    ``model.extra`` has ``exact``, the closed solution (x, y) at time t.
+    ``model.extra`` has ``exact``, the closed-form solution (x, y) at time t.
 
     Examples
     --------
@@ -40,12 +40,11 @@ def nearly_index2(eps: float = 1e-6) -> Model:
 
 @model
 def linear_index2() -> Model:
-    """Example 6.5 of Wijckmans: the same problem with eps = 0, which has index 2, with the solution x = cos t, y = 2
-    sin t.
+    """Example 6.5 of Wijckmans: :func:`nearly_index2` with eps = 0, of index 2, with x = cos t and y = 2 sin t.
 
     Notes
     -----
-    ``model.extra`` has ``exact``, the closed solution (x, y) at time t.
+    ``model.extra`` has ``exact``, the closed-form solution (x, y) at time t.
 
     Examples
     --------
@@ -64,12 +63,12 @@ def linear_index2() -> Model:
 
 @model
 def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
-    r"""Example 6.7 of Wijckmans: two constraints, of which one determines its y well and the other barely does.
+    r"""Example 6.7 of Wijckmans: two constraints, of which one determines y1 well, and the other barely determines y2.
 
     Notes
     -----
-    ``model.extra`` has ``exact``, the closed solution (x, y) at time t. The matrices are consistent with the solution
-    printed in the source.
+    ``model.extra`` has ``exact``, the closed-form solution (x, y) at time t. The matrices are consistent with the
+    solution printed in the source.
 
     Examples
     --------
@@ -137,7 +136,7 @@ def _model(problem: daedal.LinearDAE, exact, index: int, degrees_of_freedom: int
         initial=(start[: problem.n_x], start[problem.n_x :]),
         index=index,
         indices=Indices.usual(index, degrees_of_freedom),
-        reference=Reference(t1, exact(t1), "closed solution", 1e-12),
+        reference=Reference(t1, exact(t1), "closed-form solution", 1e-12),
         options={"rtol": 1e-5, "atol": 1e-6},
         plot={"variables": list(problem.names or ())},
         extra={"exact": exact},

@@ -89,7 +89,7 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     -----
     Released horizontally, the pendulum loads its rope by :math:`3 m g \cos\varphi`, with the angle from the vertical:
     the rope breaks at :math:`\cos\varphi = s/3`, and the bob continues in free flight. ``model.extra`` has
-    ``breaking_height``, the height of the bob below the pivot there.
+    ``breaking_height``, the height of the bob relative to the pivot at that time.
 
     Examples
     --------
@@ -174,11 +174,10 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
 
     Notes
     -----
-    Strings of length 1, balls of radius 0.05 and mass 1. The impact propagates from contact to contact (``order="in
-    turn"`` of :class:`daedal.hybrid.UnilateralProblem`); if all are solved simultaneously, with e = 1, the first of
-    five balls
-    bounces back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude,
-    and ``speed``, the angular velocity there.
+    Strings of length 1, balls of radius 0.05 and mass 1. The impact propagates from contact to contact
+    (``order="in turn"`` of :class:`daedal.hybrid.UnilateralProblem`); if all contacts are solved simultaneously, with
+    e = 1, the first of five balls bounces back. ``model.extra`` has ``impact_time``, a quarter of the pendulum period
+    for this amplitude, and ``speed``, the angular velocity at impact.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from daedal.library.registry import Model, model
 
 
 def published_centre_lines(reynolds: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """(y, u) and (x, v) of Ghia, Ghia and Shin; empty if not published."""
+    """Velocities (y, u) and (x, v) on the centre lines, by Ghia, Ghia and Shin; empty if not published."""
     table = tomllib.loads(Path(__file__).with_name("cavity_centre_lines.toml").read_text(encoding="utf-8"))
     key = f"{reynolds:g}"
     if key not in table["u"]:
@@ -48,7 +48,7 @@ class StaggeredGrid:
 
     @classmethod
     def of(cls, cells: int) -> "StaggeredGrid":
-        """The grid, built from Kronecker products of matrices for one direction."""
+        """Build the grid from Kronecker products of one-dimensional matrices."""
         from scipy import sparse
 
         n, inner = cells, cells - 1
@@ -94,7 +94,7 @@ class StaggeredGrid:
         return (u[0].ravel(), u[1].ravel()), (v[0].ravel(), v[1].ravel()), (p[0].ravel()[1:], p[1].ravel()[1:])
 
     def convection(self, y: np.ndarray) -> np.ndarray:
-        """N(y), the divergence of the momentum fluxes; y N(y) = 0 for divergence-free y."""
+        """N(y), the divergence of the momentum fluxes; y^T N(y) = 0 for divergence-free y."""
         return self.spread @ ((self.first @ y) * (self.second @ y))
 
     def convection_jacobian(self, y: np.ndarray):
@@ -148,7 +148,7 @@ class StaggeredGrid:
 
 
 class SuddenLid:
-    """A lid of speed 1 from t = 0 on, above a fluid at rest."""
+    """A lid that starts at t = 0 with speed 1 above a fluid at rest."""
 
     def __init__(self, grid: StaggeredGrid, reynolds: float):
         self._drag = grid.lid / reynolds
@@ -160,9 +160,9 @@ class SuddenLid:
 
 
 class KnownFlow:
-    """A lid and a force for which s(t) times a smooth flow solves the partial differential equations.
+    """A lid and a force such that s(t) times a smooth flow solves the partial differential equations.
 
-    Its stream function is 8 X Y with X = x^4 - 2x^3 + x^2, Y = y^4 - y^2 (T. M. Shih, C. H. Tan, B. C. Hwang, Int. J.
+    The stream function is 8 X Y with X = x^4 - 2x^3 + x^2, Y = y^4 - y^2 (T. M. Shih, C. H. Tan, B. C. Hwang, Int. J.
     Numer. Meth. Fluids 9 (1989), pp. 193-212), so that the lid moves with speed 16 s X; the pressure is s (x^2 y + sin
     y).
     """
@@ -187,7 +187,7 @@ class KnownFlow:
 
     @staticmethod
     def _parts(x, y, reynolds: float):
-        """Along x and y: velocity, u u_x + v u_y, and the pressure gradient minus viscous forces."""
+        """Components along x and y of velocity, convection, and pressure gradient minus viscous forces."""
         X = [x**4 - 2.0 * x**3 + x**2, 4.0 * x**3 - 6.0 * x**2 + 2.0 * x, 12.0 * x**2 - 12.0 * x + 2.0, 24.0 * x - 12.0]
         Y = [y**4 - y**2, 4.0 * y**3 - 2.0 * y, 12.0 * y**2 - 2.0, 24.0 * y]
         u, v, u_x = 8.0 * X[0] * Y[1], -8.0 * X[1] * Y[0], 8.0 * X[1] * Y[1]
@@ -216,7 +216,7 @@ class CavityEquations:
         self.grid, self.drive, self._viscosity = grid, drive, grid.laplacian / reynolds
 
     def f(self, t, y, z):
-        """Accelerations."""
+        """Accelerations with pressure."""
         return self.acceleration(t, y) + self.grid.divergence.T @ z
 
     def g(self, t, y, z):
@@ -237,7 +237,7 @@ class CavityEquations:
         return sparse.block_array([[momentum, -divergence.T], [divergence, None]]).tocsc()
 
     def sparsity(self):
-        """Structure of the Jacobian."""
+        """Sparsity of the Jacobian."""
         n = sum(self.grid.divergence.shape)
         generic = np.random.default_rng(0).uniform(1.0, 2.0, n)
         return self.jacobian(0.0, generic, generic, 1.0)
@@ -251,9 +251,9 @@ def cavity(cells: int = 16, reynolds: float = 100.0, lid: str = "sudden", t1: fl
     -----
     ``model.extra["grid"]`` has the matrices and the positions of the unknowns, ``grid.centre_lines(y)``, which returns
     (y, u) along the vertical and (x, v) along the horizontal line through the centre, and ``grid.stream_function(y)``
-    at the corners of cells. ``model.extra["published"]`` are the two lines of Ghia, Ghia and Shin (Reynolds numbers
-    100, 400 and 1000). With ``lid="known"``, ``model.extra["pde"](t)`` are velocities and pressures of the partial
-    differential equations at the unknowns, from which a solution differs by :math:`O(h^2)`.
+    at the cell corners. ``model.extra["published"]`` contains these lines as published by Ghia, Ghia and Shin (Reynolds
+    numbers 100, 400 and 1000). With ``lid="known"``, ``model.extra["pde"](t)`` are velocities and pressures of the
+    partial differential equations at the unknowns, from which a solution differs by :math:`O(h^2)`.
 
     The equations are quadratic, and their Jacobian is exact. Both are products with SciPy sparse matrices, which are
     efficient without machine code.

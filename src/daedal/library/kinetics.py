@@ -30,7 +30,7 @@ def balance(t, y, z, p):
 
 @model
 def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
-    """Robertson's autocatalytic reaction with the mass balance as algebraic equation.
+    """Robertson's autocatalytic reaction with the mass balance as an algebraic equation.
 
     Notes
     -----
@@ -146,7 +146,7 @@ def chemical_akzo_nobel() -> Model:
 
 # --- air pollution: the problem of twenty species ---------------------------------------------------------------------
 
-# Verwer's 25 reactions: the rate constant, the educts, the products (listed twice if two are produced)
+# Verwer's 25 reactions: rate constant, reactants, products (listed twice if two are produced)
 REACTIONS = (
     (0.35, ("NO2",), ("NO", "O3P")),
     (26.6, ("NO", "O3"), ("NO2",)),
@@ -266,12 +266,12 @@ _DEMANDS = {
 
 @model
 def cstr(index: int = 3) -> Model:
-    """A continuously stirred tank reactor, simulated (index 1) or controlled by its jacket (index 2 and 3).
+    """A continuous stirred-tank reactor, simulated (index 1) or controlled by its jacket (index 2 and 3).
 
     Notes
     -----
-    With index 3 ``model.extra["exact"](t, derivative)`` is the closed solution: the concentration determines the rate
-    R; R and the concentration determine the temperature, whose derivative gives the temperature of the jacket.
+    With index 3 ``model.extra["exact"](t, derivative)`` is the closed-form solution: the concentration determines the
+    rate R, both determine the temperature, and its derivative determines the jacket temperature.
     """
     residual, names = FORMS[index]
     common: dict[str, Any] = {
@@ -296,7 +296,7 @@ def cstr(index: int = 3) -> Model:
 
 
 def _start(index: int) -> tuple[np.ndarray, np.ndarray]:
-    """Initial values for C = 0.5 and T = 1.15, with the temperature of the jacket or of the reactor given."""
+    """Initial values for C = 0.5 and T = 1.15 if the jacket or reactor temperature is given."""
     k1, c0, t0, k2, k3, k4, k5 = COOLED_REACTOR
     C, T = 0.5, 1.15
     R = k4 * math.exp(-k5 / T) * C
@@ -311,7 +311,7 @@ def _start(index: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def controlled_reactor(t: float, derivative: int = 0) -> np.ndarray:
-    """The state with concentration 0.5 + 0.1 sin t, or its first derivative."""
+    """The state for the concentration 0.5 + 0.1 sin t, or its first derivative."""
     k1, c0, t0, k2, k3, k4, k5 = COOLED_REACTOR
     s, cos = 0.1 * math.sin(t), 0.1 * math.cos(t)
     c = (0.5 + s, cos, -s, -cos)

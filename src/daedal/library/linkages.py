@@ -63,7 +63,7 @@ def four_bar_with_spring(
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy`` and ``rest``, the equilibrium, of which ``machine.linearise`` gives the
+    ``model.extra`` has ``machine``, ``energy`` and ``rest``, the equilibrium; ``machine.linearise(rest)`` computes its
     eigenvalues.
 
     Examples
@@ -88,7 +88,7 @@ def four_bar_with_spring(
 
 # --- robot arms with linkage grippers ---------------------------------------------------------------------------------
 
-PALM, CRANK, FINGER = 0.03, 0.08, 0.09  # m: distance of the hinges on the palm, lengths of the cranks and fingers
+PALM, CRANK, FINGER = 0.03, 0.08, 0.09  # m: distance of the hinges on the palm, crank and finger lengths
 SIDES = {"left": 1.0, "right": -1.0}
 CUT = tuple(f"{side} tip 2" for side in SIDES)
 
@@ -136,12 +136,12 @@ def _robot_gripper(stiffness: float, opening: float) -> tuple[Machine, Start]:
 def robot_gripper(
     stiffness: float = 100.0, opening: float = 0.8, t1: float = 0.5, coordinates: str = "relative"
 ) -> Model:
-    """An arm of two links, held by springs at its joints, with a gripper closed by a spring.
+    """An arm of two links held by joint springs, with a gripper closed by a spring.
 
     Notes
     -----
-    ``model.extra`` has ``machine`` and ``energy``. There are three degrees of freedom: the angles of shoulder, elbow
-    and cranks.
+    ``model.extra`` has ``machine`` and ``energy``. The three degrees of freedom are the shoulder, elbow and
+    crank angles.
 
     Examples
     --------
@@ -163,7 +163,7 @@ MASS = 100.0  # kg of all links together
 
 
 def hanging_angles(n: int, load: float) -> np.ndarray:
-    r"""Angles of n equal links that hang between supports of equal height, with a load in the middle.
+    r"""Angles of n equal links that hang between supports at equal height, with a load in the middle.
 
     The moments about an end of link i balance if :math:`H \tan\vartheta_i` is the vertical force at its midpoint, with
     the horizontal tension H; the links span the distance of the supports: :math:`\sum_i \cos\vartheta_i = n / 1.2`.
@@ -198,7 +198,7 @@ def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: s
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy`` and ``rest``, the position of equilibrium without the load.
+    ``model.extra`` has ``machine``, ``energy`` and ``rest``, the equilibrium position without the load.
 
     Examples
     --------

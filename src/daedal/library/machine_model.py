@@ -1,9 +1,9 @@
-"""Common parts of machines: models made of bodies and joints, whose equations of motion are the problem.
+"""Common code of machines, which are modelled by bodies and joints.
 
-``model.extra`` holds, in addition to the entries of mechanical models,
+``model.extra`` contains, in addition to the entries of mechanical models,
 
 * ``machine``: the :class:`daedal.multibody.Model`, for drawings, reports and assembly in other positions;
-* ``energy(q, v)``: kinetic energy plus that of gravity and springs;
+* ``energy(q, v)``: kinetic energy plus potential energy of gravity and springs;
 * ``exact(t)`` if the motion is known in closed form.
 
 References are given in joint coordinates. In the plane they are converted to the requested coordinates; in space there
@@ -38,9 +38,9 @@ def machine_model(
     extra: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Model:
-    """A machine on [0, t1] in chosen coordinates.
+    """A machine on [0, t1] in the given coordinates.
 
-    `start`, `exact` and `known` are in joint coordinates, with the joints `cut` closing loops.
+    `start`, `exact` and `known` are in joint coordinates; the joints `cut` close loops.
     """
     check_positive(t1=t1)
     cut = cut if coordinates == "relative" else ()

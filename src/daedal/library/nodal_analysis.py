@@ -1,4 +1,4 @@
-"""Modified nodal analysis: unknowns are the node voltages and the currents that are not functions of voltages."""
+"""Modified nodal analysis; unknowns are the node voltages and those currents that are not functions of voltages."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -23,9 +23,9 @@ class Control(NamedTuple):
     Attributes
     ----------
     gain : float
-        The factor.
+        Ratio of the output to the controlling voltage or current.
     positive, negative : int
-        The nodes of the controlling voltage.
+        Nodes of the controlling voltage.
     branch : int
         Number of the branch with the controlling current, from 1; it must be a voltage source (of any kind) or an
         inductor.
@@ -38,7 +38,7 @@ class Control(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """The equations ``H x' + G x = f(t)`` of a circuit, f as pairs of equation and source."""
+    """The equations ``H x' + G x = f(t)`` of a circuit; `sources` are pairs (row, source), and f is their sum."""
 
     H: sparse.csr_array
     G: sparse.csr_array
@@ -47,7 +47,7 @@ class Matrices(NamedTuple):
 
 
 def mna(branches: Sequence[Branch | tuple], *, compiled: bool | None = None) -> daedal.ImplicitDAE:
-    """The equations of a circuit by modified nodal analysis.
+    """Formulate a circuit by modified nodal analysis.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def mna(branches: Sequence[Branch | tuple], *, compiled: bool | None = None) -> 
     Returns
     -------
     daedal.ImplicitDAE
-        Its variables are the voltages ``v1``, ``v2``, ... of the nodes and the currents, such as ``i_L3``, of voltage
-        sources and inductors: kind and number of the branch, from 1. The equations are Kirchhoff's current law for
-        each node, then the laws of those branches. The matrices are sparse.
+        Variables are the node voltages ``v1``, ``v2``, ... and the currents of voltage sources and inductors, named
+        by kind and number of the branch, such as ``i_L3``. The equations are Kirchhoff's current law for each node,
+        followed by the laws of these branches. The matrices are sparse.
 
     Notes
     -----
     Without controlled sources the index is at most 2. It is 2 if there is a loop of capacitors and voltage sources with
-    at least one source in it, or a cutset of inductors and current sources (C. Tischendorf, Topological index
+    at least one source, or a cutset of inductors and current sources (C. Tischendorf, Topological index
     calculation of differential-algebraic equations in circuit simulation, Surveys Math. Indust. 8, 1999).
 
     Examples
@@ -92,7 +92,7 @@ def mna(branches: Sequence[Branch | tuple], *, compiled: bool | None = None) -> 
 
 
 def matrices(branches: Sequence[Branch | tuple]) -> Matrices:
-    """The matrices, sources and names of the equations; see :func:`mna`."""
+    """Matrices, sources and names of the equations of :func:`mna`."""
     network = [Branch(*branch) for branch in branches]
     nodes = _check(network)
     current = dict(zip([k for k, branch in enumerate(network) if branch.kind in WITH_CURRENT], range(nodes, 10**9)))
@@ -136,7 +136,7 @@ def matrices(branches: Sequence[Branch | tuple]) -> Matrices:
 
 
 def _check(network: Sequence[Branch]) -> int:
-    """Number of nodes of a valid circuit."""
+    """Check a circuit and return its number of nodes."""
     ends = {node for branch in network for node in (branch.positive, branch.negative)}
     missing = set(range(max(ends) + 1)) - ends
     if missing:
@@ -157,7 +157,9 @@ def _check_control(network: Sequence[Branch], number: int, branch: Branch, nodes
     if not isinstance(value, Control):
         raise daedal.InvalidProblemError(f"the value of branch {number} ({branch.kind}) must be a Control")
     if branch.kind[:2] == "VC" and not 0 <= min(value[1:3]) <= max(value[1:3]) <= nodes:
-        raise daedal.InvalidProblemError(f"branch {number} is controlled by the voltage of a node that does not exist")
+        raise daedal.InvalidProblemError(
+            f"branch {number} is controlled by the nodes {value[1]} and {value[2]}; nodes are numbered 0 to {nodes}"
+        )
     if branch.kind[:2] == "CC":
         known = 1 <= value.branch <= len(network) and network[value.branch - 1].kind in WITH_CURRENT
         if not known:
@@ -178,9 +180,9 @@ def _sparse(entries: dict[tuple[int, int], float], n: int) -> sparse.csr_array:
 
 # --- linear circuits of any size by modified nodal analysis, with exact solutions -------------------------------------
 
-# Their solutions consist of forced oscillations and one natural mode exp(s t), a root of det(s H + G) = 0: both follow
-# from sparse linear systems, for any index. ``model.extra`` has ``exact(t, derivative)``, ``branches``, the incidence
-# list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
+# Their solutions consist of forced oscillations and one natural mode exp(s t), where s is a root of det(s H + G) = 0.
+# Both follow from sparse linear systems, for any index. ``model.extra`` has ``exact(t, derivative)``, ``branches``, the
+# incidence list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
 
 SINE = Source(amplitude=1.0, frequency=1.0)
 
@@ -256,7 +258,7 @@ def forced_and_natural(circuit: Matrices, shift: complex | None) -> Callable[...
 
 
 def natural_mode(circuit: Matrices, shift: complex) -> tuple[complex, np.ndarray]:
-    """A root s of det(s H + G) = 0 near `shift` with its vector: inverse iteration."""
+    """A root s of det(s H + G) = 0 near `shift` and its eigenvector, by inverse iteration."""
     H, G = circuit.H.tocsc(), circuit.G.tocsc()
     vector = np.exp(1j * np.arange(len(circuit.names)))
     root = complex(shift)

@@ -82,7 +82,7 @@ def knife_edge(
     )
 
 
-# --- the same on a paraboloid: q = (x, y, z, phi), p = (weight along x, along -z) -------------------------------
+# --- a knife edge on a paraboloid: q = (x, y, z, phi), p = (weight along x, along -z) -------------------------------
 
 
 def bowl_force(t, q, v, p):
@@ -171,7 +171,7 @@ def rolling_disc(
     t1: float = 5.0,
     compiled: bool = False,
 ) -> Model:
-    """An upright disc that rolls without slipping on an inclined plane and turns at a constant rate.
+    """An upright disc that rolls without slipping on an inclined plane while its heading rotates at a constant rate.
 
     Notes
     -----

@@ -51,9 +51,9 @@ def amplifier_netlist() -> str:
 def initial_derivative() -> np.ndarray:
     """The consistent y'(0).
 
-    The mass matrix has rank 5. Adding the equations of each pair (1, 2), (4, 5), (7, 8) eliminates the derivatives; the
-    sums hold at all times, so their time derivatives hold at 0 too. At t = 0 both transistors are at rest (g = 0) and
-    no current flows through C1, C3 and C5, hence y1' = y2', y4' = y5', y7' = y8'.
+    The mass matrix has rank 5. Adding the equations of each pair (1, 2), (4, 5), (7, 8) eliminates the derivatives, and
+    the sums can be differentiated. At t = 0 both transistors are at rest (g = 0) and no current flows through C1, C3
+    and C5, hence y1' = y2', y4' = y5', y7' = y8'.
     """
     r0, r1, r2, r3, r4, r5, r6, r7, r8, r9 = RESISTANCES
     slope = BETA / THERMAL_VOLTAGE  # dg/du at 0
@@ -125,7 +125,7 @@ def unicursal_loop() -> Model:
 C, CS, CP = 1.6e-8, 2e-12, 1e-8  # capacitances in F
 LH, LS1, LS2, LS3 = 4.45, 2e-3, 5e-4, 5e-4  # inductances in H
 R, RP, RG1, RG2, RG3, RI, RC = 25000.0, 50.0, 36.3, 17.3, 17.3, 50.0, 600.0  # resistances in ohms
-GAMMA, DELTA = 40.67286402e-9, 17.7493332  # constants of the diodes, in A and 1 / V
+GAMMA, DELTA = 40.67286402e-9, 17.7493332  # diode constants in A and 1 / V
 LARGEST = 500.0  # limit of exponents: if Newton's method diverges, the current is huge but finite
 
 
@@ -162,8 +162,8 @@ def ring_modulator(form: str = "ode") -> Model:
 
     Notes
     -----
-    Without Cs the currents through the diodes drop out of a sum of the four equations, I3 + I4 + I5 + I6 = 0, and
-    the derivative of that is U3 + U5 = U4 + U6.
+    Without Cs the diode currents cancel in a sum of four equations, I3 + I4 + I5 + I6 = 0, whose derivative is
+    U3 + U5 = U4 + U6.
     """
     cs, algebraic, slopes = CS, None, np.zeros(15)
     if form == "index2":
@@ -181,21 +181,18 @@ def ring_modulator(form: str = "ode") -> Model:
     )
 
 
-# --- circuits with MOS transistors driven by pulses: a charge pump, a NAND gate ---------------------------------------
+# --- the charge pump, in V, ns, pF, pC and mA (1 mA = 1 pC/ns) --------------------------------------------------------
 
-# --- the charge pump, in V, ns, pF, pC and mA (1 mA = 1 pC/ns)
-# ---------------------------------------------------------
-
-# Threshold voltage (V), factor of the substrate effect (V^1/2), surface potential (V), capacitance of the oxide (pF)
+# Threshold voltage (V), substrate effect factor (V^1/2), surface potential (V), oxide capacitance (pF)
 THRESHOLD, SUBSTRATE, SURFACE, OXIDE = 0.2, 0.035, 1.01, 4.0
 FLAT_BAND = THRESHOLD - SUBSTRATE * math.sqrt(SURFACE) - SURFACE
 SOURCE_CAPACITANCE, DRAIN_CAPACITANCE = 1.6, 0.4  # pF
-# Pulses of 20 V: period, begin and duration of their edges (ns)
+# Pulses of 20 V: period, start times and duration of their edges (ns)
 HIGH, PERIOD, RISE, FALL, EDGE = 20.0, 120.0, 50.0, 110.0, 10.0
 
 
 def ramp(x):
-    """A ramp from 0 to 1, which equals x in between."""
+    """x limited to [0, 1]."""
     return min(max(x, 0.0), 1.0)
 
 
@@ -206,9 +203,9 @@ def pump_voltage(t):
 
 
 def mos_charges(ugb, ugs, ugd):
-    """Charges (pC) of the gate and of the channel; the latter is shared by source and drain.
+    """Gate and channel charges (pC); source and drain share the channel charge.
 
-    Guenther, Denk and Feldmann (1995): accumulation, depletion, inversion. a and b are the overdrives of the two ends
+    Guenther, Denk and Feldmann (1995): accumulation, depletion, inversion. a and b are the overdrives at the two ends
     of the channel; b = 0 is saturation.
     """
     high, low = max(ugs, ugd), min(ugs, ugd)
@@ -244,11 +241,11 @@ def charge_pump(t1: float = 1200.0) -> Model:
     Notes
     -----
     Units are V, ns, pF, pC and mA, in which all unknowns are of order 1; those of the test set are V, s, F, C and
-    A. The charges of the channel are not differentiable when the transistor begins to conduct, since both of its ends
-    do so simultaneously. Branches cannot be tracked there, and ``model.options`` leave them to step size control. As in
+    A. The channel charges are not differentiable when the transistor begins to conduct, since both of its ends
+    do so simultaneously. Branches cannot be tracked there; with ``model.options`` step size control handles them. As in
     the test set, the options exclude the current from the error test, which no step across one of its jumps would pass.
 
-    At every time all other unknowns follow from V(t) and V'(t) alone, via the root of one scalar equation.
+    At any time the other unknowns follow from V(t) and V'(t), via the root of one scalar equation.
     ``model.extra`` has ``kinks``, the times of the kinks of V.
 
     Examples
@@ -280,7 +277,7 @@ def charge_pump(t1: float = 1200.0) -> Model:
 
 # --- the NAND gate, in V, ns, kOhm, nF and mA -------------------------------------------------------------------------
 
-# Resistances of gate and drain, and of the substrate; capacitances at gate, in the substrate, of the lines
+# Resistances of channel and substrate; capacitances of gate, junction and lines
 R_CHANNEL, R_BULK, C_GATE, C_JUNCTION, C_LINE = 4.0, 10.0, 0.6e-4, 2.4e-5, 0.5e-4
 # Supply, substrate bias (V); saturation current, thermal voltage and built-in voltage of the junctions
 MOS_SUPPLY, BIAS, SATURATION, THERMAL, BUILT_IN = 5.0, -2.5, 1e-14, 25.85, 0.87
@@ -293,9 +290,9 @@ FIRST_INPUT, SECOND_INPUT = (5.0, 5.0, 20.0), (15.0, 15.0, 40.0)
 
 
 def channel_current(kind, drain, bulk, gate):
-    """Current of Shichman and Hodges from drain to source, for a positive voltage `drain` between them.
+    """Shichman and Hodges' current from drain to source, without its factor, for a positive voltage `drain`.
 
-    With the overdrive u it is u^2 in saturation, u <= drain, and u^2 - (u - drain)^2 otherwise.
+    With the overdrive u it is u^2 in saturation (u <= drain), otherwise u^2 - (u - drain)^2.
     """
     threshold = kind[0] + kind[1] * (np.sqrt(max(kind[2] - bulk, 0.0)) - math.sqrt(kind[2]))
     over = max(gate - threshold, 0.0)
@@ -304,7 +301,7 @@ def channel_current(kind, drain, bulk, gate):
 
 
 def transistor_current(kind, drain, gate_source, bulk_source, gate_drain, bulk_drain):
-    """The same current for both signs of the voltage `drain` between drain and source, with its sign."""
+    """Current from source to drain for either sign of the drain-source voltage `drain`."""
     forwards = channel_current(kind, max(drain, 0.0), bulk_source, gate_source)
     backwards = channel_current(kind, max(-drain, 0.0), bulk_drain, gate_drain)
     return kind[4] * backwards - kind[3] * forwards
@@ -319,7 +316,7 @@ def junction_capacitance(u):
 
 
 def gate_input(t, first, top, period):
-    """Voltage of an input and its slope, right-continuous."""
+    """Input voltage and its slope, right-continuous."""
     s = t % period - first
     rises, falls = np.where(s < 5.0, s >= 0.0, 0.0), np.where(s < 10.0 + top, s >= 5.0 + top, 0.0)
     return 5.0 * (ramp(0.2 * s) - ramp(0.2 * (s - 5.0 - top))), rises - falls
@@ -331,7 +328,7 @@ def nand_residual(t, y, yp):
     load = transistor_current(DEPLETION, y[1] - y[0], y[4] - y[0], y[2] - y[4], y[4] - y[1], y[3] - MOS_SUPPLY)
     upper = transistor_current(ENHANCEMENT, y[6] - y[5], v1 - y[5], y[7] - y[9], v1 - y[6], y[8] - y[4])
     lower = transistor_current(ENHANCEMENT, y[11] - y[10], v2 - y[10], y[12], v2 - y[11], y[13] - y[9])
-    # currents into the six junctions: through the diode, and charging it
+    # diode and charging currents of the six junctions
     i3, q3 = junction_current(y[2] - y[4]), junction_capacitance(y[2] - y[4]) * (yp[2] - yp[4])
     i4, q4 = junction_current(y[3] - MOS_SUPPLY), junction_capacitance(y[3] - MOS_SUPPLY) * yp[3]
     i8, q8 = junction_current(y[7] - y[9]), junction_capacitance(y[7] - y[9]) * (yp[7] - yp[9])
@@ -372,7 +369,7 @@ def nand_gate(t1: float = 80.0) -> Model:
     >>> import daedal
     >>> model = daedal.library.nand_gate()
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial)
-    >>> print(sol(12.5)[4].round(2), sol(32.5)[4].round(2))  # U5: one input is high, both are
+    >>> print(sol(12.5)[4].round(2), sol(32.5)[4].round(2))  # U5 with one and with both inputs high
     5.0 0.41
     """
     low = 3.62385

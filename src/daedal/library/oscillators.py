@@ -30,7 +30,7 @@ VELOCITIES = (0.0, 0.0, 0.0, 0.0, 0.0, 1.75, -1.5), (0.0, 0.0, 0.0, -1.25, 1.0, 
 
 
 def stars_residual(t, y, yp):
-    """y: all x, all y, then their rates. The mass of star i is i."""
+    """y contains all x, all y and their rates; star i has mass i."""
     r = np.empty(28)
     for i in range(14):
         r[i] = yp[i] - y[14 + i]
@@ -64,15 +64,15 @@ def pleiades() -> Model:
 
 
 def beam_residual(t, y, yp):
-    """y holds the angles of the segments, then their rates; Hairer, Wanner, section IV.1, (1.10) to (1.16)."""
+    """y contains the segment angles and their rates; Hairer, Wanner, section IV.1, (1.10) to (1.16)."""
     n = y.size // 2
     squared = float(n * n)
     force = 1.5 * math.sin(t) * math.sin(t) if t <= math.pi else 0.0
     v = np.empty(n)
     for j in range(n):
         before = y[j - 1] if j > 0 else -y[0]
-        behind = y[j + 1] if j < n - 1 else y[n - 1]
-        bending = squared * squared * (before - 2.0 * y[j] + behind)
+        after = y[j + 1] if j < n - 1 else y[n - 1]
+        bending = squared * squared * (before - 2.0 * y[j] + after)
         v[j] = bending + squared * force * (np.cos(y[j]) + np.sin(y[j]))
     cosine = np.empty(n - 1)
     sine = np.empty(n - 1)

@@ -45,13 +45,12 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
     -----
     Rods of length 2 l1 = 20 and 2 l2 = 40, masses 1, no gravity, a spring (1), a damper (5.9) and the force
     70 cos(pi t) on the slider, mu = 20. For such a large coefficient the law of friction is ill-posed: at the start two
-    multipliers, -2.32 and 81.65, are consistent with it. The smaller one is taken, which leads to the first event of
+    multipliers, -2.32 and 81.65, are consistent with it. The smaller one is used, which leads to the first event of
     the source, 0.843: here 0.84282. The other events of the source (slip at 1.86, 3.35, stick at 4.15) do not follow
-    from its equations. In the source the slider sticks at 0.843; but the accelerations of both slips, each with its own
-    normal force, are positive there (0.08 and 0.51), so the velocity passes through zero, next at 1.5258, 2.8492 (a
-    dead point) and 3.6975. Sticking is impossible in any case: at rest the normal force in the guide is due to inertia
-    only, and
-    ``|lambda_s| < mu |N|`` cannot hold.
+    from its equations. In the source the slider sticks at 0.843. However, the accelerations for slip in either
+    direction, each with the corresponding normal force, are positive there (0.08 and 0.51), so the velocity passes
+    through zero, next at 1.5258, 2.8492 (a dead point) and 3.6975. Sticking is impossible in any case: at rest the
+    normal force in the guide is due to inertia only, and ``|lambda_s| < mu |N|`` cannot hold.
 
     ``model.extra`` has ``branches``, the two multipliers at the start, and ``turns``, the times up to t = 4 at which
     the slider is at rest.
@@ -116,7 +115,7 @@ def painleve_rod(
 
     Notes
     -----
-    A homogeneous rod of mass 1 and length 2, with its lower end A on the floor. While A slides to the side
+    A homogeneous rod of mass 1 and length 2, with its lower end A on the floor. While A slides in the direction
     :math:`\sigma`, the normal force satisfies
 
     .. math:: N\,(1 + 3 \cos^2\alpha + 3 \sigma \mu \sin\alpha \cos\alpha) = g - \dot\alpha^2 \sin\alpha.

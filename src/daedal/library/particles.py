@@ -193,13 +193,13 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
 # --- a chain of pendulums: any number of coordinates, with sparse matrices --------------------------------------------
 
 SLOWEST = 2.4048255576957727686  # first zero of the Bessel function J_0
-LARGEST_IN_ANGLES = 100
+LARGEST_IN_ANGLES = 100  # number of links up to which exact(t) is available
 
 # --- the equations: q = (x_1, y_1, x_2, y_2, ...), y upwards, p = (mass of a bob, length of a link, gravity) ----------
 
 
 def links(q):
-    """Vectors along the links, from the fixed point to the last mass; the same for velocities."""
+    """Differences of the positions, or velocities, at the ends of the links, from the fixed point on."""
     points = np.reshape(q, (-1, 2))
     return np.diff(points, axis=0, prepend=np.zeros((1, 2)))
 
@@ -257,10 +257,9 @@ def configuration(angles, rates, link):
 
 
 def slowest_mode(n, amplitude):
-    """Angles of the links in the slowest mode of a hanging chain, y(s) = J_0(j sqrt(1 - s/L)), `amplitude` at the free
-    end.
+    """Link angles in the slowest mode of a hanging chain, with `amplitude` at the free end.
 
-    The inclination dy/ds is proportional to J_1(x)/x, x = j sqrt(1 - s/L).
+    y(s) = J_0(x) with x = j sqrt(1 - s/L), whose inclination dy/ds is proportional to J_1(x)/x.
     """
     from scipy.special import j1
 
@@ -279,7 +278,7 @@ def chain_of_pendulums(
 
     Notes
     -----
-    ``model.extra`` has ``exact(t)``, the state (q, v) from the equations of the angles, to about eleven digits and for
+    ``model.extra`` has ``exact(t)``, the state (q, v) from the equations for the angles, to about eleven digits and for
     up to 100 links, ``energy(q, v)``, ``configuration(angles, rates)``, and ``frequency``, the angular frequency
     :math:`\tfrac12 j_{0,1} \sqrt{g/L}` of small oscillations of a rope.
 

@@ -97,9 +97,9 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
 
     Notes
     -----
-    ``model.extra["constraints"](y)`` gives the residuals of position, velocity and acceleration constraint of a
-    state or of many (shape ``(n, nt)``), to measure drift. ``model.extra["exact"](t, derivative)`` is the solution from
-    the equation of the angle, to about twelve digits; derivative 0 or 1.
+    ``model.extra["constraints"](y)`` returns the residuals of the position, velocity and acceleration constraints for
+    one state or many (shape ``(n, nt)``), to measure drift. ``model.extra["exact"](t, derivative)`` is the solution
+    from the angle equation, to about twelve digits, or its first derivative (derivative 1).
     """
     check_choice("form", form, _FORMS)
     residual, index, remark = _FORMS[form]

@@ -16,7 +16,7 @@ VISCOSITY, GRAVITY, DENSITY, CRITICAL = 1.31e-6, 9.8, 1e3, 2.3e3
 # A pipe: length, roughness, diameter (m), cross section (m^2); a tank: surface (m^2)
 LENGTH, ROUGHNESS, DIAMETER, TANK = 1e3, 2e-4, 1.0, 200.0
 AREA = math.pi * DIAMETER * DIAMETER / 4.0
-RESTING = 0.04751940452918529  # resistance of a pipe with laminar flow
+RESTING = 0.04751940452918529  # resistance of a pipe at the critical Reynolds number
 # Nodes at both ends of the pipes; positive flow is from the first to the second
 WATER_PIPES = (
     (1, 2), (2, 3), (2, 6), (3, 4), (3, 5), (4, 5), (5, 10), (6, 5), (7, 4),
@@ -88,10 +88,10 @@ def water_tubes(t1: float = 61200.0) -> Model:
 
 # --- gas transmission: two lines with compressors, districts with regulators, demand that jumps hourly ----------------
 
-# After T. S. Chua and P. M. Dew, as reported by Brenan, Campbell and Petzold (section 6.5), :math:`E y' = A(y) y -
-# d(t)` for the pressures at nodes and the flows through machines. Flow through a pipe is isothermal and slow, so that
-# inertia
-# does not matter: with the friction :math:`\lambda`, the speed of sound c, length l, diameter D and cross section A
+# After T. S. Chua and P. M. Dew, as reported by Brenan, Campbell and Petzold (section 6.5),
+# :math:`E y' = A(y) y - d(t)` for the pressures at nodes and the flows through machines. Flow through a pipe is
+# isothermal and slow, so that inertia is negligible: with the friction :math:`\lambda`, the speed of sound c, length l,
+# diameter D and cross section A
 #
 # .. math::
 #
@@ -102,7 +102,7 @@ def water_tubes(t1: float = 61200.0) -> Model:
 # flow. Pressures are in bar, flows in kg/s, times in hours.
 
 SOUND, BAR, HOUR = 380.0, 1e5, 3600.0  # m/s, Pa, s
-SMOOTHED = 0.01  # bar^2: below it, flow is laminar
+SMOOTHED = 0.01  # difference of squared pressures below which flow is laminar (bar^2)
 LINE = (25e3, 0.9, 0.010)  # length and diameter (m) and friction of a line section
 GAS_PIPES = ((3e3, 0.40, 0.012), (2e3, 0.30, 0.012), (2e3, 0.30, 0.012), (3e3, 0.25, 0.013), (3e3, 0.25, 0.013),
          (4e3, 0.20, 0.013), (2e3, 0.25, 0.013))  # fmt: skip
@@ -115,14 +115,16 @@ VALVE = 0.01  # bar per kg/s
 HOURS = (6.0, 9.0, 17.0, 22.0)
 FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # factors of the demand until, between and after these hours
 OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line fails
-LARGEST_DENSE = 100  # unknowns
+LARGEST_DENSE = 100  # number of unknowns up to which matrices are dense
 _TINY = 1e-30  # imaginary step of pressures and flows, for derivatives
 SOURCE, COMPRESSOR, REGULATOR, VALVE_KIND = 0.0, 1.0, 2.0, 3.0
 
 
 class Network(NamedTuple):
-    """Nodes by name; pipes (start, end, R, volume); machines (kind, start, end); demands (node, kg/s); `thin`, the
-    factor by which sections of long lines are shorter."""
+    """Node names, pipes (start, end, R, volume), machines (kind, start, end, name), demands (node, kg/s).
+
+    `thin` is the factor by which the sections of long lines are shortened.
+    """
 
     nodes: list[str]
     pipes: list[tuple[int, int, float, float]]
@@ -163,8 +165,10 @@ def network(stations: int) -> Network:
 
 
 def gas_network_residual(t, y, yp, p):
-    """y: pressures, flows through machines, gas supplied and gas consumed. The parameters hold five counts, then pipes,
-    capacities, machines, demands."""
+    """y contains pressures, flows through machines, gas supplied and gas consumed.
+
+    The parameters contain five counts, then pipes, capacities, machines and demands.
+    """
     n, n_pipes, n_machines, n_demands, index = int(p[0]), int(p[1]), int(p[2]), int(p[3]), int(p[4])
     r = np.zeros_like(y)
     at = 5
@@ -208,7 +212,7 @@ def gas_network_residual(t, y, yp, p):
 
 
 def packed(net: Network, index: int, outage: str) -> np.ndarray:
-    """Parameters of :func:`gas_network_residual`."""
+    """Pack the parameters of :func:`gas_network_residual`."""
     volumes = np.zeros(len(net.nodes))
     for one, other, _, volume in net.pipes:
         volumes[[one, other]] += 0.5 * volume
@@ -253,7 +257,7 @@ def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
 
 @functools.cache
 def steady_state(stations: int, index: int) -> np.ndarray:
-    """Pressures and flows for the demand at t = 0, by Newton's method, from :func:`gas_network_residual`."""
+    """Steady pressures and flows for the demand at t = 0, by Newton's method."""
     net = network(stations)
     n, params = len(net.nodes), packed(net, index, "")
     pattern, given, still = _pattern(net)[:-2, :-2], params.tolist(), [0.0] * (n + len(net.machines) + 2)
@@ -273,7 +277,7 @@ def steady_state(stations: int, index: int) -> np.ndarray:
 
 
 def _columns_apart(pattern: sparse.csr_array) -> np.ndarray:
-    """A colour for each column, such that columns of the same colour share no row."""
+    """Colours of the columns such that columns of equal colour share no row."""
     together = sparse.csr_array(pattern.T @ pattern)
     colours = np.full(together.shape[0], -1)
     for k in range(len(colours)):
@@ -300,8 +304,8 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     Notes
     -----
     The last two unknowns are the masses of gas in kg supplied and consumed. ``model.extra["mass"](y)`` is the mass in
-    the pipes: it equals their difference plus a constant, which Rosenbrock methods preserve to rounding. Jumps of the
-    demand and the failure of a compressor are hidden switches, which are tracked during a run.
+    the pipes: it equals their difference plus a constant, which Rosenbrock methods preserve to rounding. Jumps in
+    demand and the compressor failure are hidden switches, which are tracked during a run.
     ``model.extra["network"]`` has nodes, pipes, machines and demands. For more than 12 stations, lines have shorter
     sections and compressors flatter characteristics, so that the number of steps remains the same.
 
@@ -336,7 +340,6 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
 
 
 def _reference(names: list[str], **given: int) -> Reference | None:
-    """The available reference values."""
     entry = known("gas_network", **given)
     if entry is None:
         return None

@@ -10,7 +10,7 @@ named like its module:
     (:meth:`Indices.usual`) except for those in ``indices``.
 ``drawing``
     A function of :mod:`daedal.library.drawings`, and the functions that identify a problem with this drawing; without
-    functions it draws the model, which is identified by name.
+    such functions the model is identified by name.
 ``parameters``
     Descriptions of the parameters, one or several of a kind, for the docstring; a type before a colon replaces that of
     the signature. Common parameters are described here (``_COMMON``).
@@ -19,7 +19,7 @@ named like its module:
 ``t_span``, ``options``, ``plot``
     Fields of the model; without ``t_span`` the interval ends at the parameter `t1`.
 ``solutions``
-    Known values of the solution if there is no closed one, each entry for the parameters ``given``: ``t`` and ``y``,
+    Known values of the solution if there is no closed form, each entry for the parameters ``given``: ``t`` and ``y``,
     the time and the values of the reference, ``lam``, the multipliers there; ``minimal``, minimal coordinates and their
     rates, which determine the state. ``source`` states who computed them and how, ``accuracy`` is a relative error
     bound.
@@ -60,7 +60,7 @@ class Reference:
     y : numpy.ndarray, shape (n,)
         The values; ``nan`` if unknown.
     source : str
-        Who computed them, and how.
+        Who computed the values, and how.
     accuracy : float
         Relative error bound of the values.
     """
@@ -78,7 +78,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Indices:
-    """Theoretical index of a problem by each definition, along its solution.
+    """Theoretical index of a problem along its solution, by each definition.
 
     Attributes
     ----------
@@ -159,9 +159,9 @@ class Model:
     plot : dict
         What to plot: ``variables`` (names), ``xscale``, ``yscale`` and ``factors`` (a factor for each variable shown).
     extra : dict
-        Problem-specific entries, such as ``exact`` for a closed solution; see the factory's documentation.
+        Problem-specific entries, such as ``exact`` for a closed-form solution; see the factory's documentation.
     indices : Indices or None
-        The index by each notion, if given.
+        The index by each definition; None if not given in the data.
 
     Examples
     --------
@@ -297,11 +297,11 @@ def closed_model(
     t0: float = 0.0,
     initial: Any = None,
     accuracy: float = 1e-14,
-    origin: str = "closed solution",
+    origin: str = "closed-form solution",
     extra: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Model:
-    """A model on [t0, t1] with the closed solution ``exact(t, derivative)``, which provides start and reference."""
+    """A model on [t0, t1] with the exact solution ``exact(t, derivative)``, which provides start and reference."""
     others.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
     others.setdefault("plot", {"variables": list(problem.names)})
     return Model(
@@ -320,22 +320,22 @@ def explicit_start(problem: daedal.ImplicitDAE, y0: np.ndarray) -> tuple[np.ndar
 
 
 def known(problem: str, **given: Any) -> dict[str, Any] | None:
-    """The known solution of a problem with the parameters `given`; None if there is none."""
+    """The data entry with the solution for the parameters `given`; None if unknown."""
     solutions = _data(contents()[problem]["module"])[problem].get("solutions", ())
     return next((entry for entry in solutions if entry["given"] == given), None)
 
 
 def known_reference(problem: str, **given: Any) -> Reference | None:
-    """The values ``y`` of an entry at its time ``t``."""
+    """The known solution for the parameters `given` as a reference; None if unknown."""
     entry = known(problem, **given)
     return None if entry is None else Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
 
 
-_VERY_LARGE = 5000  # unknowns
+_VERY_LARGE = 5000  # number of unknowns from which traces are too long
 
 
 def compile_if_large(problem, compiled: bool | None, large: int = 200):
-    """The problem, compiled if requested or, by default, if it has `large` unknowns or more.
+    """Compile a problem if requested or, by default, if it has `large` unknowns or more.
 
     Functions are traced; very large problems, whose traces would be long, are compiled by Numba if it is installed.
     """
@@ -362,10 +362,10 @@ def check_positive(**parameters: Any) -> None:
 
 # --- common parts of mechanical models --------------------------------------------------------------------------------
 
-# Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, if they are known,
+# Their reference is the vector (q, v) at the end of the interval. ``model.extra`` contains, if known,
 #
 # * ``lam``: the multipliers at the time of the reference, holonomic constraints first;
-# * ``exact(t)``: the closed solution, the vector (q, v) at time t, and ``exact_lam(t)``, its multipliers;
+# * ``exact(t)``: the closed-form solution, the vector (q, v) at time t, and ``exact_lam(t)``, its multipliers;
 # * ``energy(q, v)``: the total energy, which is constant; also for many states, shape ``(n_q, nt)``;
 # * ``configuration(s, s')``: the state (q, v) that belongs to minimal coordinates s and their rates.
 #
@@ -389,7 +389,7 @@ def mechanical_model(
 ) -> Model:
     """A model on [0, t1] with the entries of ``extra`` described in this module.
 
-    Its reference is the data entry `known`, or the closed solution `exact`.
+    Its reference is the data entry `known`, or the closed-form solution `exact`.
     """
     stated = {"exact": exact, "exact_lam": exact_lam, "energy": energy, "configuration": configuration}
     entries = {name: entry for name, entry in stated.items() if entry is not None} | dict(extra or {})
@@ -398,7 +398,7 @@ def mechanical_model(
         reference = Reference(t1, np.array(known["y"]), known["source"], known["accuracy"])
         lam = known.get("lam")
     if exact is not None:
-        reference = Reference(t1, exact(t1), "closed solution", 1e-12)
+        reference = Reference(t1, exact(t1), "closed-form solution", 1e-12)
     if exact_lam is not None:
         lam = exact_lam(t1)
     if lam is not None:

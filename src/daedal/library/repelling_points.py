@@ -10,7 +10,7 @@ import daedal
 from daedal.library.registry import Model, Reference, known, mechanical_model, model
 
 POINTS = 20
-# initially, the points lie on four circles of latitude: number, latitude, offset of the first as a fraction of a step
+# initially, the points lie on four circles of latitude: number, latitude, longitude of point 0, number of the first
 CIRCLES = (
     (3, 3.0 * math.pi / 8.0, math.pi / 13.0, 1),
     (7, math.pi / 8.0, math.pi / 29.0, 1),
@@ -165,7 +165,7 @@ def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, comp
 
 
 def _first_order_reference(entry: Mapping[str, Any], t1: float) -> Reference:
-    """With the multipliers: since p . q = 0 holds along the motion, 2 lam = -(n - 1)/2 - |q|^2, and mu = 0."""
+    """Reference with the multipliers 2 lam = -(n - 1)/2 - |v|^2, since q . v = 0, and mu = 0."""
     y = np.array(entry["y"])
     speed = np.sum(y[60:].reshape(POINTS, 3) ** 2, axis=1)
     multipliers = np.concatenate([-0.25 * (POINTS - 1) - 0.5 * speed, np.zeros(POINTS)])

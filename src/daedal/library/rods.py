@@ -12,7 +12,7 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, check_angle, known, mechanical_model, model, pendulum_angle
 
-# a pendulum that swings between +-pi/2 with period 2 s: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
+# gravity for the period 2 s with amplitude pi/2: 3g/(4l) = (2K)^2 with the quarter period K for modulus sin(pi/4)
 GRAVITY_PERIOD_2 = 18.33382884805432754
 
 # --- one rod: q = (x, y, phi), p = (l, weight) -------------------------------------------------------------------
@@ -184,7 +184,7 @@ def slider_bias(t, q, v, p):
 
 
 class Rods(NamedTuple):
-    """Two rods in a row: masses, half the lengths, gravity."""
+    """Two rods in a row: masses, half-lengths, gravity."""
 
     m1: float
     m2: float
@@ -283,7 +283,7 @@ def crank_slider(
     Notes
     -----
     The slider has no mass. For l1 = l2 the constraints lose rank when the connecting rod is perpendicular to the axis,
-    which a sufficiently fast crank reaches. ``model.extra`` has ``energy``, ``configuration`` (of the crank's angle and
+    which a sufficiently fast crank reaches. ``model.extra`` has ``energy``, ``configuration`` (of the crank angle and
     its rate) and ``lam``.
 
     Examples

@@ -1,4 +1,4 @@
-"""Small second-order DAEs with closed solutions, which demonstrate the effects of conversion to first order.
+"""Small second-order DAEs with closed-form solutions, which demonstrate the effects of conversion to first order.
 
 Their state is (x, x' of the variables of order 2), as in :class:`daedal.SecondOrderSolution`. ``model.extra`` has
 ``exact(t, derivative=0)``, the values of x or of its derivatives up to the second.
@@ -24,7 +24,7 @@ def second_order_model(
     degrees_of_freedom: int,
     **indices: Any,
 ) -> Model:
-    """A model of index 3, or 4 in companion form, with the closed solution ``exact(t, derivative)``."""
+    """A model of index 3, or 4 in companion form, with the closed-form solution ``exact(t, derivative)``."""
     t0, t1 = t_span
     assert problem.order is not None
     reference = np.concatenate([exact(t1), exact(t1, 1)[problem.order == 2]])
@@ -34,7 +34,7 @@ def second_order_model(
         initial=(exact(t0), np.where(problem.order > 0, exact(t0, 1), 0.0)),
         index=3,
         indices=Indices.usual(3, degrees_of_freedom, after_order_reduction=4, **indices),
-        reference=Reference(t1, reference, "closed solution", 1e-13),
+        reference=Reference(t1, reference, "closed-form solution", 1e-13),
         options={"rtol": 1e-6, "atol": 1e-8},
         plot={"variables": list(problem.names or ())},
         extra={"exact": exact},
@@ -44,7 +44,7 @@ def second_order_model(
 def _mechanical_model(
     system: daedal.MechanicalSystem, exact: Callable[..., np.ndarray], t_span, sign: float, compiled: bool
 ) -> Model:
-    """The same motion as a mechanical system, whose multiplier is `sign` times that of the second-order form."""
+    """The motion of a mechanical system, whose multiplier is `sign` times that of the second-order form."""
     t0, t1 = t_span
 
     def state(t: float) -> np.ndarray:
@@ -58,7 +58,7 @@ def _mechanical_model(
         t_span=t_span,
         initial=(exact(t0)[:2], exact(t0, 1)[:2]),
         index=3,
-        reference=Reference(t1, state(t1), "closed solution", 1e-13),
+        reference=Reference(t1, state(t1), "closed-form solution", 1e-13),
         options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": list(system.names or ())},
         extra={"exact": state, "exact_lam": exact_lam, "lam": exact_lam(t1)},
@@ -215,8 +215,6 @@ def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool =
 
 
 # --- second-order DAEs with hidden derivatives of several orders; see also `order_reduction` --------------------------
-
-# ``model.extra`` has ``exact(t, derivative=0)``, the values of x or of its derivatives up to the second.
 
 
 def cancelling_residual(t, x, xp, xpp):

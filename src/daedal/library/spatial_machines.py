@@ -74,8 +74,7 @@ def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "rel
     return machine_model(machine, start, t1, coordinates, ("B",), known=entry)
 
 
-# --- platforms on legs, modelled by bodies and springs
-# ------------------------------------------------------------------
+# --- platforms on legs, modelled by bodies and springs ----------------------------------------------------------------
 
 MASS, RADIUS, THICKNESS, HEIGHT = 100.0, 0.6, 0.1, 1.0  # kg, m
 BASE_RADIUS = 1.0  # m
@@ -117,7 +116,7 @@ def _stewart_platform(stiffness: float, damping: float) -> tuple[Machine, float]
 
 @cache
 def _start(stiffness: float, damping: float, shift: float, turn: float) -> tuple[Start, Start]:
-    """At rest, displaced along x and rotated about z."""
+    """Starts at rest: in equilibrium, and displaced along x and rotated about z."""
     machine, _ = _stewart_platform(stiffness, damping)
     cosine, sine = math.cos(turn), math.sin(turn)
     orientation = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
@@ -136,7 +135,7 @@ def stewart_platform(
     t1: float = 1.0,
     coordinates: str = "relative",
 ) -> Model:
-    """A disc of 100 kg on six legs consisting of springs and dampers.
+    """A disc of 100 kg on six legs made of springs and dampers.
 
     Notes
     -----
@@ -163,8 +162,7 @@ def stewart_platform(
     )
 
 
-# --- tops and gyroscopes on a ball joint, modelled by bodies and joints
-# -------------------------------------------------
+# --- tops and gyroscopes on a ball joint, modelled by bodies and joints -----------------------------------------------
 
 
 @cache
@@ -180,8 +178,8 @@ def heavy_top(t1: float = 0.5, coordinates: str = "relative") -> Model:
 
     Notes
     -----
-    ``model.extra`` has ``machine`` and ``energy``. The spin about the axis of the top and the angular momentum about
-    the vertical are also constant.
+    ``model.extra`` has ``machine`` and ``energy``. The spin about the top's axis and the angular momentum about the
+    vertical are also constant.
 
     Examples
     --------
@@ -253,7 +251,7 @@ ALONG, ACROSS = (
 
 
 def _cut_ball() -> Mesh:
-    """The ball without its upper part, replaced by a stem of the same height."""
+    """The ball without its cap, which the stem replaces."""
     n, around = 16, 40
     angles = np.linspace(math.pi, math.acos(0.4), n)
     turns = 2.0 * math.pi / around * np.arange(around)
@@ -313,11 +311,11 @@ def tippe_top(
     Notes
     -----
     The ball always touches the table. With the vector a from the centre of mass to the contact point and the angular
-    momentum L, :math:`-L \cdot a` is constant (Jellett 1872), because all forces act at that point;
-    ``model.extra["jellett"](q, v)`` computes it. The energy changes by :math:`-c |v_Q|^2`. If the top turns over
-    completely, it therefore spins with :math:`(\cos\vartheta_0 - \alpha)/(1 + \alpha)` of the rate at the start, where
-    :math:`\vartheta_0` is the tilt and :math:`\alpha R` the distance of the centre of mass from the middle. It does so
-    only if :math:`1 - \alpha < I_3/I_1 < 1 + \alpha`; here the ratio is 1.069.
+    momentum L, :math:`-L \cdot a` is constant (Jellett 1872), because all forces act at the contact point;
+    ``model.extra["jellett"](q, v)`` computes this invariant. The energy changes by :math:`-c |v_Q|^2`. If the top turns
+    over completely, its final spin is :math:`(\cos\vartheta_0 - \alpha)/(1 + \alpha)` times the initial one, where
+    :math:`\vartheta_0` is the tilt and :math:`\alpha R` the distance of the centre of mass from the centre of the ball.
+    It turns over only if :math:`1 - \alpha < I_3/I_1 < 1 + \alpha`; here the ratio is 1.069.
 
     ``model.extra`` has ``machine``, ``energy`` and ``jellett``.
 

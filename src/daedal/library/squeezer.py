@@ -135,7 +135,7 @@ def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False)
 
     Notes
     -----
-    ``model.extra`` has ``lam`` and ``energy``, which contains the work of the torque.
+    ``model.extra`` has ``lam`` and ``energy``, which includes the work of the torque.
 
     Examples
     --------

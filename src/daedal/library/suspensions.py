@@ -49,7 +49,7 @@ BUMP_TIME, BUMP_WIDTH = 0.4, 0.06  # s
 
 
 def _part(name: str, mass: float, moments, at: np.ndarray, rods, *others) -> Body:
-    """A body with its frame at its centre of mass and axes along those of the ground, drawn as rods between points."""
+    """A body with its frame at the centre of mass, parallel to the ground axes, drawn as rods between points."""
     lines = [Rod(POINTS[a] - at, POINTS[b] - at, 0.014) for a, b in rods]
     return Body(name, mass, moments, position=at, shapes=(*lines, *others))
 
@@ -163,8 +163,8 @@ def double_wishbone(
     Notes
     -----
     The run starts in static equilibrium. ``model.extra`` has ``machine``, ``energy``, ``points``, the positions of all
-    joints as drawn, and ``camber_and_toe(rotation)`` in radians for a wheel with this orientation: positive if the
-    wheel leans outwards at its top, and if it points towards the centre of the car.
+    joints as drawn, and ``camber_and_toe(rotation)`` in radians for a wheel with this orientation: camber is positive
+    if the wheel leans outwards at its top, toe if it points towards the centre of the car.
 
     With the chassis fixed and the lower arm driven, the mechanism has no degree of freedom; its motion follows from
     geometry:
@@ -238,7 +238,7 @@ def _bicycle() -> Machine:
 
 @cache
 def _starts(speed: float, push: float) -> tuple[Start, Start]:
-    """Starts of straight riding, without and with an initial lean rate."""
+    """Starts of a straight ride without and with an initial lean rate."""
     machine = _bicycle()
     along = {"ride.x": speed, "steer": 0.0, "ride.about_z": 0.0}
     straight = machine.assemble(velocities={**along, "ride.about_x": 0.0})
@@ -253,7 +253,7 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
     -----
     ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``,
     published values for the linearised motion at 5 m/s: weave, capsize and castering. The machine has six more
-    eigenvalues, which are zero: position, heading, the angles of the wheels, and the speed.
+    eigenvalues, which are zero: position, heading, wheel angles, and speed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Small problems with closed solutions, each of which demonstrates one effect."""
+"""Small problems with closed-form solutions, each of which demonstrates one effect."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def _model(
     degrees_of_freedom: int,
     **others,
 ) -> Model:
-    """A model with the closed solution ``solution(t) = (y, y')`` and `degrees_of_freedom` free initial values."""
+    """A model with the closed-form solution ``solution(t) = (y, y')`` and `degrees_of_freedom` free initial values."""
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         return solution(t)[derivative]
@@ -34,8 +34,8 @@ def linear_index1_residual(t, y, yp):
 def linear_index1() -> Model:
     """A linear DAE of index 1 that is not semi-explicit: the algebraic variable occurs differentiated.
 
-    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1, as for all problems of this
-    module.
+    ``model.extra["exact"](t, derivative)`` is the closed-form solution, for derivative 0 and 1, as for all problems of
+    this module.
     """
 
     def solution(t: float):

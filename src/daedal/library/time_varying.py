@@ -1,6 +1,6 @@
 """Linear DAEs whose index differs from that of the pencil: Brenan, Campbell and Petzold, sections 2.4 and 3.1.
 
-``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1.
+``model.extra["exact"](t, derivative)`` is the closed-form solution, for derivative 0 and 1.
 """
 
 import math
@@ -43,8 +43,8 @@ def unsolvable_pencil() -> Model:
 
     Notes
     -----
-    The first equation minus t times the second one is :math:`x_1 = t x_2`, and with its derivative the second equation
-    is redundant: however often the equations are differentiated, one derivative remains undetermined.
+    The first equation minus t times the second one is :math:`x_1 = t x_2`, whose derivative makes the second equation
+    redundant: however often the equations are differentiated, one derivative remains undetermined.
     ``model.extra["exact"]`` is the solution with :math:`\varphi = \sin t`; there is no reference, since all solutions
     are equally valid.
     """

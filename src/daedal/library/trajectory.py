@@ -46,7 +46,7 @@ EQUATIONS = (
 
 
 def inertial_residual(t, y, yp, p):
-    """The index-2 form; parameters as for the relative coordinates."""
+    """The index-2 form in inertial axes; its parameters are those of :func:`residual`."""
     x1, x2, x3, alpha, beta = y[0], y[1], y[2], y[6], y[7]
     axial = math.sqrt(x1 * x1 + x2 * x2)
     r = math.sqrt(x1 * x1 + x2 * x2 + x3 * x3)
@@ -80,7 +80,7 @@ def inertial_residual(t, y, yp, p):
 
 
 def to_inertial(t: float, y, p) -> np.ndarray:
-    """Position and velocity in inertial axes from H, xi, lambda, V, gamma, A; following entries are unchanged."""
+    """Position and velocity in inertial axes from H, xi, lambda, V, gamma, A; further entries are unchanged."""
     altitude, longitude, latitude, speed, gamma, azimuth = y[:6]
     angle = longitude + p[2] * t
     u = np.array([math.cos(latitude) * math.cos(angle), math.cos(latitude) * math.sin(angle), math.sin(latitude)])
@@ -93,7 +93,7 @@ def to_inertial(t: float, y, p) -> np.ndarray:
 
 
 def to_relative(t: float, y, p) -> np.ndarray:
-    """H, xi, lambda, V, gamma, A from position and velocity in inertial axes; following entries are unchanged."""
+    """H, xi, lambda, V, gamma, A from position and velocity in inertial axes; further entries are unchanged."""
     position, velocity = np.asarray(y[:3]), np.asarray(y[3:6])
     axial, r = math.hypot(position[0], position[1]), math.sqrt(position @ position)
     w = velocity - p[2] * np.array([-position[1], position[0], 0.0])
@@ -105,7 +105,7 @@ def to_relative(t: float, y, p) -> np.ndarray:
     return np.concatenate([place, motion, y[6:]])
 
 
-# --- prescribed-path control of re-entry vehicles (trajectory prescribed path control, TPPC) --------------------------
+# --- equations in relative coordinates --------------------------------------------------------------------------------
 
 DEGREE = math.pi / 180.0
 
@@ -189,7 +189,7 @@ def residual(t, y, yp, p):
 
 
 def motion(t, y, z, p):
-    """Right-hand side of the equations of motion for the semi-explicit form, controls ``z = (alpha, beta)``."""
+    """Right-hand side of the equations of motion of the semi-explicit form; the controls are z = (alpha, beta)."""
     altitude, latitude, v, gamma, azimuth = y[0], y[2], y[3], y[4], y[5]
     sin_l, cos_l = math.sin(latitude), math.cos(latitude)
     sin_g, cos_g = math.sin(gamma), math.cos(gamma)
@@ -242,9 +242,9 @@ def tppc2(form: str = "index2") -> Model:
 
     Notes
     -----
-    The inertial form has the conversion ``extra["relative"](t, y)`` to the variables of the other forms. Its options
-    fix the first step: a coordinate with initial value 0 and an absolute tolerance far below a foot would lead to a
-    first step of 1e-10 s, for which round-off of the constraints perturbs the controls by more than any tolerance.
+    The inertial form has ``extra["relative"](t, y)``, which converts to the variables of the other forms. Its options
+    set the first step: a coordinate with initial value 0 and an absolute tolerance far below a foot would lead to a
+    first step of 1e-10 s, for which round-off in the constraints perturbs the controls by more than any tolerance.
     """
     names = ["H", "xi", "lambda", "V", "gamma", "A", "alpha", "beta"]
     index = 1 if form == "index1" else 2

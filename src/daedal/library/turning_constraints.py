@@ -16,7 +16,7 @@ from daedal.library.registry import Model, Reference, mechanical_model, model
 
 @model
 def stability_example1(nu: float = 1000.0) -> Model:
-    r"""Example 1 of Ascher and Petzold: the constraint rotates with the rate nu, the underlying ODE is u' = -u.
+    r"""Example 1 of Ascher and Petzold: the constraint rotates at the rate nu; the underlying ODE is u' = -u.
 
     Notes
     -----
@@ -70,8 +70,7 @@ def stability_example1(nu: float = 1000.0) -> Model:
 
 @model
 def stability_example2(nu: float = 1000.0) -> Model:
-    r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler applied to the DAE acts like an explicit
-    method.
+    r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler on the DAE acts like an explicit method.
 
     Notes
     -----
@@ -120,7 +119,7 @@ def _model(problem: daedal.HessenbergDAE, R, R_derivative) -> Model:
         t_span=(0.0, 1.0),
         initial=(np.ones(2), exact_lam(0.0)),
         index=2,
-        reference=Reference(1.0, exact(1.0), "closed solution", 1e-12),
+        reference=Reference(1.0, exact(1.0), "closed-form solution", 1e-12),
         options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": list(problem.names or ())},
         extra={"exact": exact, "exact_lam": exact_lam, "R": R, "R_derivative": R_derivative},

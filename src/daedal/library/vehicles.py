@@ -7,8 +7,9 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, check_positive, known, mechanical_model, model
 
-# --- a rod on two springs, one of them on a moving support ---------------------------------------------------------- p
-# = (L, L0, r, w, weight); k = M eps^2/2 represents the mass in the scaled equations
+# --- a rod on two springs, one of them on a moving support ------------------------------------------------------------
+
+# p = (L, L0, r, w, weight); k = M eps^2/2 represents the mass in the scaled equations
 
 
 def axis_force(t, q, v, p):
@@ -152,9 +153,9 @@ AHEAD = np.array([6.5, 2.0])
 
 
 def truck_force(t, q, v, p):
-    """Gravity and the force elements, each with tension k L + d L' + nominal force along the line between its ends.
+    """Gravity and the force elements, each with the tension k L + d L' + nominal force between its ends.
 
-    The forces on every body are summed to a force and a torque about its origin, whose components act on the
+    The forces on each body are summed to a force and a torque about the body origin, whose components act on the
     coordinates. By the principle of virtual work this is f = -sum F dL/dq.
     """
     place, rate, load = np.zeros((7, 3)), np.zeros((7, 3)), np.zeros((7, 3))
@@ -247,7 +248,7 @@ def truck(
     Equations, 2005). The latter, by B. Simeon, F. Grupp, C. Führer and P. Rentrop (J. Comput. Appl. Math. 50 (1994)
     523-532), has seven bodies, eleven coordinates and one constraint; the thesis gives none of its parameters. The
     present model is a published variant with five bodies, so the 526 and 1268 steps of the thesis cannot be compared
-    with its runs.
+    with runs of this model.
 
     Elements are in tension if their force F is positive. The forces follow from virtual work: an element of length L
     contributes :math:`-F\, \partial L / \partial q`. The public Python version differs in the sign of the horizontal

@@ -18,12 +18,12 @@ import numpy as np
 import daedal
 from daedal.library.registry import Model, check_positive, mechanical_model, model
 
-# (6.4): speed of the bow, sliding and adhesive friction
+# (6.4): bow speed, sliding and adhesive friction
 SPEED, SLIDING, ADHESION = 0.3, 12.0, 16.0
 STICKING_LIMIT = ADHESION / SLIDING
 
 
-# q = (u_1, ..., u_{N-1}), p = (friction force on the middle node, speed of the bow)
+# q = (u_1, ..., u_{N-1}), p = (friction force on the middle node, bow speed)
 
 
 def string_force(t, q, v, p):
@@ -51,14 +51,14 @@ def bow_bias(t, q, v, p):
 
 
 def needed_friction(q):
-    """The z that maintains the speed of the middle node: (3.6) of the source; also for many states, shape (n_q, nt)."""
+    """The z that keeps the speed of the middle node constant, (3.6); q may have the shape (n_q,) or (n_q, nt)."""
     q = np.asarray(q)
     m = q.shape[0] // 2
     return (q.shape[0] + 1.0) ** 2 * (q[m - 1] - 2.0 * q[m] + q[m + 1]) / SLIDING
 
 
 def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal modes, in rows, and frequencies of the given number of nodes between two fixed nodes."""
+    """Normal modes (in rows) and frequencies of a number of nodes between two fixed ends."""
     k = np.arange(1, nodes + 1)
     shapes = math.sqrt(2.0 / (nodes + 1)) * np.sin(math.pi / (nodes + 1) * np.outer(k, k))
     return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
@@ -70,9 +70,9 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
 
     Notes
     -----
-    A mechanical system without constraints. The model does not detect that the string reaches the speed of the bow;
+    A mechanical system without constraints. The model does not detect when the string reaches the bow speed;
     :func:`play_violin` does. ``model.extra`` has ``exact``, ``exact_lam`` (empty), ``energy``, ``lam`` (empty) and
-    ``needed_friction(q)``, the z that would maintain the speed of the middle node.
+    ``needed_friction(q)``, the z that would keep the speed of the middle node constant.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
     Notes
     -----
     Initially the string is straight, and all nodes except the bowed one are at rest. The multiplier is
-    rho_s z. ``model.extra`` has ``exact``, ``exact_lam``, ``lam`` and ``needed_friction(q)``, which is z.
+    rho_s z. ``model.extra`` has ``exact``, ``exact_lam``, ``lam`` and ``needed_friction(q)``, which returns z.
 
     Examples
     --------
@@ -171,17 +171,15 @@ def _check_intervals(N: int) -> None:
         raise daedal.InvalidProblemError(f"N={N!r} must be an even number, 4 or more")
 
 
-# --- the switching ----------------------------------------------------------------------------------------------
+# --- transitions ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class BowSwitch:
     """A transition between slipping and sticking."""
 
-    t: float  # when
-    # {"stick", "slip", "pass"}: start of sticking or slipping, or passing the speed of the bow without sticking, since
-    # adhesion would not hold
-    kind: str
+    t: float
+    kind: str  # "stick", "slip" or "pass", the bow speed exceeded without sticking
     u: float  # displacement of the middle node
     z: float  # friction required for sticking, in units of the sliding friction
 
@@ -202,14 +200,14 @@ class ViolinRun:
 
     Attributes
     ----------
-    switches : list of Switch
+    switches : list of BowSwitch
         The transitions between slipping and sticking, in order.
     solutions : list of daedal.MechanicalSolution
         One solution for each phase between transitions.
     signs : list of float
-        For each phase, 0 if the string sticks, otherwise z.
+        For each phase, 0 if the string sticks, otherwise its z.
     t : numpy.ndarray, shape (nt,)
-        All times; those of transitions occur twice, since z jumps there.
+        All output times; those of transitions occur twice, since z jumps there.
     u, v : numpy.ndarray, shape (N - 1, nt)
         Displacements and speeds.
     z : numpy.ndarray, shape (nt,)
@@ -238,7 +236,7 @@ class ViolinRun:
         return self.u[self.u.shape[0] // 2]
 
     def __call__(self, t) -> StringState:
-        """The string at `t`, from the dense output; at a transition, the state in the phase that begins."""
+        """The string at `t` from the dense output; at a transition, in the new phase."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         n = self.u.shape[0]
         u, v, z = np.empty((n, times.size)), np.empty((n, times.size)), np.empty(times.size)
@@ -277,7 +275,7 @@ def play_violin(
 ) -> ViolinRun:
     r"""Simulate a bowed violin string: slip, stick, slip, ..., with transitions located on the dense output.
 
-    The string begins to stick when :math:`u_m'` reaches the speed of the bow, provided that the required friction is
+    The string begins to stick when :math:`u_m'` reaches the bow speed, provided that the required friction is
     less than the adhesion, :math:`|z| < \varrho_a/\varrho_s = 4/3`; otherwise it continues to slip in the other
     direction. It begins to slip when :math:`|z|` reaches 4/3.
 
@@ -286,12 +284,13 @@ def play_violin(
     t_end : float
         End time.
     rtol, atol : float
-        Tolerances; `atol` is `rtol` if omitted. Near t = 4.18 the string comes within 1e-3 of the speed of the bow.
-        In a run with a tolerance of 1e-3 it sticks too early, and the rest is wrong: use 1e-4 or less.
+        Tolerances; `atol` is `rtol` if omitted. Near t = 4.18 the string comes within 1e-3 of the bow speed.
+        With a tolerance of 1e-3 it sticks too early, and the rest is wrong: use 1e-4 or less.
     slip_method, stick_method : method, optional
-        By default ``daedal.methods.DOPRI5()`` and ``daedal.methods.PHEM56(norm="max")``: one node determines the
-        switches, and a mean over all nodes would allow it a larger error. N : int Number of intervals, even. The data
-        are those for 20.
+        By default ``daedal.methods.DOPRI5()`` and ``daedal.methods.PHEM56(norm="max")``: a single node determines the
+        transitions, so that its error is controlled rather than a mean over all nodes.
+    N : int
+        Number of intervals, even; 20 in the source.
     initial : tuple of array_like, optional
         Displacements and speeds at t = 0, of N - 1 nodes each; at rest if omitted.
     compiled : bool
@@ -327,7 +326,7 @@ def play_violin(
     switches: list[BowSwitch] = []
     solutions: list[Any] = []
     signs: list[float] = []
-    sign = math.copysign(1.0, v[m] - SPEED) if v[m] != SPEED else _sign_at_the_speed_of_the_bow(q)
+    sign = math.copysign(1.0, v[m] - SPEED) if v[m] != SPEED else _sign_at_bow_speed(q)
     while True:
         solution: Any = daedal.solve(
             systems(sign), (t, t_end), (q, v), method=methods[sign == 0.0], events=_end_of_phase(m, sign), **tolerances
@@ -337,9 +336,9 @@ def play_violin(
         if solution.status != "event":
             return _joined(switches, solutions, signs)
         t, q, v = float(solution.t[-1]), solution.q[:, -1].copy(), solution.v[:, -1].copy()
-        v[m] = SPEED  # exactly, so that the event that ended this phase is a zero at the start of the next phase
+        v[m] = SPEED  # exactly, so that the event function of this phase is zero at the start of the next one
         z = float(needed_friction(q))
-        sticks, sign = sign == 0.0, math.copysign(1.0, z) if sign == 0.0 else _sign_at_the_speed_of_the_bow(q)
+        sticks, sign = sign == 0.0, math.copysign(1.0, z) if sign == 0.0 else _sign_at_bow_speed(q)
         kind = "stick" if sign == 0.0 else "slip" if sticks else "pass"
         switches.append(BowSwitch(t, kind, float(q[m]), z))
         if t >= t_end:
@@ -347,7 +346,7 @@ def play_violin(
 
 
 def _systems(N: int, compiled: bool) -> Callable[[float], Any]:
-    """The equations by sign: 0 for sticking, otherwise z; created when first needed."""
+    """A function that returns the equations for sign 0 (sticking) or z, created when first needed."""
     made: dict[float, Any] = {}
 
     def system(sign: float):
@@ -369,14 +368,14 @@ def _start(initial, N: int) -> tuple[np.ndarray, np.ndarray]:
     return q, v
 
 
-def _sign_at_the_speed_of_the_bow(q: np.ndarray) -> float:
+def _sign_at_bow_speed(q: np.ndarray) -> float:
     """0 if the string sticks to the bow, otherwise the direction in which it slips."""
     z = float(needed_friction(q))
     return 0.0 if abs(z) < STICKING_LIMIT else math.copysign(1.0, z)
 
 
 def _end_of_phase(m: int, sign: float):
-    """The event that ends a phase; a slipping string returns to the speed of the bow from the side it is on."""
+    """The event that ends a phase; the speed of a slipping string returns to the bow speed from its current side."""
     if sign == 0.0:
         return daedal.Event(
             lambda t, q, v: abs(needed_friction(q)) - STICKING_LIMIT, terminal=True, direction=1, name="slip"

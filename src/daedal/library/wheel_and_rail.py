@@ -9,9 +9,9 @@ from daedal.library.registry import Model, known_reference, model
 
 # mass (kg), moments of inertia about and across the axle (kg m^2), gravity (m/s^2), speed (m/s)
 MASS, AXIAL, LATERAL, GRAVITY, SPEED = 16.08, 0.0605, 0.366, 9.81, 30.0
-# Springs across and along the track (N/m), their distance from the middle (m), friction
+# Springs across and along the track (N/m), their distance from the middle (m), friction coefficient
 SPRING_X, SPRING_Z, ARM, FRICTION = 6400.0, 6400.0, 0.19, 0.12
-# Profiles: angle of the cone, its radius, half the distance of the wheels, radius of the head of the rail (m)
+# Profiles: cone angle, wheel radius, half the distance of the wheels, radius of the rail head (m)
 CONE, RADIUS, HALF, HEAD = 0.0262, 0.1, 0.1506, 0.06
 # Contact ellipse and creepage: integrals of Hertz, Poisson's ratio, shear modulus (N/m^2), coefficients of Kalker
 HERTZ_E, HERTZ_G, POISSON, SHEAR = 1.3537956, 0.7115218, 0.28, 7.92e10
@@ -83,8 +83,7 @@ def creepage(side, y, psi, xi, radius, wheel, rail, bend, plane, normal):
 
 
 def wheelset_residual(t, y, yp):
-    """y holds x, y, z, theta, phi; their velocities; the rate of spin; angle and position of the contacts;
-    multipliers."""
+    """y contains x, y, z, theta, phi, their velocities, spin rate, contact angles and positions, and multipliers."""
     psi, xi = (y[13], y[11]), (y[14], y[12])  # left, right
     theta, phi, spin = y[3], y[4], OMEGA + y[10]
     ct, st, cp, sp = math.cos(theta), math.sin(theta), math.cos(phi), math.sin(phi)
@@ -128,7 +127,7 @@ def wheelset_residual(t, y, yp):
         row = 13 - 2 * k
         r[row] = wheel[2] * (wheel[1] * sp + cp * cs) + wheel[1] * ct * cp - ct * sp * cs + st * ss
         r[row + 1] = wheel[1] * st * cp - st * sp * cs - ct * ss
-        # contact is maintained on velocity level
+        # contact is maintained at velocity level
         r[15 + k] = q[0] * y[5] + q[1] * y[6] + q[2] * y[8] + q[3] * y[9]
     return r
 
@@ -140,9 +139,9 @@ def wheelset(t1: float = 10.0) -> Model:
     Notes
     -----
     x is the displacement to the left, y upwards, z along the track relative to a motion at the nominal speed, theta the
-    yaw, phi the roll, beta the rate of spin beyond the nominal one. A contact is at the position xi along the axle and
-    the angle psi of the wheel. Multipliers are in units of 10^4 N. The constraint of contact holds on velocity level,
-    as in the test set; its initial multipliers have five digits, whereas those here also satisfy the derivative of this
+    yaw, phi the roll, beta the spin rate minus the nominal one. A contact is at the position xi along the axle and
+    the angle psi of the wheel. Multipliers are in units of 10^4 N. The contact constraint holds at velocity level,
+    as in the test set, whose initial multipliers have five digits; those here also satisfy the derivative of this
     constraint. ``model.extra`` has ``sizes`` of all unknowns, on which ``atol`` in ``model.options`` is based. Friction
     saturates and recovers hundreds of times; these switches are left to step size control.
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.failure import Failure
 from daedal.analysis.index import LocalIndex
+from daedal.analysis.wording import Failure
 from daedal.events.event import EventRecord
 from daedal.events.record import Switching, no_functions
 from daedal.kernels.endings import Ending

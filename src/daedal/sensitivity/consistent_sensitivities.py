@@ -17,7 +17,7 @@ from daedal.problems import SemiExplicitDAE
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.evaluate import evaluate
 
-_REGULAR = 1e-9  # smallest singular value relative to the largest, of scaled matrices
+_REGULAR = 1e-9  # smallest singular value of a regular matrix after scaling, relative to the largest
 _FREE = 1e6  # weight ratio that allows algebraic variables to change more than others
 _COARSE, _SHARP = 1e-9, 1e-13  # precision of consistent values, relative to the largest value
 _ARTIFICIAL = 1e-12  # step for large problems, shorter than any time scale
@@ -175,7 +175,6 @@ def _is_of_index_1(e: np.ndarray, a: np.ndarray) -> bool:
 
 
 def _null_space(e: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of the kernel of E."""
     if not e.size:
         return np.zeros((e.shape[1], 0))
     _, sizes, rows = np.linalg.svd(e)

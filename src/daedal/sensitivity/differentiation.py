@@ -33,14 +33,7 @@ class Column:
 
 
 class ParameterNumbers:
-    """The numbers in parameters of any structure, by position and by name.
-
-    Parameters
-    ----------
-    params : object
-    all_numbers : bool
-        Whether there are integers among them.
-    """
+    """The numbers in parameters of any structure, by position and by name; integers among them if `all_numbers`."""
 
     def __init__(self, params: Any, all_numbers: bool = False):
         self._params = params
@@ -67,31 +60,15 @@ class ParameterNumbers:
 
 @dataclass(frozen=True, eq=False)
 class Differentiation:
-    """A problem, its variables of differentiation, and its plan without sensitivities.
+    """A problem, its variables of differentiation, and its plan without sensitivities."""
 
-    Attributes
-    ----------
-    problem : object
-        With variable parameters.
-    wanted : Sensitivities
-    settings : Settings
-        Settings without sensitivities.
-    make_plan : callable
-        ``make_plan(problem, settings)``, the driver's.
-    primal : Plan
-        Plan of the problem without sensitivities.
-    columns : tuple of Column
-    starts : numpy.ndarray, shape (m, n)
-        d(initial values) / d(column) as given.
-    """
-
-    problem: Any
+    problem: Any  # with variable parameters
     wanted: Sensitivities
-    settings: Settings
-    make_plan: Callable[[Any, Settings], Plan]
-    primal: Plan
+    settings: Settings  # settings without sensitivities
+    make_plan: Callable[[Any, Settings], Plan]  # ``make_plan(problem, settings)``, the driver's
+    primal: Plan  # plan of the problem without sensitivities
     columns: tuple[Column, ...]
-    starts: np.ndarray
+    starts: np.ndarray  # shape (m, n): d(initial values) / d(column) as given
 
     @classmethod
     def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Differentiation:
@@ -109,7 +86,7 @@ class Differentiation:
         return tuple(column.name for column in self.columns)
 
     def with_problem(self, problem: Any) -> Differentiation | None:
-        """The same for a problem with other parameters; None if its plan must be rebuilt."""
+        """A copy for a problem with other parameters; None if its plan must be rebuilt."""
         problem = with_floats(problem)
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)

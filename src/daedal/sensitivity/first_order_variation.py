@@ -4,7 +4,7 @@ Newton's matrix of the combined system is block triangular with equal blocks on 
 off-diagonal blocks: all use one factorisation, and the neglected part is nilpotent (Maly and Petzold's simultaneous
 corrector).
 Rosenbrock methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit
-and half-explicit methods use the equations in the form of :mod:`daedal.sensitivity.explicit`.
+and half-explicit methods use the equations in the form of :class:`daedal.sensitivity.variational.ExplicitForm`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.consistent_sensitivities import consistent_sensitivities, sensitivities_of_array
 from daedal.sensitivity.differentiation import Differentiation, scales
-from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
-from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
+from daedal.sensitivity.jumps import Unfollowed, refuse_sliding, solve_through_switches, warn_of_switches
 from daedal.sensitivity.result import FirstOrderSensitivities
-from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.sensitivity_plan import SensitivityPlan, Variation
 from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
 from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
@@ -66,11 +65,7 @@ class Kept:
 class FirstOrderVariation(Variation):
     """Variational equations of an ImplicitDAE or a SemiExplicitDAE, and their integration.
 
-    Parameters
-    ----------
-    given : Differentiation
-    variational : Variational, optional
-        The equations; exact by default, or by differences if functions cannot be traced.
+    `variational` are the equations; exact by default, or by differences if functions cannot be traced.
     """
 
     def __init__(self, given: Differentiation, variational: Variational | None = None):
@@ -91,16 +86,13 @@ class FirstOrderVariation(Variation):
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Layout of the parameters in the variational equations."""
         return self.variational.layout
 
     @property
     def dependencies(self) -> Dependencies:
-        """External values read by the functions."""
         return self.variational.dependencies
 
     def with_given(self, given: Differentiation) -> FirstOrderVariation:
-        """The same equations for other parameters."""
         other = copy(self)
         other.given = given
         if not self.variational.is_exact:
@@ -223,9 +215,8 @@ class FirstOrderVariation(Variation):
         return replace(found, **kept, message=" ".join([base.message, *self.notes]))
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Solution:
-        """The solution with its sensitivities, over an interval without jumps."""
         y0, yp0 = self.start(request)
-        return self.stretch(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
+        return self.from_start(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
 
     def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         """Consistent y0 and y0', as for the problem without sensitivities."""
@@ -239,7 +230,7 @@ class FirstOrderVariation(Variation):
         y0, yp0 = split_initial(self.problem, request.initial)
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
 
-    def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
+    def from_start(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
         """The solution with its sensitivities from a consistent start, over an interval without jumps."""
         t0, initial = request.span[0], request.initial
         settings = self._tolerances(with_corrector(request.settings, self.given.wanted), y0)
@@ -266,7 +257,6 @@ class FirstOrderVariation(Variation):
         return self._split(found, s)
 
     def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
-        """y' of a state."""
         semi_explicit = isinstance(self.problem, SemiExplicitDAE)
         initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if semi_explicit else (y, None)
         settings = replace(self.given.settings, events=None, correct_initial=True)
@@ -293,8 +283,7 @@ class FirstOrderVariation(Variation):
         )
 
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
-        """Tolerances of the explicit form. Without a mask, a large tolerance excludes sensitivities from the error
-        test."""
+        """Tolerances of the explicit form, in which a large tolerance excludes sensitivities from the error test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
         if not self.given.wanted.errors:
             n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # excluded components still count in the mean square
@@ -302,7 +291,6 @@ class FirstOrderVariation(Variation):
         return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
-        """The solution of the problem itself, with its sensitivities attached."""
         problem, m, nt = self.problem, self.m, found.t.size
         n = problem.n
         if self.explicit is not None:
@@ -367,7 +355,6 @@ class BranchVariation(FirstOrderVariation):
         self.modes = np.full(len(self.variational.switches), np.nan)
 
     def numbered(self, problem: Any) -> Any:
-        """A problem with parameters and modes as numbers."""
         return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
 
     def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:

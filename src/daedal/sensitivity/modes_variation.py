@@ -35,7 +35,7 @@ from daedal.sensitivity.jumps import (
     warn_of_switches,
 )
 from daedal.sensitivity.result import HybridSensitivities
-from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.sensitivity_plan import SensitivityPlan, Variation
 from daedal.symbolic.tracing.parameters import is_internal
 
 _TAKEN = ("transition", "immediate")
@@ -103,12 +103,8 @@ def _numbers_of(problem: Any) -> ParameterNumbers:
 class ModesVariation(Variation):
     """Variational equations of the modes of a hybrid problem, arc by arc along its solution.
 
-    Parameters
-    ----------
-    given : Differentiation
-        With columns that are parameters of some mode, or initial values, by name.
-    breakpoints : object, optional
-        The problem is solved segment by segment between them.
+    The columns of `given` are parameters of some mode, or initial values, by name. The problem is solved segment by
+    segment between `breakpoints`.
     """
 
     times_events = False
@@ -120,14 +116,13 @@ class ModesVariation(Variation):
         self._plans: dict[str, Any] = {}
 
     def with_problem(self, problem: HybridProblem, breakpoints: Any = None) -> ModesVariation:
-        """The same equations for other parameters."""
+        """A copy for other parameters."""
         primal: Any = self.given.primal.with_problem(problem)
         other = ModesVariation(replace(self.given, problem=problem, primal=primal), breakpoints)
         other._plans = self._plans
         return other
 
     def is_current(self) -> bool:
-        """Whether captured external values are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._plans.values())
 
     def base(self, request: Request) -> HybridSolution:
@@ -165,7 +160,6 @@ class ModesPlan(SensitivityPlan):
     variation: ModesVariation
 
     def with_problem(self, problem: Any) -> ModesPlan:
-        """The plan for the same problem with other parameters."""
         return ModesPlan(self.variation.with_problem(problem))
 
 
@@ -236,7 +230,7 @@ def _check_models(problem: HybridProblem):
 
 
 class _Walk:
-    """Integration of the sensitivities from arc to arc."""
+    """The sensitivities along a run through modes, integrated arc by arc."""
 
     def __init__(self, variation: ModesVariation, request: Request, solution: HybridSolution):
         self.variation, self.request, self.solution = variation, request, solution
@@ -247,12 +241,11 @@ class _Walk:
         self.modes = VariedModes(variation.problem, self.names)
         self._plans: dict[str, Any] = {}
         self._since: float | None = None  # start of the segment whose inputs `modes` has
-        self._next = 0  # event
+        self._next = 0  # index of the next event
         self.parts: list[Any] = []
         self.tau = np.zeros(len(self.names))
 
     def to_the_end(self) -> HybridSensitivities:
-        """Sensitivities of all arcs."""
         segments = self.solution.segments
         total = None  # d(state)/dp at the time of the last transition, including its dependence on p
         if segments:
@@ -263,7 +256,7 @@ class _Walk:
             if total is None or segment.t0 == segment.t1:
                 self.parts.append(None)
                 continue
-            s, part = self._stretch(segment, total)
+            s, part = self._over_arc(segment, total)
             self.parts.append(part)
             total = s
             self.tau = np.zeros(len(self.names))
@@ -302,7 +295,7 @@ class _Walk:
             start[self.names.index(name)] = np.asarray(stacked, dtype=float)
         return start
 
-    def _stretch(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
+    def _over_arc(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
         """Integrate the sensitivities over an arc; returns their final values and the result."""
         settings = self.settings[segment.mode]
         plan = self._plan(segment.mode)

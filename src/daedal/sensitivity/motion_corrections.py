@@ -7,7 +7,7 @@ from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK, HOOK_CHANGED
 from daedal.kernels.vectors import largest
 
-_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+_NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which the next one, about its square, is omitted
 _MOST_CORRECTIONS = 5
 
 CORRECTIONS = Struct(

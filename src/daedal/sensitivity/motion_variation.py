@@ -18,6 +18,7 @@ from daedal.analysis.measures import measure
 from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
+from daedal.driver.first_order_choice import is_automatic
 from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.plan_stages import Plan
@@ -35,7 +36,7 @@ from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import MechanicalSensitivities
-from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.sensitivity_plan import SensitivityPlan, Variation
 from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
@@ -176,7 +177,7 @@ class VariationalReduction(Reformulation):
         return np.concatenate([state, s.ravel()])
 
     def write(self, record) -> None:
-        """None: a form has no record."""
+        """Do nothing: this form has no record."""
 
 
 def _free_changes(mass: np.ndarray, rows: np.ndarray, places: list[int]) -> dict[int, np.ndarray]:
@@ -210,7 +211,7 @@ class VariationalProjection(Formulation):
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """The only available form."""
+        """The variational equations; the constraints must be independent."""
         if list(assembly.rows) != list(range(assembly.given.n_lambda)):
             raise InvalidProblemError(
                 "sensitivities of a mechanism need independent constraints, but some of these are redundant: "
@@ -225,12 +226,7 @@ class VariationalProjection(Formulation):
 
 
 class MotionVariation(Variation):
-    """Variational equations of a mechanism, integrated with projection onto the differentiated constraints.
-
-    Parameters
-    ----------
-    given : Differentiation
-    """
+    """Variational equations of a mechanism, integrated with projection onto the differentiated constraints."""
 
     def __init__(self, given: Differentiation):
         self.given, settings = given, given.settings
@@ -244,23 +240,20 @@ class MotionVariation(Variation):
         form = VariationalProjection(self.motion, given.wanted.errors, method.supports("semi_explicit"))
         system = given.primal.inner.problem
         self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
-        self._stiff: MechanismPlan | None = None  # used instead by the automatic choice if stiff
-        if _is_automatic(settings) and settings.fixed_step is None:
+        self._stiff: MechanismPlan | None = None  # the plan chosen automatically for stiff mechanisms
+        if is_automatic(settings) and settings.fixed_step is None:
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
 
     @property
     def layout(self) -> ParameterLayout | None:
-        """Layout of the parameters in the variational equations."""
         return self.motion.layout
 
     @property
     def dependencies(self) -> Dependencies:
-        """External values read by the functions."""
         return self.motion.dependencies
 
     def with_given(self, given: Differentiation) -> MotionVariation:
-        """The same equations for other parameters."""
         other, system = copy(self), given.primal.inner.problem
         other.given, other._plan = given, self._plan.with_problem(system)
         other._stiff = None if self._stiff is None else self._stiff.with_problem(system)
@@ -284,7 +277,6 @@ class MotionVariation(Variation):
         return self.run(_within_switches(base, request), self.given.starts)
 
     def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
-        """The solution with its sensitivities, over an interval without jumps."""
         if tau is not None:
             y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
             starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
@@ -347,13 +339,9 @@ def _is_stiff(run_state: Any, request: Request) -> bool:
     return -found.sigF * length > _MOST_EXPLICIT_STEPS * STABILITY_BOUND and -found.sigF > STIFF_GAIN * found.omegaF
 
 
-def _is_automatic(settings: Settings) -> bool:
-    return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
-
-
 def _method(settings: Settings, system: MechanicalSystem) -> Any:
     """An explicit method, or a half-explicit or implicit one if requested."""
-    if _is_automatic(settings):
+    if is_automatic(settings):
         return named_method("dopri5", {"norm": "max"})
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dopri5" if automatic else settings.method, settings.options)

@@ -40,7 +40,7 @@ class FirstOrderSensitivities:
     dense : DenseOutput or None
         Polynomials of all steps, with m n components.
     starts : numpy.ndarray, shape (m, n)
-        Values at the start, where they are consistent.
+        Consistent values at the start.
     """
 
     names: tuple[str, ...]

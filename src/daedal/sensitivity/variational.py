@@ -40,30 +40,14 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 @dataclass(frozen=True)
 class Variational:
-    """A problem with the variational equations for its parameters.
+    """A problem with the variational equations for its parameters."""
 
-    Attributes
-    ----------
-    problem : ImplicitDAE
-        In the unknowns (y, s_1, s_2, ...), with a parameter vector.
-    layout : ParameterLayout or None
-        Layout of the parameters of the original problem.
-    idle : tuple of int
-        Columns whose parameter does not occur in the equations.
-    dependencies : Dependencies
-        External values read by the functions.
-    switches : tuple of Followed
-        Switches set by data: modes, stored after the parameters.
-    switch_values : GraphFunction or None
-        The switching functions.
-    """
-
-    problem: ImplicitDAE
-    layout: ParameterLayout | None
-    idle: tuple[int, ...]
-    dependencies: Dependencies
-    switches: tuple[Any, ...] = ()
-    switch_values: GraphFunction | None = None
+    problem: ImplicitDAE  # in the unknowns (y, s_1, s_2, ...), with a parameter vector
+    layout: ParameterLayout | None  # layout of the parameters of the original problem
+    idle: tuple[int, ...]  # columns whose parameter does not occur in the equations
+    dependencies: Dependencies  # external values read by the functions
+    switches: tuple[Any, ...] = ()  # switches set by data: modes, stored after the parameters
+    switch_values: GraphFunction | None = None  # the switching functions
 
     @property
     def is_exact(self) -> bool:
@@ -76,7 +60,8 @@ class Variational:
 
 
 class VariationalFunction(GraphFunction):
-    """F with its derivatives. Called from Python, it first calls the user's functions, which may raise."""
+    """F and its derivatives along the sensitivities; calls from Python first call the user's functions, which may
+    raise."""
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, layout: ParameterLayout | None, *graph: Any):
         super().__init__("residual", *graph)
@@ -261,21 +246,10 @@ def differenced_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
 
 
 class ExplicitForm:
-    """The variational equations of a problem as an ODE or a SemiExplicitDAE.
+    """The variational equations of a problem as an ODE or a SemiExplicitDAE, from those as a residual, (y' - f, g).
 
-    Parameters
-    ----------
-    problem : ODE or SemiExplicitDAE
-        The original problem.
-    variational : Variational
-        Its variational equations as a residual, (y' - f, g) for every column.
-
-    Attributes
-    ----------
-    problem : ODE or SemiExplicitDAE
-        In the unknowns y, its sensitivities, and then z and its sensitivities.
-    place : numpy.ndarray
-        Position of the unknowns (y, z, s_1, s_2, ...) of the residual in this form.
+    The unknowns of `problem` are y, its sensitivities, and then z and its sensitivities; `place` has the position of
+    each of the unknowns (y, z, s_1, s_2, ...) of the residual in them.
     """
 
     def __init__(self, problem: ODE | SemiExplicitDAE, variational: Variational):
@@ -317,7 +291,7 @@ class ExplicitForm:
 
 
 class _Asking(GraphFunction):
-    """f or g with its derivatives. Called from Python, it first calls the user's functions, which may raise."""
+    """f or g and its derivatives; calls from Python first call the user's functions, which may raise."""
 
     def __init__(self, name: str, residual: ImplicitDAE, order: np.ndarray, *graph: Any):
         super().__init__(name, *graph)

@@ -42,26 +42,11 @@ from daedal.symbolic.tracing.tracer import Tracer
 class VariationalMotion:
     """Machine code for the motion of a mechanism and its sensitivities.
 
-    All functions depend on (t, Y), where Y = (q, v, r, s_1, s_2, ...) and each s = (s_q, s_v, s_r).
+    All functions depend on (t, Y), where Y = (q, v, r, s_1, s_2, ...) and each s = (s_q, s_v, s_r). `rows` are the
+    constraints in use, all of them by default; `n` and `total` are the lengths of (q, v, r) and of Y.
 
-    Parameters
-    ----------
-    system : MechanicalSystem
-        The original system.
-    columns : sequence of Column
-    rows : sequence of int, optional
-        The constraints in use; all of them by default.
-
-    Attributes
-    ----------
-    n, total : int
-        Length of (q, v, r), and of Y.
-    rate : TracedFunction
-        Y'.
-    dynamics : TracedFunction
-        For each column s_a, s_lambda and the derivative of the reaction -K^T lambda.
-    corrections : tuple of TracedFunction
-        Corrections of Y towards the constraints, in turn: of q (repeated); of v and s_q; of s_v.
+    `rate` is Y'; `dynamics` gives, for each column, s_a, s_lambda and the derivative of the reaction -K^T lambda;
+    `corrections` move Y towards the constraints, in turn: q (repeated); v and s_q; s_v.
     """
 
     def __init__(self, system: MechanicalSystem, columns: Sequence[Column], rows: Sequence[int] | None = None):
@@ -132,7 +117,6 @@ class VariationalMotion:
         return [node for name in self._arguments if name != "s" for node in self.tracer.nodes(name)]
 
     def _own(self, k: int) -> list[int]:
-        """Nodes of s_k."""
         return self.tracer.nodes("s")[k * self.n : (k + 1) * self.n]
 
     def _direction(self, k: int) -> dict[int, int]:
@@ -255,7 +239,6 @@ class VariationalMotion:
         return result
 
     def _reaction(self, lam: Sequence[int]) -> list[int]:
-        """-K^T lambda."""
         graph = self.tracer.graph
         result = [graph.zero] * self.system.n_q
         for row, x in zip(self.equations.jacobian, lam, strict=True):
@@ -322,7 +305,7 @@ def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -
 
 
 class _Asks:
-    """Calls the functions of a system if machine code has failed, so that they can raise their exceptions."""
+    """A function that calls the user's functions if machine code has failed, so that they can raise exceptions."""
 
     def __init__(self, system: MechanicalSystem):
         self._system = system

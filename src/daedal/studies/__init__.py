@@ -1,4 +1,4 @@
-"""Reproduction of the tables printed in the sources (`reproduce`), and methods on given grids.
+"""Reproduction of printed tables (`reproduce`), and methods for given grids.
 
 >>> import daedal
 >>> daedal.studies.GeneralLinearMethod.collocation([0.5, 1.0]).name

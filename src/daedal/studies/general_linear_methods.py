@@ -19,22 +19,22 @@ from daedal.methods.tableau import RungeKuttaTableau
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_size
 
-_EXACT = 1e-10
+_EXACT = 1e-10  # relative residual below which an order condition is satisfied
 _ITERATIONS = 15
 _INCREMENT = 2.0**-26
-_MOST = 12  # order up to which conditions are tried
+_MOST = 12  # highest order that is checked
 
 
 @dataclass(frozen=True, eq=False)
 class GeneralLinearMethod:
-    r"""A general linear method of k values and s stages (thesis, (A.1)).
+    r"""A general linear method with k values and s stages (thesis, (A.1)).
 
     .. math::
 
         Y_i = \sum_j \tilde a_{ij}\, y_{n,j} + h \sum_j \tilde b_{ij} K_j, \qquad
         y_{n+1,i} = \sum_j a_{ij}\, y_{n,j} + h \sum_j b_{ij} K_j, \qquad F(t_n + c_i h, Y_i, K_i) = 0,
 
-    where :math:`y_{n,j}` stands for :math:`y(t_n + d_j h)`.
+    where :math:`y_{n,j}` approximates :math:`y(t_n + d_j h)`.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class GeneralLinearMethod:
     A_stages, B_stages : array (s, k) and (s, s)
         Coefficients of the stages, :math:`\tilde a` and :math:`\tilde b`.
     c : array (s,)
-        Nodes of the stages, in steps.
+        Nodes of the stages, relative to the step size.
     d : array (k,)
-        Times of the carried values, in steps; the first is 0, the end of the previous step.
+        Times of the carried values, relative to the step size; the first is 0, the end of the previous step.
     name : str
         Name of the method.
 
@@ -78,7 +78,7 @@ class GeneralLinearMethod:
                 )
             object.__setattr__(self, name, matrix)
         if d[0] != 0.0:
-            raise InvalidProblemError(f"d must begin with 0, the end of the previous step, got {d[0]:g}")
+            raise InvalidProblemError(f"d must start with 0, the end of the previous step, got {d[0]:g}")
         object.__setattr__(self, "c", c)
         object.__setattr__(self, "d", d)
 
@@ -86,16 +86,16 @@ class GeneralLinearMethod:
 
     @classmethod
     def from_runge_kutta(cls, tableau: RungeKuttaTableau) -> GeneralLinearMethod:
-        """A Runge-Kutta method: one value, A = 1."""
+        """Convert a Runge-Kutta method: one value, A = 1."""
         given = tableau.floats()
         s = given["b"].size
         return cls([[1.0]], [given["b"]], np.ones((s, 1)), given["a"], given["c"], name=tableau.name)
 
     @classmethod
     def from_multistep(cls, formula: MultistepFormula) -> GeneralLinearMethod:
-        r"""A linear multistep method (thesis, A.2): k values, and a stage at each point at which f is evaluated.
+        r"""Convert a linear multistep method (thesis, A.2): k values, and a stage for each evaluation of f.
 
-        For BDF this is one stage. Otherwise :math:`\tilde b` is singular, which is unsuitable for DAEs.
+        BDF has one stage. Otherwise :math:`\tilde b` is singular, which is unsuitable for DAEs.
         """
         given, k = formula.floats(), formula.k
         alpha, beta = -given["rho"][1:] / given["rho"][0], given["sigma"] / given["rho"][0]
@@ -107,14 +107,14 @@ class GeneralLinearMethod:
 
     @classmethod
     def collocation(cls, c: Sequence[float], steps: int = 1) -> GeneralLinearMethod:
-        """Multistep collocation: the polynomial through the last `steps` values with the slopes of the stages c.
+        """Multistep collocation: the polynomial through the last `steps` values that satisfies the equations at c.
 
-        The stage order is ``len(c) + steps - 1``; it is stiffly accurate if the last c is 1. ``steps=1`` gives the
-        collocation Runge-Kutta methods.
+        The stage order is ``len(c) + steps - 1``; the method is stiffly accurate if the last c is 1. With ``steps=1``
+        these are the collocation Runge-Kutta methods.
         """
         nodes, k = np.asarray(c, dtype=float), check_size(steps, "steps")
         if nodes.ndim != 1 or np.unique(nodes).size != nodes.size or not np.isfinite(nodes).all():
-            raise InvalidProblemError(f"c must be different numbers, got {c!r}")
+            raise InvalidProblemError(f"c={c!r} must contain distinct finite numbers")
         degree = nodes.size + k
         d = -np.arange(k, dtype=float)
         powers = np.arange(degree)
@@ -138,7 +138,7 @@ class GeneralLinearMethod:
 
     @property
     def order(self) -> int:
-        """p: degree of polynomials continued exactly. It is the order if the stage order is p - 1."""
+        """p: degree of polynomials continued exactly, which is the order if the stage order is at least p - 1."""
         return self._degree(self.d + 1.0, self.A, self.B)
 
     @property
@@ -147,19 +147,19 @@ class GeneralLinearMethod:
         return self._degree(self.c, self.A_stages, self.B_stages)
 
     def stability_matrix(self, z: complex) -> np.ndarray:
-        r"""M(z) = A + z B (I - z B~)^{-1} A~, the amplification of the values for y' = lambda y; z may be infinite."""
+        r"""M(z) = A + z B (I - z B~)^{-1} A~ of a step for y' = lambda y, z = h lambda; z may be infinite."""
         if np.isinf(z):
             return self.A - self.B @ np.linalg.solve(self.B_stages, self.A_stages)
         return self.A + z * self.B @ np.linalg.solve(np.eye(self.c.size) - z * self.B_stages, self.A_stages)
 
     @property
     def zero_stable(self) -> bool:
-        """Whether the eigenvalues of A lie in the unit disc, with simple ones on its boundary."""
+        """Whether the eigenvalues of A lie in the unit disc, and those on its boundary are simple."""
         return _bounded_powers(self.A)
 
     @property
     def regular(self) -> bool:
-        """Whether the matrix of the stages is regular, as DAEs require."""
+        """Whether the matrix B_stages is nonsingular, as DAEs require."""
         return bool(np.linalg.cond(self.B_stages) < 1e12)
 
     @property
@@ -199,9 +199,9 @@ class GeneralLinearMethod:
         return p, min(p - 1, q) if one else min(p, q + 1)
 
     def second_order(self) -> dict[str, np.ndarray]:
-        """The matrices of (A.16), the method for y'' = f(t, y, y'): the one for (y, y') with y' eliminated.
+        """Matrices (A.16) of the method for y'' = f(t, y, y'), obtained for (y, y') by eliminating y'.
 
-        ``a, b, d`` and ``e, f`` give the new y and y', ``a_stages`` etc. the stages.
+        ``a, b, d`` and ``e, f`` are those of the new y and y', ``a_stages`` etc. those of the stages.
         """
         A, B, U, C = self.A, self.B, self.A_stages, self.B_stages
         new = {"a": A, "b": B @ U, "d": B @ C, "e": A, "f": B}
@@ -221,7 +221,7 @@ def _bounded_powers(matrix: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class GeneralLinearResult:
-    """Result of :func:`general_linear`: times and y of shape (n, steps + 1).
+    """Result of :func:`general_linear`: times t, and y with shape (n, steps + 1).
 
     Examples
     --------
@@ -245,12 +245,15 @@ def general_linear(
     Parameters
     ----------
     problem : ImplicitDAE or SemiExplicitDAE
+        The problem.
     method : GeneralLinearMethod
+        The method.
     t_span : (float, float)
+        Start and end of the run.
     steps : int
         Number of steps of equal size.
     start : callable
-        ``start(t)`` is y(t), at least at the first time and, for methods that carry several values, before it.
+        ``start(t)`` returns y(t), at the start and, for methods that carry several values, at earlier times.
 
     Examples
     --------
@@ -275,14 +278,16 @@ def general_linear(
     h = (t1 - t0) / steps
     values = np.array([np.asarray(start(t0 + d * h), dtype=float) for d in method.d])
     if values.shape != (method.d.size, implicit.n):
-        raise InvalidProblemError(f"start(t) must return {plural(implicit.n, 'number')}, got shape {values.shape[1:]}")
+        raise InvalidProblemError(
+            f"start(t) must return {plural(implicit.n, 'number')}, got an array of shape {values.shape[1:]}"
+        )
     t, y = t0 + h * np.arange(steps + 1), np.empty((implicit.n, steps + 1))
     y[:, 0] = values[0]
     slopes = np.zeros((method.c.size, implicit.n))
     for i in range(steps):
         found = _stage_slopes(implicit, method, t[i], h, values, slopes)
         if found is None:
-            message = f"the stages of the step from t = {t[i]:g} could not be computed"
+            message = f"Newton's method for the stages failed in the step from t = {t[i]:g}"
             raise IntegrationError(message, GeneralLinearResult(t[: i + 1], y[:, : i + 1]))  # type: ignore[arg-type]
         slopes = found
         values = method.A @ values + h * method.B @ slopes
@@ -291,7 +296,7 @@ def general_linear(
 
 
 def _stage_slopes(problem: ImplicitDAE, method: GeneralLinearMethod, t, h, values, slopes) -> np.ndarray | None:
-    """Newton's method for the slopes of all stages, with differences."""
+    """Solve for the slopes of all stages by Newton's method with difference quotients; None if it fails."""
     s, n = slopes.shape
     base, C = method.A_stages @ values, method.B_stages
 

@@ -1,4 +1,4 @@
-"""Studies on a given grid: Sand's modified implicit Euler method, and multipliers after a change of step size."""
+"""Methods on given grids: Sand's modified implicit Euler method, and multipliers after step size changes."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def modified_euler(
         \hat y_{j+1,n} = \frac{\hat y_{j,n} - \hat y_{j,n-1}}{(t_n - t_{n-1-j})/(j + 1)}, \quad j = 0 \dots d - 1,
         \qquad \hat y_{d,n} = f(t_n, \hat y_n, \lambda_n), \qquad 0 = g(t_n, \hat y_n),
 
-    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps instead of the current one. It
-    equals implicit Euler for constant steps. For constraints on y, which give index d + 1, it converges with order 1 in
-    all variables on every grid, whereas implicit Euler leaves errors of O(1) in the multipliers.
+    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps instead of the current one. For
+    constant steps this is implicit Euler. For constraints on y, which give index d + 1, the method converges with order
+    1 in all variables on every grid, whereas multipliers of implicit Euler have errors of O(1).
 
     Parameters
     ----------
     f : callable
-        ``f(t, y, lam) -> array (n,)`` with y of shape (d, n): the derivatives 0 to d - 1.
+        ``f(t, y, lam) -> array (n,)`` with y of shape (d, n), the derivatives 0 to d - 1.
     g : callable
         ``g(t, y) -> array (n_lambda,)``. Constraints on derivatives require constant steps: :math:`\hat y_j` is the
         value at a time between the last points.
@@ -87,13 +87,13 @@ def modified_euler(
     check_callable(f, "f")
     check_callable(g, "g")
     n_lambda = check_size(n_lambda, "n_lambda")
-    t = check_real(times, "times", "hold increasing times").reshape(-1)
+    t = check_real(times, "times", "contain increasing times").reshape(-1)
     start = check_real(initial, "initial", "have the shape (d, n)")
     if start.ndim != 2 or not np.all(np.isfinite(start)):
         raise InvalidProblemError(f"initial must be finite and have the shape (d, n), got shape {start.shape}")
     steps = np.diff(t)
     if t.size < 2 or not (np.all(steps > 0.0) or np.all(steps < 0.0)):
-        raise InvalidProblemError("times must contain at least two strictly monotone times")
+        raise InvalidProblemError("times must be at least two strictly monotone times")
     d, n = start.shape
     y, lam = np.zeros((d, n, t.size)), np.zeros((n_lambda, t.size))
     y[:, :, 0] = start
@@ -102,14 +102,14 @@ def modified_euler(
         y[:, :, i], lam[:, i] = _step(f, g, t[i], np.array(means), y[:, :, i - 1], lam[:, i - 1])
         if not np.all(np.isfinite(y[:, :, i])):
             partial = ModifiedEulerResult(t[:i], y[:, :, :i], lam[:, :i])
-            message = f"the equations of the step to t = {t[i]:g} could not be solved"
+            message = f"Newton's method failed in the step to t = {t[i]:g}"
             raise IntegrationError(message, partial)  # type: ignore[arg-type]
     lam[:, 0] = np.nan
     return ModifiedEulerResult(t, y, lam)
 
 
 def _derivatives(change: np.ndarray, means: np.ndarray, past: np.ndarray) -> np.ndarray:
-    """The derivatives 0 to d for a change of y since the last point."""
+    """Derivatives 0 to d for a change of y since the last point."""
     d, n = past.shape
     result = np.zeros((d + 1, n))
     result[0] = past[0] + change
@@ -120,7 +120,7 @@ def _derivatives(change: np.ndarray, means: np.ndarray, past: np.ndarray) -> np.
 
 
 def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
-    """Newton's method for the changes of y and lam; the constraints are weighted like the highest derivative."""
+    """Solve for the changes of y and lam by Newton's method; constraints are weighted like the highest derivative."""
     n, weight = past.shape[1], 1.0 / float(np.prod(means))
 
     def equations(unknowns: np.ndarray) -> np.ndarray:
@@ -161,13 +161,13 @@ def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
 def corrected_multipliers(
     system: MechanicalSystem, t: ArrayLike, q: ArrayLike, v: ArrayLike, order: int = 1
 ) -> np.ndarray:
-    r"""Multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
+    r"""Compute multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
     BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid.
-    However, it differentiates twice by the same formula: after a change of step size or order, the errors of velocities
+    However, BDF differentiates twice by one formula: after a change of step size or order, the errors of velocities
     from different steps do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k >
-    1). Arevalo and Loetstedt correct them after such a change. Here the acceleration is computed from positions
-    alone, by the polynomial :math:`p_n` through the last k + 2 of them:
+    1). Arevalo and Loetstedt correct the multipliers after such a change. Here the acceleration is computed from
+    positions alone, by the polynomial :math:`p_n` through the last k + 2 positions:
 
     .. math::
 
@@ -176,7 +176,7 @@ def corrected_multipliers(
     Parameters
     ----------
     system : MechanicalSystem
-        With its constraints on positions.
+        The system, with position constraints.
     t : array (nt,)
         The grid, strictly monotone.
     q, v : array (n_q, nt)
@@ -187,8 +187,7 @@ def corrected_multipliers(
     Returns
     -------
     numpy.ndarray, shape (n_constraints, nt)
-        At the first points, where there are fewer than k + 2, the initial velocity is used; at the start itself
-        multipliers are ``nan``.
+        Multipliers; ``nan`` at the start. Where fewer than k + 2 positions are available, the initial velocity is used.
 
     References
     ----------
@@ -211,10 +210,10 @@ def corrected_multipliers(
     if not isinstance(system, MechanicalSystem):
         raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
     order = check_size(order, "order")
-    t = check_real(t, "t", "hold increasing times").reshape(-1)
+    t = check_real(t, "t", "contain increasing times").reshape(-1)
     q, v = check_real(q, "q", "have the shape (n_q, nt)"), check_real(v, "v", "have the shape (n_q, nt)")
     if t.size < 2 or not (np.all(np.diff(t) > 0.0) or np.all(np.diff(t) < 0.0)):
-        raise InvalidProblemError("t must hold at least two times, strictly monotone")
+        raise InvalidProblemError("t must be at least two strictly monotone times")
     for name, array in (("q", q), ("v", v)):
         if array.shape != (system.n_q, t.size):
             raise InvalidProblemError(f"{name} must have the shape {(system.n_q, t.size)}, got {array.shape}")
@@ -228,7 +227,7 @@ def corrected_multipliers(
 
 
 def _second_derivative(t: np.ndarray, q: np.ndarray, slope: np.ndarray | None) -> np.ndarray:
-    """Second derivative at t = 0 of the polynomial through q at the times t, with a given slope at the first."""
+    """Second derivative at t = 0 of the polynomial through q at the times t, with an optional slope at the first."""
     size = abs(t[0])
     powers = np.arange(t.size + (slope is not None))
     rows, values = (t[:, None] / size) ** powers, q.T
@@ -239,7 +238,7 @@ def _second_derivative(t: np.ndarray, q: np.ndarray, slope: np.ndarray | None) -
 
 
 def _multipliers(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """lambda with M a = f - G^T lambda, in the norm of M^{-1}."""
+    """Solve M a = f - G^T lambda for lambda by least squares in the norm of M^{-1}."""
     point = system.at(t, q, v)
     G = point.jacobian[: system.n_constraints]
     inverse = np.linalg.solve(point.mass, np.column_stack([G.T, point.force]))

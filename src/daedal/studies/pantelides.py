@@ -1,10 +1,11 @@
 """Pantelides' algorithm: the equations to be differentiated, found by augmenting paths.
 
-If no highest derivative is left for an equation, it belongs to a set of k equations that contain fewer than k of them:
-the set is differentiated, which introduces higher derivatives (C. C. Pantelides, The consistent initialization of
-differential-algebraic systems, SIAM J. Sci. Stat. Comput. 9, 1988, 213-231: algorithm 4.1). If the structure is
-nonsingular, it terminates with the offsets of the signature method (Pryce 2001, section 5.3). Analysis and index
-reduction use the signature method; this algorithm serves as a cross-check in the tests.
+If no highest derivative can be assigned to an equation, the equation belongs to a set of k equations that contain fewer
+than k highest derivatives. This set is differentiated, which introduces higher derivatives (C. C. Pantelides, The
+consistent initialization of differential-algebraic systems, SIAM J. Sci. Stat. Comput. 9, 1988, 213-231: algorithm
+4.1). If the structure is nonsingular, the algorithm terminates with the offsets of the signature method (Pryce 2001,
+section 5.3). Analysis and index reduction use the signature method; this algorithm serves as a cross-check in the
+tests.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
-from daedal.index.structure.signature import Orders
+from daedal.index.structure.signature import DulmageMendelsohn, Orders, refuse_singular
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Pantelides:
     c : numpy.ndarray
         Number of differentiations of each equation.
     d : numpy.ndarray
-        The highest derivative of each unknown in the differentiated equations.
+        Order of the highest derivative of each unknown in the differentiated equations.
     assignment : numpy.ndarray
         The unknown whose highest derivative each equation determines.
     differentiated : list of list of int
-        The sets of equations that were differentiated, in sequence.
+        Sets of equations that were differentiated, in order.
 
     Examples
     --------
-    The pendulum of second order: the constraint is differentiated twice.
+    For the pendulum of second order, the constraint is differentiated twice.
 
     >>> from daedal.studies.pantelides import Pantelides
     >>> found = Pantelides.of_orders([{0: 2, 2: 0}, {1: 2, 2: 0}, {0: 0, 1: 0}])
@@ -52,7 +52,7 @@ class Pantelides:
 
     @classmethod
     def of_orders(cls, sigma: Orders) -> Pantelides:
-        """Apply the algorithm to equations given by the orders of the derivatives in them."""
+        """Apply the algorithm to equations given by the orders of their derivatives."""
         n = len(sigma)
         refuse_singular(DulmageMendelsohn.of(sigma, n), [f"unknown {j}" for j in range(n)])
         d = [0] * n
@@ -75,7 +75,7 @@ class _Run:
     differentiated: list[list[int]]
 
     def assign(self, equation: int):
-        """Assign an unknown to an equation; sets with too few unknowns are differentiated until this is possible."""
+        """Assign an unknown to an equation, differentiating sets with too few unknowns until this is possible."""
         while True:
             before = self._search(equation)
             if before is None:
@@ -84,11 +84,11 @@ class _Run:
             self.differentiated.append(equations)
             for i in equations:
                 self.c[i] += 1
-            for j in before:  # each unknown is assigned to one of the equations, so both sets grow
+            for j in before:  # each unknown is assigned to one of the equations
                 self.d[j] += 1
 
     def _search(self, equation: int) -> dict[int, int] | None:
-        """Search for an augmenting path, breadth first, and apply it; otherwise return the unknowns reached."""
+        """Search breadth-first for an augmenting path and apply it; without one, return the unknowns reached."""
         before: dict[int, int] = {}  # the equation from which each unknown was reached
         waiting = deque([equation])
         while waiting:

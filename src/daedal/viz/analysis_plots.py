@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_POINTS = 300  # number of points of the grid in each direction
-_FAR, _MARGIN = 32.0, 0.12  # range in which the boundary is searched for, and the margin around it
-_SMALLEST, _WIDEST = 3.0, 20.0  # half the height of the window
-_ROUND_OFF = 1e-9
-_STABLE_SIDE = -90.0  # angle, in degrees, from the direction of a contour, which has smaller values on its right
-_OWN_VELOCITY = 3  # up to this order, modified BDF uses one polynomial for x' and x''
+_POINTS = 300  # number of grid points in each direction
+_FAR, _MARGIN = 32.0, 0.12  # search range for the boundary; margin of the window, relative to its width
+_SMALLEST, _WIDEST = 3.0, 20.0  # limits of half the window height
+_ROUND_OFF = 1e-9  # growth factors up to 1 plus this count as stable
+_STABLE_SIDE = -90.0  # direction of the strokes relative to a contour, in degrees; smaller values are on its right
+_OWN_VELOCITY = 3  # order up to which modified BDF uses one polynomial for x' and x''
 
 
 def plot_stability_region(
@@ -34,18 +34,18 @@ def plot_stability_region(
 ) -> Figure:
     r"""Plot the absolute stability region of a method: the numbers :math:`z = h \lambda` with growth factor at most 1.
 
-    The test equation is :math:`y' = \lambda y`, for :class:`daedal.methods.ModifiedBDF` the oscillator with the
-    eigenvalues :math:`\lambda, \bar\lambda`. A single region is shaded; for several regions the boundaries are drawn,
+    The test equation is :math:`y' = \lambda y`, or for :class:`daedal.methods.ModifiedBDF` the oscillator with the
+    eigenvalues :math:`\lambda, \bar\lambda`. A single region is shaded; of several regions, the boundaries are drawn
     with short strokes on the stable side.
 
     Parameters
     ----------
     method : method, tableau, multistep formula, (A, b), or a dict or list of these
-        A method of Daedal, explicit, half-explicit or implicit; its tableau; a
+        An explicit, half-explicit or implicit method of Daedal; its tableau; a
         :class:`daedal.methods.MultistepFormula`; or the coefficients of a Runge-Kutta method. BDF and modified BDF are
         shown for all orders up to `max_order`. The keys of a dict are the labels.
     window : tuple of float, optional
-        Left, right, lower and upper end of the axes; chosen to show the curves by default.
+        Left, right, lower and upper limits of the axes; by default such that the curves are visible.
     title : str, optional
         Heading of the figure.
     save : path, optional
@@ -77,7 +77,7 @@ def plot_stability_region(
 
 
 def growth_factor(method: Any, z: Any) -> np.ndarray:
-    r"""The largest factor by which a step of a method amplifies a solution of the test equation, :math:`z = h\lambda`.
+    r"""Largest factor by which a step of a method amplifies solutions of the test equation, :math:`z = h\lambda`.
 
     For a Runge-Kutta method :math:`|R(z)|` with :math:`R(z) = 1 + z\,b^T (I - z A)^{-1} 1`; for a multistep method the
     largest modulus of the roots of its characteristic equation, for the order `max_order`.
@@ -85,7 +85,9 @@ def growth_factor(method: Any, z: Any) -> np.ndarray:
     Parameters
     ----------
     method : method, tableau, multistep formula or (A, b)
+        As for :func:`plot_stability_region`.
     z : array of complex
+        Values :math:`h\lambda`.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def _named(method: Any) -> dict[str, Any]:
     else:
         named = {_name(method): method}
     if not named:
-        raise daedal.InvalidProblemError("method is empty; name at least one method")
+        raise daedal.InvalidProblemError("method is empty; pass at least one method")
     return named
 
 
@@ -215,7 +217,7 @@ def _modified_bdf(k: int, z: np.ndarray) -> np.ndarray:
 
 
 def _differences(degree: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Weights of :math:`x_n, x_{n-1}, \dots` in h x' and h^2 x'' of the polynomial through degree + 1 points."""
+    r"""Weights of :math:`x_n, x_{n-1}, \dots` in h x' and h^2 x'' of the interpolating polynomial."""
     nodes = -np.arange(degree + 1.0)
     powers = np.vander(nodes, increasing=True).T  # moments: sum_j w_j nodes_j^p = d/dt^m t^p at 0
     first, second = np.zeros(degree + 1), np.zeros(degree + 1)
@@ -226,7 +228,7 @@ def _differences(degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_root(coefficients: np.ndarray) -> np.ndarray:
-    """The largest modulus of the roots of polynomials, given by rows with the highest coefficients first."""
+    """Largest modulus of the roots of polynomials, whose coefficients are in rows, highest degree first."""
     degree = coefficients.shape[-1] - 1
     companion = np.zeros((*coefficients.shape[:-1], degree, degree), dtype=complex)
     companion[..., np.arange(1, degree), np.arange(degree - 1)] = 1.0
@@ -246,13 +248,13 @@ def _grid(window: tuple[float, float, float, float], points: int) -> tuple[np.nd
 
 
 def _window(factors: dict[str, Any]) -> tuple[float, float, float, float]:
-    """A window that contains the nearby parts of the boundaries."""
+    """A window that contains the boundaries near the origin."""
     x, y, z = _grid((-_FAR, _FAR, 0.0, _FAR), 161)
     edge = np.zeros(z.shape, dtype=bool)
     for factor in factors.values():
         stable = factor(z) <= 1.0 + _ROUND_OFF
         edge[1:] |= stable[1:] != stable[:-1]
-        # If the whole imaginary axis is the boundary, it does not affect the window
+        # a boundary along the whole imaginary axis does not affect the window
         straight = np.all(np.diff(stable.astype(int), axis=0) == 0)
         if not straight:
             edge[:, 1:] |= stable[:, 1:] != stable[:, :-1]
@@ -297,7 +299,7 @@ def _draw(axes: Axes, factors: dict[str, Any], window: tuple[float, float, float
 def plot_eigenvalues(
     eigenvalues: Any, *, title: str | None = None, save: str | Path | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot eigenvalues; those to the right of the vertical line belong to growing motions.
+    """Plot eigenvalues in the complex plane; those with positive real parts are marked as growing.
 
     Parameters
     ----------
@@ -329,7 +331,7 @@ def plot_eigenvalues(
         axes.axhline(0.0, color=FAINT)
         for chosen, (colour, _), marker, label in (
             (~growing, LINES[0], "o", "decaying or neutral"),
-            (growing, LINES[1], "D", "grows"),
+            (growing, LINES[1], "D", "growing"),
         ):
             if np.any(chosen):
                 axes.plot(values.real[chosen], values.imag[chosen], marker, color=colour, label=label)
@@ -346,8 +348,8 @@ def plot_eigenvalues(
 # --- conditioning over time: growth of perturbations and effective index ----------------------------------------------
 
 _HEIGHTS = (2.0, 1.1)  # height, in inches, of a panel with factors, and of the panel with indices
-_SOURCES = {"x(0)": "initial values", "p": "p, forces", "q": "q, constraints", "q'": "q', their rate"}
-_DECADES = 12  # range shown below the largest factor
+_SOURCES = {"x(0)": "initial values", "p": "p, forces", "q": "q, constraints", "q'": "q', derivative of q"}
+_DECADES = 12  # number of decades shown below the largest factor
 
 
 def plot_conditioning(
@@ -357,7 +359,7 @@ def plot_conditioning(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot the growth of perturbations up to time t, and the index along the solution.
+    """Plot the growth of perturbations over time, and the index along the solution.
 
     Parameters
     ----------

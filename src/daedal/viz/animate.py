@@ -14,26 +14,26 @@ from daedal.viz.drawing import Drawing, MovingDrawing
 from daedal.viz.figure import COLOURS, FAINT, INK, STYLE
 from daedal.viz.pages import framed, render
 
-FEWEST, MOST = 120, 960  # number of frames
-LARGEST = 60000  # number of point positions in all frames
-NEAR = 0.025  # largest displacement of a point between two frames, relative to the picture, if MOST permits it
+FEWEST, MOST = 120, 960  # limits of the number of frames
+LARGEST = 60000  # largest number of point positions in all frames
+NEAR = 0.025  # desired largest displacement of a point between two frames, relative to the picture
 UNITS = 2000  # number of units along the longer side of the picture; positions are rounded to these
 RADIAN = 200  # number of units per radian
 FLATTEST, STEEPEST = 0.55, 0.75  # aspect ratio, height over width, of the picture
-SECONDS = (4.0, 20.0)  # motions with a duration in this range are shown in real time, others with the duration SHOWN
-SHOWN = 10.0
-FRAME_HEIGHT = 560  # pixels, in a notebook
+SECONDS = (4.0, 20.0)  # range of durations that are shown in real time
+SHOWN = 10.0  # duration of other animations, in seconds
+FRAME_HEIGHT = 560  # height in a notebook, in pixels
 
 
 @dataclass(frozen=True)
 class Player:
-    """A planar motion as an interactive player: notebooks display it, ``player.save(path)`` writes the page."""
+    """A planar motion as an interactive player, displayed by notebooks; ``player.save(path)`` writes a page."""
 
     html: str = field(repr=False)  # the self-contained page
     title: str = ""  # heading of the player
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, a file that ends in ``.html``."""
+        """Write the page to a file, whose name must end in ``.html``."""
         target = _checked_path(path, (".html",))
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(self.html, encoding="utf-8")
@@ -53,26 +53,26 @@ def animate(
     seconds: float | None = None,
     title: str = "",
 ) -> Any:
-    """Animate the motion of a mechanism: a player for notebooks, or a file, ``.html`` with the player or ``.gif``.
+    """Animate the motion of a mechanism: as a player for notebooks, an ``.html`` page with the player, or a ``.gif``.
 
     The page is self-contained: play, pause, speed and a time slider work offline, with mouse, touch and keyboard.
 
     Parameters
     ----------
     sol : daedal.Solution, daedal.MechanicalSolution, daedal.SecondOrderSolution or daedal.HybridSolution
-        The motion. With dense output it is sampled evenly, otherwise stored points are interpolated linearly.
+        The motion. Dense output is sampled evenly; without it, stored points are interpolated linearly.
     path : path, optional
         The file, ending in ``.html`` or ``.gif``.
     drawing : daedal.viz.Drawing, callable, daedal.library.Model or problem, optional
-        The drawing: for planar motion a Drawing; in space a function ``(t, q) -> daedal.viz.Scene`` of times (nt,) and
-        states (n, nt). Models of the library include a drawing, which is used for solutions of their mechanical
-        systems. For other mechanical systems a drawing is inferred: points or bodies from the coordinates, and the
-        rods, pins, anchors and guides represented by the constraints. Recognised coordinates are x and y, or x1, y1,
-        x2, y2, ..., with angles, and others that are consistent with such constraints.
+        For planar motion a Drawing; in space a function ``(t, q) -> daedal.viz.Scene`` of times (nt,) and
+        states (n, nt). Models of the library include a drawing. For other mechanical systems a drawing is
+        inferred: points or bodies from the coordinates; rods, pins, anchors and guides from the constraints.
+        Recognised coordinates are x and y, or x1, y1, x2, y2, ..., with angles, and others that are consistent with
+        such constraints.
     t_span : tuple of float, optional
         Time interval to show.
     frames : int, optional
-        Number of frames; by default as many as needed for smooth motion, 120 to 960 (a GIF: at most 200).
+        Number of frames; by default as many as needed for smooth motion, 120 to 960 (in a GIF at most 200).
     seconds : float, optional
         Duration at normal speed; by default real time if that is between 4 and 20 s, otherwise 10 s.
     title : str
@@ -81,7 +81,7 @@ def animate(
     Returns
     -------
     pathlib.Path, daedal.viz.animate.Player or daedal.viz.Scene
-        The path of the file, or without a path an object for notebooks: a player, or a scene in space.
+        The path of the file, or if `path` is None an object for notebooks: a player, or a scene in space.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def _checked_path(path: str | Path, endings: Sequence[str]) -> Path:
 def make_scene(
     sol: Any, drawing: Any = None, *, t_span: Any = None, frames: int | None = None, most: int = MOST
 ) -> MovingDrawing:
-    """The drawing of a solution at evenly spaced times, at most `most` of them."""
+    """Evaluate the drawing of a solution at up to `most` evenly spaced times."""
     _check_motion(sol)
     chosen = _chosen(sol, drawing)
     if isinstance(sol, daedal.HybridSolution) and sol.segments and isinstance(chosen.text, str):
@@ -148,7 +148,7 @@ def make_scene(
 
 
 def planar_scene(sol: Any, drawing: Any, problem: Any, fewest: int) -> MovingDrawing | None:
-    """The planar drawing of a solution at `fewest` times or more; with drawing="auto", None if there is none."""
+    """Evaluate the planar drawing of a solution at `fewest` times or more; None if drawing="auto" finds none."""
     if drawing is None:
         return None
     is_known = not (isinstance(drawing, str) and drawing == "auto")
@@ -175,11 +175,11 @@ def _at_least(sol: Any, drawing: Drawing, fewest: int) -> MovingDrawing:
 
 def _check_motion(sol: Any) -> None:
     if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
-        raise daedal.InvalidProblemError("the solution has a single time; there is nothing to animate")
+        raise daedal.InvalidProblemError("the solution has only one time point; there is nothing to animate")
 
 
 def checked_frames(frames: int) -> int:
-    """Validated number of frames."""
+    """Validate a number of frames."""
     if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
         raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
     return int(frames)
@@ -207,7 +207,7 @@ def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
 
 
 def interval(sol: Any, t_span: Any) -> tuple[float, float]:
-    """The time interval to show; by default the whole interval."""
+    """Time interval to show; by default that of the solution."""
     begin, end = float(sol.t[0]), float(sol.t[-1])
     if t_span is None:
         return begin, end
@@ -224,10 +224,7 @@ def interval(sol: Any, t_span: Any) -> tuple[float, float]:
 
 
 def _chosen(sol: Any, drawing: Any) -> Any:
-    """The drawing: given, that of a model or system of the library, or inferred.
-
-    A Drawing, or a function (t, q) -> Scene.
-    """
+    """The given drawing, that of a library model or system, or an inferred one: a Drawing or (t, q) -> Scene."""
     if isinstance(drawing, Drawing) or callable(drawing):
         return drawing
     if drawing is not None:
@@ -245,7 +242,7 @@ def _chosen(sol: Any, drawing: Any) -> Any:
             return found
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise daedal.InvalidProblemError(
-        f"no drawing is known for this solution; its coordinates are {shown}. Pass for example drawing="
+        f"no drawing is available for this solution, whose coordinates are {shown}. Remedy: pass, for example, drawing="
         "daedal.viz.Drawing(points={'pivot': (0, 0), 'bob': lambda q: (q[0], q[1])}, rods=[('pivot', 'bob')]), "
         "or drawing=model for a mechanical model of the library"
     )
@@ -265,7 +262,7 @@ def playing_time(t: np.ndarray, seconds: float | None) -> float:
 
 
 def scene_data(scene: MovingDrawing, seconds: float) -> dict[str, Any]:
-    """Data of the player, as integers: x to the right, y downwards, rows as a first value and differences."""
+    """Data of the player as integers: x to the right, y downwards; rows as first values and differences."""
     left, right, bottom, top = scene.window(FLATTEST, STEEPEST)
     scale = UNITS / max(right - left, top - bottom)
 
@@ -309,7 +306,7 @@ def scene_data(scene: MovingDrawing, seconds: float) -> dict[str, Any]:
 
 
 def scene_frame(scene: MovingDrawing) -> dict[str, float]:
-    """Left and top of the picture, and units of the picture per unit of length, as in :func:`scene_data`."""
+    """Left and top edge of the picture, and picture units per unit of length, as in :func:`scene_data`."""
     left, right, bottom, top = scene.window(FLATTEST, STEEPEST)
     return {"left": left, "top": top, "scale": UNITS / max(right - left, top - bottom)}
 
@@ -319,7 +316,7 @@ def _turns(angle: np.ndarray | None) -> np.ndarray:
 
 
 def _differences(values: np.ndarray) -> list[int]:
-    """The first value and the differences of the others; only the first value if all are equal."""
+    """First value, followed by differences; only the first value if all are equal."""
     steps = np.diff(values, prepend=0)
     return steps.tolist() if np.any(steps[1:]) else [int(values[0])]
 
@@ -330,7 +327,7 @@ def _changes(captions: list[str]) -> list[list[Any]]:
 
 
 def player_element(scene: MovingDrawing, seconds: float, label: str) -> str:
-    """HTML element that the player's script initialises."""
+    """HTML element for the player script."""
     return render("player.html", data=scene_data(scene, seconds), label=label)
 
 
@@ -343,11 +340,11 @@ def player_page(scene: MovingDrawing, seconds: float, title: str) -> str:
 # --- a motion as a GIF, drawn by Matplotlib ---------------------------------------------------------------------------
 
 _WIDTH, _DPI = 5.0, 90
-_COILS, _SPRING_WIDTH = 7, 0.02  # relative to the extent
+_COILS, _SPRING_WIDTH = 7, 0.02  # number of coils; width relative to the extent
 
 
 def write_gif(scene: MovingDrawing, path: Path, seconds: float, title: str) -> None:
-    """Write the scene to a file, one frame per time."""
+    """Write a GIF file with one frame per time."""
     import matplotlib
     from matplotlib.animation import PillowWriter
     from matplotlib.figure import Figure

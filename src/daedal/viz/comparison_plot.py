@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
 _DASHES: tuple[Any, ...] = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (6.0, 1.5, 1.2, 1.5)))
-_ROW = 0.21  # inches
-_LARGE = 1e6  # larger errors are drawn at this value, as arrows
-_SMALL = 1e-17
+_ROW = 0.21  # height of a row in inches
+_LARGE = 1e6  # larger errors are drawn as arrows at this value
+_SMALL = 1e-17  # smaller errors are drawn at this value
 
 
 def plot_comparison(
@@ -35,11 +35,13 @@ def plot_comparison(
     Parameters
     ----------
     comparison : Comparison
+        Result of :func:`daedal.compare`.
     kind : {"auto", "runs", "work", "time"}
-        A chart with errors, drift and cost of every run; a work-precision diagram, errors against seconds and against
-        function calls, with a line for every pair (the default for several tolerances); or errors over time.
+        "runs" is a chart with the errors, drift and cost of every run (default for one tolerance), "work" a
+        work-precision diagram of errors against seconds and function calls with a line for every formulation and
+        method (default for several tolerances), "time" shows errors over time.
     title : str, optional
-        Heading; that of the comparison by default.
+        Heading; by default that of the comparison.
     save : path, optional
         File to write; the suffix determines the format.
     pyplot : bool
@@ -72,7 +74,7 @@ def plot_comparison(
         rows = [row for row in rows if row.success]
         if not rows:
             raise daedal.InvalidProblemError(
-                "no run of the comparison reached the end; use kind='runs' to show how far they came"
+                "no run of the comparison reached the end; use kind='runs' to show the failed runs"
             )
     size = {"runs": (9.0, 1.05 + _ROW * len(rows)), "work": (8.6, 3.6), "time": (7.6, 3.6)}[kind]
     with new_figure(size, pyplot, save, comparison.title if title is None else title) as figure:
@@ -88,7 +90,7 @@ def plot_work_precision(comparison: Any, **options: Any) -> Figure:
     comparison : Comparison
         Result of :func:`daedal.compare` with several tolerances.
     **options
-        As for :func:`daedal.viz.plot_comparison`.
+        Options of :func:`daedal.viz.plot_comparison`.
 
     Returns
     -------
@@ -108,7 +110,7 @@ def plot_work_precision(comparison: Any, **options: Any) -> Figure:
 
 
 def _chart(figure: Figure, rows: list[Any]) -> None:
-    """Plot one row for every run, with its errors, drift, steps and time."""
+    """Plot one row per run, with errors, drift, steps and time."""
     several = len({row.rtol for row in rows}) > 1
     names = [_name(row) + (f", {row.rtol:.0e}" if several and row.rtol else "") for row in rows]
     panels = figure.subplots(1, 4, sharey=True, gridspec_kw={"width_ratios": (1.5, 1.2, 0.8, 0.8)})
@@ -132,7 +134,7 @@ def _chart(figure: Figure, rows: list[Any]) -> None:
 
 
 def _dots(axes: Axes, values: np.ndarray, names: list[str]) -> None:
-    """Dots for every column of a panel, slightly offset; values out of range as arrows at the edge."""
+    """Plot the columns of a panel as dots, slightly offset; values out of range as arrows at the edge."""
     count, lines = values.shape
     errors = bool(names[0])
     shown = np.clip(values, _SMALL, _LARGE) if errors else values
@@ -157,7 +159,7 @@ def _dots(axes: Axes, values: np.ndarray, names: list[str]) -> None:
 
 
 def _decades(axes: Axes, values: np.ndarray) -> None:
-    """Limits of a logarithmic axis at full decades, with few ticks."""
+    """Set the limits of a logarithmic axis to full decades, with few ticks."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     positive = values[values > 0.0]
@@ -169,7 +171,7 @@ def _decades(axes: Axes, values: np.ndarray) -> None:
 
 
 def _work(figure: Figure, rows: list[Any]) -> None:
-    """Plot errors against cost, with one line for every pair."""
+    """Plot errors against cost, with one line per formulation and method."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     panels = figure.subplots(1, 2, sharey=True)

@@ -1,9 +1,9 @@
 """Automatic drawing of a mechanism: points from its coordinates, rods, pins and guides from its constraints.
 
-The gradients of the constraints along the motion identify them. With J the rotation by a right angle,
+Constraints are identified by their gradients along the motion. With J the rotation by a right angle,
 
 * a row that acts on two points in opposite directions along their line is a rod of constant length;
-* two rows that connect the same bodies, with a constant invertible block for x and y, are a pin. It is at P + R s, and
+* two rows that connect the same bodies, with a constant invertible block for x and y, are a pin at P + R s, where
   the column of the angle, J R s in these rows, determines R s;
 * a row that acts on one point and always points away from a fixed anchor is a rod, one with a constant direction a
   straight guide;
@@ -21,9 +21,9 @@ import numpy as np
 
 from daedal.viz.drawing import Drawing, Pair
 
-_SAMPLES = 9  # number of points of the motion at which gradients are evaluated
-_LARGEST = 100  # number of coordinates up to which a drawing is inferred
-_SAME = 1e-6  # relative difference of equal values
+_SAMPLES = 9  # number of states at which gradients are evaluated
+_LARGEST = 100  # largest number of coordinates for which a drawing is inferred
+_SAME = 1e-6  # relative difference below which values count as equal
 _ANGLES = ("phi", "theta", "alpha", "beta", "psi", "angle", "a", "p", "t")
 _RIGHT_ANGLE = np.array([[0.0, -1.0], [1.0, 0.0]])
 
@@ -38,11 +38,11 @@ class DrawnBody:
     angle: int | None = None
 
     def columns(self) -> list[int]:
-        """The coordinates of the point."""
+        """Indices of the coordinates."""
         return [self.x, self.y] if self.angle is None else [self.x, self.y, self.angle]
 
     def place(self, offset: tuple[float, float] = (0.0, 0.0)):
-        """A function of q: the position of a body-fixed point."""
+        """The position of a body-fixed point as a function of q."""
         a, b = offset
         if self.angle is None or (a == 0.0 and b == 0.0):
             return lambda q: (q[self.x], q[self.y])
@@ -53,10 +53,10 @@ class DrawnBody:
 
 
 def default_drawing(names: Sequence[str], system: Any = None, t: Any = None, q: Any = None) -> Drawing | None:
-    """A drawing from names of coordinates and the constraints of a system at states q (n_q, nt); None if impossible.
+    """Infer a drawing from coordinate names and the constraints of a system at states q (n_q, nt); None if impossible.
 
-    Coordinates called x and y, x1 and y1, ... are points, with phi1, theta1, ... bodies; without such names, pairs,
-    triples or angles are tried until they explain all constraints.
+    Coordinates named x and y, x1 and y1, ... are points, or bodies together with phi1, theta1, ...; without such names,
+    pairs, triples or angles are tried until all constraints are explained.
     """
     bodies, gradients = named_bodies(names), _gradients(system, t, q)
     if any(name.replace("x", "z", 1) in names for name in names if "x" in name):
@@ -96,7 +96,7 @@ def _blocks(names: Sequence[str], size: int) -> list[tuple[int, int]]:
 
 
 def _gradients(system: Any, t: Any, q: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """G (m, n_q, nt) and q (n_q, nt) at some of the states; None if they cannot be evaluated."""
+    """G (m, n_q, nt) and q (n_q, nt) at some states; None if there are no suitable constraints."""
     if system is None or not getattr(system, "n_constraints", 0) or system.n_q > _LARGEST or system.n_s or t is None:
         return None
     chosen = np.unique(np.linspace(0, t.size - 1, _SAMPLES).round().astype(int))
@@ -114,8 +114,7 @@ class DrawnGeometry:
     explained: set[int] = field(default_factory=set)  # rows of G
     rods: list[tuple[int, int]] = field(default_factory=list)  # pairs of bodies
     pins: list[dict[int, Pair]] = field(default_factory=list)  # attachment points on each body
-    # a point of a body at a constant distance from an attachment point
-    anchors: list[tuple[int, Pair]] = field(default_factory=list)
+    anchors: list[tuple[int, Pair]] = field(default_factory=list)  # bodies at constant distances from fixed points
     guides: list[tuple[Pair, Pair]] = field(default_factory=list)  # ends of lines
 
     def read(self) -> DrawnGeometry:
@@ -133,7 +132,7 @@ class DrawnGeometry:
         return self.q[[self.bodies[k].x, self.bodies[k].y]]
 
     def _tied(self, rows: list[int]) -> list[int] | None:
-        """The bodies in some rows; None if other coordinates occur in them."""
+        """Bodies whose coordinates occur in some rows; None if others occur too."""
         used = set(np.flatnonzero(np.abs(self.G[rows]).max(axis=(0, 2)) > _SAME * np.abs(self.G[rows]).max()).tolist())
         tied = [k for k, body in enumerate(self.bodies) if used & set(body.columns())]
         return None if used - {c for k in tied for c in self.bodies[k].columns()} else tied
@@ -163,7 +162,7 @@ class DrawnGeometry:
         return found
 
     def _alone(self, row: int) -> bool:
-        """A rod between two points, an anchor or a guide of one point."""
+        """Whether a row is a rod between two points, or an anchor or guide of one point."""
         tied = self._tied([row])
         if not tied or len(tied) > 2 or any(self._turns(row, k) for k in tied):
             return False
@@ -224,7 +223,7 @@ class DrawnGeometry:
 
 
 def _fixed(points: dict[str, Any], place: Pair) -> str:
-    """The name of a fixed point at a position, which is added if new."""
+    """Name of the fixed point at a position, which is added if new."""
     for name, known in points.items():
         if not callable(known) and np.allclose(known, place, rtol=1e-6, atol=1e-9):
             return name
@@ -234,10 +233,10 @@ def _fixed(points: dict[str, Any], place: Pair) -> str:
 
 
 def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
-    """Loops of links rotated by angles, each closed by two rows. All of them start at the origin."""
+    """Loops of links rotated by angles, each closed by two rows; all start at the origin."""
     points: dict[str, Any] = {"origin": (0.0, 0.0)}
     rods: list[tuple[str, ...]] = []
-    known: dict[Any, str] = {}  # positions shared by several loops, identified by the links that lead to them
+    known: dict[Any, str] = {}  # names of joints shared by several loops, by the links that lead to them
     if G.shape[0] % 2 or not np.isfinite(G).all():
         return None
     for row in range(0, G.shape[0], 2):
@@ -261,11 +260,11 @@ def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
 
 
 def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.ndarray]] | None:
-    """The links of a loop in order: the angles whose sum rotates each of them, and its vector for a zero sum.
+    """The links of a loop in order, each with the angles whose sum rotates it and its vector for a zero sum.
 
-    The column of an angle is J w, where w is the sum of all links that it rotates. A link with the angle k that carries
-    another one with the relative angle m is w_k - w_m; its constant length identifies which one carries the other. The
-    loop follows the first of these branches outwards and returns along the others.
+    The column of an angle is J w, where w is the sum of all links that the angle rotates. A link with angle k that
+    carries a link with relative angle m is w_k - w_m; links that carry others are identified by constant lengths. The
+    loop follows the first branch outwards and returns along the others.
     """
     used = np.flatnonzero(np.abs(rows).max(axis=(0, 2)) > _SAME * np.abs(rows).max()).tolist()
     turned = {k: -_RIGHT_ANGLE @ rows[:, k] for k in used}
@@ -297,7 +296,7 @@ def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.nd
 
 
 def _end_of(links: list[tuple[tuple[int, ...], np.ndarray]]):
-    """A function of q: the end of a chain of links that starts at the origin."""
+    """The end of a chain of links that starts at the origin, as a function of q."""
 
     def place(q):
         x = y = 0.0
@@ -329,7 +328,7 @@ def _parallel(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _meeting(places: np.ndarray, directions: np.ndarray) -> Pair | None:
-    """Intersection of lines through given points; None if there is none."""
+    """Intersection of lines given by points and directions; None if there is none."""
     unit = directions / np.linalg.norm(directions, axis=0)
     normal = np.array([-unit[1], unit[0]]).T
     right = np.sum(normal * places.T, axis=1)

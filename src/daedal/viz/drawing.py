@@ -20,14 +20,14 @@ class Drawing:
     Parameters
     ----------
     points : dict
-        By name, a function ``q -> (x, y)``, ``(t, q) -> (x, y)`` or ``(t, q, p) -> (x, y)`` of the coordinates and the
-        parameters, or a pair of numbers for a fixed point. For problems that are not mechanical systems, q denotes the
+        Names and positions: functions ``q -> (x, y)``, ``(t, q) -> (x, y)`` or ``(t, q, p) -> (x, y)`` of coordinates
+        and parameters, or pairs of numbers for fixed points. If the problem is not a mechanical system, q denotes its
         variables.
     rods : sequence of tuples of names
         Rigid rods with joints at their ends; a longer tuple is a chain of rods.
     wheels : sequence of (name, radius, angle)
-        Circles with spokes about a point. The angle is a function like those of `points` that returns a number, or None
-        for a wheel that does not rotate.
+        Circles with spokes about a point. The angle is a function with the arguments of `points` that returns a number,
+        or None for a wheel that does not rotate.
     springs : sequence of pairs of names
         Springs between points.
     bodies : sequence of tuples of names
@@ -41,9 +41,9 @@ class Drawing:
     traces : sequence of names
         Points whose paths are drawn.
     text : str or callable
-        A caption, or a function like those of `points` that returns one.
+        A caption, or a function with the arguments of `points` that returns one.
     params : object, optional
-        The parameters p; by default those of the problem.
+        Parameters p; by default those of the problem.
 
     Examples
     --------
@@ -97,7 +97,9 @@ class Drawing:
             raise daedal.InvalidProblemError(f"{part}: {names!r} must name at least {least} points")
         for name in names:
             if name not in self.points:
-                raise daedal.InvalidProblemError(f"{part}: no point {name!r}; there are {', '.join(self.points)}")
+                raise daedal.InvalidProblemError(
+                    f"{part}: there is no point {name!r}; the points are {', '.join(self.points)}"
+                )
 
     def _check_wheel(self, wheel) -> None:
         if isinstance(wheel, str) or not isinstance(wheel, Sequence) or len(wheel) != 3:
@@ -111,7 +113,7 @@ class Drawing:
 
     @property
     def fixed(self) -> tuple[str, ...]:
-        """The fixed points."""
+        """Names of the fixed points."""
         return tuple(name for name, place in self.points.items() if not callable(place))
 
 
@@ -136,7 +138,7 @@ def required_arguments(function: Callable[..., Any]) -> int:
 
 
 def _of_state(function: Callable[..., Any], params: Any) -> Callable[[float, np.ndarray], Any]:
-    """A function of q, of t and q, or of t, q and the parameters, as one of t and q."""
+    """Convert a function of q, (t, q) or (t, q, p) to a function of (t, q)."""
     count = required_arguments(function)
     if count == 3:
         return lambda t, q: function(t, q, params)
@@ -145,7 +147,7 @@ def _of_state(function: Callable[..., Any], params: Any) -> Callable[[float, np.
 
 @dataclass(frozen=True)
 class MovingDrawing:
-    """A drawing during a motion: positions of its points at the times `t`, for states q in columns."""
+    """A drawing evaluated along a motion: at the times `t`, with the states q in columns."""
 
     drawing: Drawing
     t: np.ndarray
@@ -153,7 +155,7 @@ class MovingDrawing:
 
     @cached_property
     def places(self) -> dict[str, np.ndarray]:
-        """By name, x and y of a point at all times, shape (2, nt)."""
+        """Positions (2, nt) of all points by name."""
         found = {}
         for name, place in self.drawing.points.items():
             if not callable(place):
@@ -166,7 +168,7 @@ class MovingDrawing:
 
     @cached_property
     def angles(self) -> list[np.ndarray | None]:
-        """Angles of the wheels at all times; None for those that do not rotate."""
+        """Angles (nt,) of the wheels; None for wheels that do not rotate."""
         found: list[np.ndarray | None] = []
         for name, _, angle in self.drawing.wheels:
             if angle is None:
@@ -182,7 +184,7 @@ class MovingDrawing:
 
     @cached_property
     def captions(self) -> list[str]:
-        """The caption at all times."""
+        """Captions at all times."""
         text = self.drawing.text
         if not callable(text):
             return [str(text)] * self.t.size
@@ -201,12 +203,12 @@ class MovingDrawing:
 
     @property
     def extent(self) -> float:
-        """The longer side of the bounds; 1 if these are a single point."""
+        """Longer side of the bounds; 1 if the bounds are a single point."""
         left, right, bottom, top = self.bounds
         return max(right - left, top - bottom) or 1.0
 
     def window(self, flattest: float, steepest: float, margin: float = 0.08) -> tuple[float, float, float, float]:
-        """The bounds with a margin, extended until the ratio of height to width is between two numbers."""
+        """The bounds with a margin, extended so that height/width is between `flattest` and `steepest`."""
         left, right, bottom, top = self.bounds
         gap = margin * self.extent
         width, height = right - left + 2.0 * gap, top - bottom + 2.0 * gap
@@ -220,6 +222,6 @@ class MovingDrawing:
 
     @property
     def longest_move(self) -> float:
-        """The longest path of a point between two times, relative to the extent; wheels rotate evenly in between."""
+        """Largest displacement of a point between two times, relative to the extent."""
         moves = [np.hypot(*np.diff(place, axis=1)).max(initial=0.0) for place in self.places.values()]
         return float(max(moves)) / self.extent

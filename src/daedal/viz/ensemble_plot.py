@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KINDS = ("auto", "bands", "lines", "scatter")
-_MOST_LINES = 200
+_MOST_LINES = 200  # largest number of runs drawn as lines
 _MOST_PANELS = 8
-_MOST_POINTS = 5000
-_HEIGHT = 1.6  # size of a panel in inches
+_MOST_POINTS = 5000  # largest number of dots in a panel
+_HEIGHT = 1.6  # panel height in inches
 
 
 def plot_ensemble(
@@ -40,14 +40,15 @@ def plot_ensemble(
     Parameters
     ----------
     ensemble : Ensemble
+        Result of :func:`daedal.solve_many`.
     kind : {"auto", "bands", "lines", "scatter"}
-        Quantiles over time (5 to 95 and 25 to 75 per cent, and the median), up to 200 runs as lines, or final values
-        and outputs against varied parameters, with a panel for each pair. "auto" selects bands if there are output
-        times.
+        "bands" shows quantiles over time (5 to 95 %, 25 to 75 %, median), "lines" up to 200 runs, "scatter" final
+        values and outputs against varied parameters, with a panel for each pair. "auto" selects bands if there are
+        output times, otherwise scatter.
     variables : sequence of str, optional
-        Names of variables or outputs; the first eight by default.
+        Names of variables or outputs; by default the first eight.
     against : sequence of str, optional
-        Names of varied parameters and starts, for "scatter"; all of them by default, at most eight.
+        Names of varied parameters and initial values, for "scatter"; by default the first eight.
     title, save, pyplot
         As in :func:`daedal.viz.plot_solution`.
 
@@ -72,7 +73,7 @@ def plot_ensemble(
     if kind == "scatter":
         return _scatter(ensemble, variables, against, title, save, pyplot)
     if not over_time:
-        raise daedal.InvalidProblemError(f"kind={kind!r} needs values over time: call solve_many with t_eval")
+        raise daedal.InvalidProblemError(f"kind={kind!r} requires values over time. Remedy: pass t_eval to solve_many")
     names = _chosen(over_time, variables, "variables")
     size = (WIDTH, _HEIGHT * len(names) + 0.5)
     with new_figure(size, pyplot, save, title) as figure:
@@ -83,31 +84,31 @@ def plot_ensemble(
         if kind == "bands":
             axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
         axes[-1].set_xlabel("t")
-        _tell(figure, ensemble)
+        _note_failed(figure, ensemble)
     return figure
 
 
 def _series(ensemble: Any) -> dict[str, np.ndarray]:
-    """Quantities with values over time, by name: shape (members, nt)."""
+    """Values over time by name, with shape (members, nt)."""
     if ensemble.t is None:
         return {}
     found = (
         {name: ensemble.arrays["y"][:, k] for k, name in enumerate(ensemble.names)} if "y" in ensemble.arrays else {}
     )
     timed = {n: v for n, v in ensemble.outputs.items() if v.ndim == 2 and v.shape[1] == ensemble.t.size}
-    return _of_those_that_came_through(ensemble, found | timed)
+    return _without_failed(ensemble, found | timed)
 
 
-def _of_those_that_came_through(ensemble: Any, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """These quantities, with NaN for failed members, whose partial runs are not results."""
+def _without_failed(ensemble: Any, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Replace values of failed members by NaN."""
     good = np.isin(ensemble.status, ("finished", "event"))
     if good.all():
         return rows
     return {name: np.where(good.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan) for name, values in rows.items()}
 
 
-def _tell(figure: Figure, ensemble: Any) -> None:
-    """A note on the number of members not shown, with the reason."""
+def _note_failed(figure: Figure, ensemble: Any) -> None:
+    """Add a note on the number of failed members."""
     missing = int(np.sum(~np.isin(ensemble.status, ("finished", "event"))))
     if missing:
         words = (
@@ -142,15 +143,15 @@ def _lines(axis: Axes, t: np.ndarray, values: np.ndarray) -> None:
 
 
 def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
-    """A matrix of panels: rows are outputs or final values, columns are varied parameters."""
+    """Plot a matrix of panels: rows are outputs or final values, columns are varied parameters."""
     numbers = {name: values for name, values in ensemble.outputs.items() if values.ndim == 1}
     if not numbers and "final" in ensemble.arrays:
         numbers = {name: ensemble.arrays["final"][:, k] for k, name in enumerate(ensemble.names)}
-    numbers = _of_those_that_came_through(ensemble, numbers)
+    numbers = _without_failed(ensemble, numbers)
     varying = ensemble.parameters()
     if not numbers or not varying:
-        missing = "scalar results of each member" if not numbers else "starts or parameters that vary"
-        raise daedal.InvalidProblemError(f"kind='scatter' needs {missing}")
+        missing = "scalar results of each member" if not numbers else "varying initial values or parameters"
+        raise daedal.InvalidProblemError(f"kind='scatter' requires {missing}")
     rows, columns = _chosen(numbers, variables, "variables"), _chosen(varying, against, "against")
     places = np.unique(np.linspace(0, ensemble.members - 1, min(ensemble.members, _MOST_POINTS)).astype(int))
     pairs = [[(name, other) for other in columns] for name in rows]
@@ -171,19 +172,21 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
                 alpha = max(0.15, min(0.8, 400.0 / places.size))
                 points = {"s": 6, "lw": 0, "alpha": alpha, "color": COLOURS[0]}
                 axis.scatter(varying[other][places], numbers[name][places], **points)
-                if len(columns) > 1:  # the same scale for all, to compare the influence of the columns
+                if (
+                    len(columns) > 1
+                ):  # all panels have one scale, so that the influence of the parameters can be compared
                     axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
                 if k == 0 or not shared:
                     axis.set_ylabel(label(name))
         for axis, (_, other) in zip(axes[-1], pairs[-1]):
             axis.set_xlabel(label(other))
-        _tell(figure, ensemble)
+        _note_failed(figure, ensemble)
     return figure
 
 
 # --- fits: measurements and model, residuals, and bands of uncertainty ------------------------------------------------
 
-_PANEL = 1.9  # inches
+_PANEL = 1.9  # panel height in inches
 _FINE = 400  # number of points of a curve
 
 
@@ -197,10 +200,11 @@ def plot_fit(
     fit : Fit
         Result of :func:`daedal.fit`.
     bands : bool
-        Whether to shade two standard deviations of the curves due to the uncertainty of the estimates, for variables.
+        Whether to shade two standard deviations of the variables due to the uncertainty of the estimates.
     title : str, optional
+        Heading of the figure.
     save : path, optional
-        File to write.
+        File to write; the suffix determines the format.
     pyplot : bool
         Whether to create the figure with ``matplotlib.pyplot``.
 
@@ -233,13 +237,13 @@ def plot_fit(
 
 
 def _scale_time(axes: Any, t: np.ndarray) -> None:
-    """Use a logarithmic axis if times span decades."""
+    """Label the time axis; it is logarithmic if times span decades."""
     axes.set_xlabel("t")
     axes.set_xscale(time_scale(np.unique(t[t > 0.0]) if np.any(t > 0.0) else t))
 
 
 def _fine(interval: tuple[float, float], measured: np.ndarray) -> np.ndarray:
-    """Times at which a curve is smooth on a linear or logarithmic axis."""
+    """Times for a smooth curve on a linear or logarithmic axis."""
     low, high = interval
     times = [np.linspace(low, high, _FINE), measured]
     if np.any(measured > 0.0) and low >= 0.0:
@@ -324,16 +328,16 @@ def plot_uncertainty(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot variables with bands that contain them with probability `level`, to first order.
+    """Plot variables with bands that contain the true values with probability `level`, to first order.
 
     Parameters
     ----------
     found : Uncertainty
         Result of :func:`daedal.sensitivity.uncertainty`.
     *names : str
-        Variables; all of them by default.
+        Names of variables; by default all.
     level : float
-        Probability of the band.
+        Probability that the bands contain the true values.
     title, save, pyplot
         As for :func:`plot_fit`.
 
@@ -354,7 +358,7 @@ def plot_uncertainty(
     from scipy.stats import norm
 
     if not 0.0 < level < 1.0:
-        raise daedal.InvalidProblemError(f"level must lie between 0 and 1, got {level!r}")
+        raise daedal.InvalidProblemError(f"level={level!r} must lie between 0 and 1")
     sol = found.solution
     unknown = [name for name in names if name not in sol.names]
     if unknown:

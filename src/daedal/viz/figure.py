@@ -1,4 +1,4 @@
-"""Common parts of figures: creation and saving, panels with curves, legends, event markers."""
+"""Common code of figures: creation and saving, panels with curves, legends, event markers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): "high-contrast", whose three colours also differ in
-# lightness, then three of "muted" with the same property. The second three are dashed.
+# P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): the three colours of "high-contrast", which also
+# differ in lightness, then three of "muted" with this property. Lines of the latter are dashed.
 COLOURS = ("#004488", "#DDAA33", "#BB5566", "#332288", "#44AA99", "#AA4499")
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4.5, 1.6)), (0, (4.5, 1.6)), (0, (4.5, 1.6)))
 LINES = tuple(zip(COLOURS, DASHES))
@@ -81,10 +81,9 @@ _DEGREES_PER_RADIAN = 180.0 / math.pi
 
 
 def label(name: str, factor: float = 1.0) -> str:
-    """The name as Matplotlib text: symbols such as ``y1``, ``v_C2`` or ``lambda`` are typeset as in a formula, others
-    unchanged.
+    """A name as Matplotlib text; symbols such as ``y1``, ``v_C2`` or ``lambda`` are typeset as in formulas.
 
-    A `factor` is prepended, except for the conversion of radians to degrees, which becomes the unit.
+    A `factor` is prepended; the factor from radians to degrees is shown as a unit instead.
     """
     match = _SYMBOL.fullmatch(name)
     if match is None:
@@ -102,7 +101,7 @@ def label(name: str, factor: float = 1.0) -> str:
 
 
 def plain(name: str) -> str:
-    """A name as literal Matplotlib text. Dollars that do not delimit formulas are escaped."""
+    """A name as literal Matplotlib text; dollar signs that do not delimit formulas are escaped."""
     if "$" in name:
         from matplotlib.mathtext import MathTextParser
 
@@ -110,7 +109,7 @@ def plain(name: str) -> str:
             MathTextParser("path").parse(name)
         except ValueError:
             name = name.replace("$", r"\$")
-    return " " + name if name.startswith("_") else name  # Matplotlib omits labels that begin with an underscore
+    return " " + name if name.startswith("_") else name  # Matplotlib omits labels with a leading underscore
 
 
 def _number(value: float) -> str:
@@ -125,13 +124,13 @@ def _number(value: float) -> str:
 
 # --- common parts of figures ------------------------------------------------------------------------------------------
 
-WIDTH = 7.0  # inches, for figures over time
+WIDTH = 7.0  # width of figures over time, in inches
 _PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one, two, three and more panels
-_LINE_HEIGHT = 0.18
-_ONE_COLUMN = 4  # number of panels stacked in one column; more are arranged in two
-_LONG_NAME = 16  # characters; longer names are placed above a panel instead of beside it
+_LINE_HEIGHT = 0.18  # of a legend, in inches
+_ONE_COLUMN = 4  # largest number of panels in one column; more are arranged in two
+_LONG_NAME = 16  # number of characters above which names are placed above a panel
 _MARKERS = ("v", "D", "s", "o")
-_MANY_EVENTS = 40
+_MANY_EVENTS = 40  # number of events above which they are not marked by lines
 _SEE_THROUGH = (0, (4.0, 4.0))  # dashes of a curve that coincides with another one
 
 
@@ -157,15 +156,14 @@ def new_figure(
     """Context manager for a figure: on exit, sets its title and layout, and saves it if `save` is given."""
     import matplotlib
 
-    # written outside the style context, whose exit would reset settings that a backend makes when the first figure
-    # loads it
+    # outside the style context, whose exit would reset settings made by the backend when it is loaded
     figure = _empty(size, pyplot)
     with matplotlib.rc_context(STYLE):
         figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
         yield figure
         if title:
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, fontweight="bold")
-        figure.draw_without_rendering()  # ticks and layout depend on each other: compute both twice
+        figure.draw_without_rendering()  # compute ticks and layout twice, since they depend on each other
         if save is not None:
             Path(save).parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(save)
@@ -190,7 +188,7 @@ def _empty(size: tuple[float, float], pyplot: bool) -> Figure:
 def panels_of(
     block: CurveGroup, panels: str, yscale: str = "linear", factors: Mapping[str, float] | None = None
 ) -> list[Panel]:
-    """The curves of a block divided into panels."""
+    """Divide the curves of a block into panels."""
     scales = [(factors or {}).get(name, 1.0) for name in block.names]
     labels = [_label(name, factor) for name, factor in zip(block.names, scales)]
     curves = block.curves * np.array(scales)[:, None]
@@ -224,7 +222,7 @@ def row_heights(count: int) -> tuple[int, list[float]]:
 
 
 def add_panels(figure: Figure, count: int, columns: int, heights: list[float]) -> tuple[list[Axes], Any]:
-    """Panels for curves, row by row, and the grid, which may have further rows below."""
+    """Add panels for curves, row by row; also returns the grid, which may have further rows below."""
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     axes: list[Axes] = []
     for k in range(count):
@@ -242,7 +240,7 @@ def draw_curves(axes: Axes, panel: Panel, mark_points: bool) -> None:
 
 
 def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two non-constant curves coincide, so that the later one would hide the other."""
+    """Whether two non-constant curves coincide, so that one would hide the other."""
     finite = np.isfinite(curve) & np.isfinite(other)
     if not finite.any():
         return False
@@ -250,7 +248,7 @@ def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
 
 
 def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> None:
-    """Axis label: the name of a single curve, or the kind of several curves; legends are beside or above the panels."""
+    """Label axes by the name of a single curve or the kind of several curves; add legends beside or above panels."""
     legends = []
     for axes, panel in zip(state_axes, panels):
         handles, labels = axes.get_legend_handles_labels()
@@ -286,7 +284,7 @@ def _width(text: str) -> int:
 
 
 def mark_events(sol: daedal.Solution, state_axes: list[Axes]) -> None:
-    """A dotted line through all panels at each event, with a marker above the first."""
+    """Draw a dotted line through all panels at each event, with a marker above the first panel."""
     names = list(dict.fromkeys(event.name for event in sol.events))
     if len(sol.events) <= _MANY_EVENTS:
         for axes in state_axes:

@@ -17,7 +17,7 @@ from daedal.viz.pages import render
 from daedal.viz.scene_page import scene_element, solution_scene
 from daedal.viz.svg_plot import plot_svg
 
-# parameters for which the motion is easier to see than for those of the source
+# parameters for which the motion is easier to see than for the defaults
 SHOWN: dict[str, dict[str, Any]] = {
     "body_on_circle": {"t1": 6.0},
     "chain_of_pendulums": {"t1": 4.0},
@@ -67,7 +67,7 @@ FIRST = (
     "car_axis",
     "bouncing_ball",
 )
-# one problem for each group of kernels is solved first, and others that need slow kernels last, so that two processes
+# one problem for each group of kernels is solved first, and further ones of these groups last, so that two processes
 # rarely compile the same kernels
 PIONEERS = ("order_reduction", "stability_example2", "crank_slider", "robertson", "index3_chain", "jay_index2")
 LAST = ("bowed_string", "violin_slip", "stability_example1", "body_on_circle", "particle_on_circle", "tppc3")
@@ -75,7 +75,7 @@ LAST = ("bowed_string", "violin_slip", "stability_example1", "body_on_circle", "
 
 @dataclass(frozen=True)
 class GalleryCard:
-    """One problem of the page: its HTML, the error if it failed, and its duration in seconds."""
+    """Card of one problem: HTML, error message (empty without error), and duration in seconds."""
 
     name: str
     html: str
@@ -85,13 +85,13 @@ class GalleryCard:
 
     @property
     def in_space(self) -> bool:
-        """Whether it contains a scene in space."""
+        """Whether the card contains a scene in space."""
         return 'data-kind="scene"' in self.html
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """The written page, and its cards in order."""
+    """The written page and its cards in order."""
 
     path: Path
     cards: tuple[GalleryCard, ...]
@@ -120,7 +120,7 @@ def build_gallery(
     only : sequence of str
         Names of problems; by default all.
     jobs : int
-        Number of processes. More than one require an importable main script, as usual.
+        Number of processes. More than one requires an importable main script, as usual with multiprocessing.
     done : callable
         Called with each finished :class:`GalleryCard`.
 
@@ -174,12 +174,12 @@ def _cards(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
         for card in _in_processes(left, jobs):
             left.remove(card.name)
             yield card
-    except BrokenProcessPool:  # a process died, so each remaining problem gets a separate process
+    except BrokenProcessPool:  # a process crashed; each remaining problem gets a separate process
         for name in left:
             try:
                 yield from _in_processes([name], 1)
             except BrokenProcessPool:
-                yield _failed(name, "the process that solved it died")
+                yield _failed(name, "the process that solved the problem crashed")
 
 
 def _in_processes(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
@@ -192,7 +192,7 @@ def _in_processes(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
 
 
 def make_card(name: str) -> GalleryCard:
-    """Solve a problem and describe it; errors are shown on the card."""
+    """Solve a problem and create its card, which shows errors, if any."""
     begin = time.perf_counter()
     try:
         model = daedal.library.get(name, **SHOWN.get(name, {}))
@@ -230,7 +230,6 @@ def make_card(name: str) -> GalleryCard:
 
 
 def _failed(name: str, failure: str, seconds: float = 0.0) -> GalleryCard:
-    """The card of a problem of which only the name is known."""
     html = render("card.html", name=name, model=None, words=name, tags=["failed"], picture="", failure=failure)
     return GalleryCard(name, html, False, failure, seconds)
 
@@ -260,7 +259,7 @@ def _said(error: BaseException) -> str:
 
 
 def code(model: daedal.library.Model, moves: bool) -> str:
-    """Code that solves a model and displays the solution, as printed on its card."""
+    """Code on the card that solves a model and displays the solution."""
     parameters = ", ".join(f"{key}={value!r}" for key, value in SHOWN.get(model.name, {}).items())
     span = repr(SPANS[model.name]) if model.name in SPANS else "model.t_span"
     show = f'sol.animate("{model.name}.html", model)' if moves else f'sol.plot(save="{model.name}.png")'
@@ -271,30 +270,30 @@ def code(model: daedal.library.Model, moves: bool) -> str:
 
 
 def suitable_methods(model: daedal.library.Model) -> str:
-    """Suitable methods and formulations for a problem of the given class and index."""
+    """Description of suitable methods and formulations, by problem class and index."""
     problem = model.problem
     if isinstance(problem, daedal.hybrid.HybridProblem):
-        return "The method of each mode: DOPRI5 for an ODE, half-explicit or DASSL for constraints."
+        return "For each mode: DOPRI5 for an ODE, half-explicit methods or DASSL for constraints."
     if isinstance(problem, daedal.MechanicalSystem):
         if not (problem.n_constraints or problem.n_velocity_constraints):
             return "DOPRI5; DASSL if it is stiff."
         if hasattr(problem.mass, "tocsr"):
-            return "DASSL with GGL, by sparse linear algebra."
+            return "DASSL with GGL and sparse linear algebra."
         return (
-            "DOPRI5 or DOP853 with projection or half-explicit (PHEM56, HEDOP5) as long as it is not stiff; "
-            "otherwise DASSL with GGL or projected invariants; collocation; formulation='auto' chooses."
+            "If nonstiff, DOPRI5 or DOP853 with projection, or half-explicit methods (PHEM56, HEDOP5); otherwise "
+            "DASSL with GGL or projected invariants, or collocation. formulation='auto' selects automatically."
         )
     if isinstance(problem, daedal.SecondOrderDAE):
-        return "Modified BDF (orders 1 to 5) and collocation, without conversion to first order."
+        return "Modified BDF (orders 1 to 5) or collocation, without conversion to first order."
     if isinstance(problem, daedal.HessenbergDAE):
-        return "DASSL with projected invariants; coordinate projection with DOPRI5; daedal.advise recommends one."
+        return "DASSL with projected invariants, or DOPRI5 with coordinate projection; see daedal.advise."
     if model.index is None:
         return "None: the equations do not determine the solution, however often they are differentiated."
     if model.index >= 3:
         return "Radau or DASSL after index reduction, which daedal.solve performs automatically."
     if model.index == 2:
-        return "DASSL with error_test='differential'; half-explicit methods if it is semi-explicit and not stiff."
-    return "DASSL, variable order 1 to 5; sparse matrices or GMRES for large ones."
+        return "DASSL with error_test='differential'; half-explicit methods if semi-explicit and nonstiff."
+    return "DASSL with variable order 1 to 5; sparse matrices or GMRES for large problems."
 
 
 def _run(model: daedal.library.Model, sol: Any) -> str:

@@ -1,4 +1,4 @@
-"""Figures that a notebook shows only once."""
+"""Figures that notebooks display only once."""
 
 import io
 
@@ -6,10 +6,9 @@ from matplotlib.figure import Figure
 
 
 class NotebookFigure(Figure):
-    """A figure of pyplot for notebooks with inline figures.
+    """A pyplot figure for notebooks with inline figures.
 
-    Such notebooks display open figures at the end of a cell, so that a figure that is also the result of the cell would
-    appear twice.
+    Such notebooks display open figures at the end of a cell, so that the result of the cell would appear twice.
     """
 
     def _ipython_display_(self) -> None:

@@ -1,4 +1,4 @@
-"""HTML pages from templates, with autoescaping."""
+"""HTML pages from templates with autoescaping, and equations as MathML."""
 
 import base64
 import html
@@ -17,10 +17,10 @@ _OWN = "daedal.viz"
 
 
 def render(template: str, package: str = _OWN, **values: Any) -> str:
-    """Render a template from a package's folder ``templates``. It may extend and include those of `viz`.
+    """Render a template from the folder ``templates`` of a package; it may extend and include those of `viz`.
 
-    In a template ``asset(name)`` inserts a style sheet or a script verbatim, and ``equation(latex)`` MathML. The result
-    is marked as safe for other templates.
+    In a template, ``asset(name)`` inserts a style sheet or script verbatim, and ``equation(latex)`` inserts MathML. The
+    result is marked as safe for other templates.
     """
     from markupsafe import Markup
 
@@ -28,7 +28,7 @@ def render(template: str, package: str = _OWN, **values: Any) -> str:
 
 
 def framed(page: str, title: str, height: int) -> str:
-    """A page in an iframe, for notebooks; scripts and styles are isolated."""
+    """An iframe with a page for notebooks, which isolates scripts and styles."""
     from markupsafe import Markup, escape
 
     style = f"width:100%;height:{height}px;border:0"
@@ -52,32 +52,30 @@ def _environment(package: str) -> Any:
     return environment
 
 
-# --- LaTeX equations as MathML, which browsers render without scripts; converted by latex2mathml ----------------------
+# --- LaTeX equations as MathML, converted by latex2mathml -------------------------------------------------------------
 
 # from daedal.viz.pages import equation_html
 # equation_html(r"-\lambda y'")
 # '<div class="row"><math><mrow><mo>−</mo><mi>λ</mi><msup><mi>y</mi><mo class="prime">′</mo></msup></mrow></math></div>'
 
 _ACCENTS = "^˙¨¯~"
-_FUNCTION_GAP = "0.17em"
-_PART_GAP = 1.0  # em: spaces from \quad on separate formulas
+_FUNCTION_GAP = "0.17em"  # space after function names
+_PART_GAP = 1.0  # em; spaces of this width (\quad) or more separate formulas
 _OPERAND = ("mi", "mn", "mtext", "msub", "msup", "msubsup", "mover", "mfrac", "mstyle", "msqrt", "mrow")
 
 
 def equation_html(latex: str) -> str:
-    r"""HTML of one or several equations: a row for each line, with a formula for each part between ``\qquad``.
+    r"""HTML of one or several equations: a row for each line, with separate formulas between ``\qquad``.
 
-    Parts are placed side by side and wrap on narrow pages; so do the terms of a long formula. Unsupported input is
-    shown verbatim.
+    Formulas of a row, and terms of long formulas, wrap on narrow pages. Unsupported input is shown verbatim.
     """
     from latex2mathml.converter import convert_to_element
 
-    # Rows are wrapped, not aligned. \big brackets have normal size, since browsers do not stretch those with an
-    # exponent
+    # rows are wrapped, not aligned; \big brackets have normal size, since browsers do not stretch those with exponents
     bare = re.sub(r"\\(begin|end)\{aligned\}|\\[bB]ig[lr]?(?![a-zA-Z])", "", latex)
     try:
         line = convert_to_element(re.sub(r"\\text\{[^{}]*\}|'+", _primes, bare))[0]
-    except Exception:  # errors have many types, and the page must be built for any model
+    except Exception:  # errors have many types, and the page must be built for any input
         return f"<code>{html.escape(latex)}</code>"
     for element in line.iter():
         element.text = html.unescape(element.text or "") or None
@@ -93,13 +91,13 @@ def equation_html(latex: str) -> str:
 
 
 def _primes(match: re.Match[str]) -> str:
-    """Combine the primes of a symbol in one superscript, since nested ones would climb; words keep apostrophes."""
+    """Combine the primes of a symbol in one superscript; words keep their apostrophes."""
     found = match.group()
     return found if found.startswith("\\") else "^{" + r"\prime" * len(found) + "}"
 
 
 def _refine(line: Element) -> None:
-    """Adjust the MathML for browsers: names of functions, relations, accents, primes and the size of vectors."""
+    """Adjust the MathML for browsers: function names, relations, accents, primes, binomials."""
     for element in line.iter():
         text, inside = element.text or "", [child.text for child in element]
         if element.tag == "mo" and text.isalpha() and len(text) > 1:
@@ -125,7 +123,6 @@ def _separates(element: Element) -> bool:
 
 
 def _split(elements: Iterable[Element], separates: Callable[[Element], bool]) -> list[list[Element]]:
-    """The elements between the separators."""
     parts: list[list[Element]] = [[]]
     for element in elements:
         if separates(element):
@@ -136,7 +133,7 @@ def _split(elements: Iterable[Element], separates: Callable[[Element], bool]) ->
 
 
 def _formula(elements: list[Element]) -> str:
-    """A formula split before relations and signs between terms, where a line may break."""
+    """A formula that may break before relations and between terms."""
     terms = [Element("mrow")]
     for before, element in zip([None, *elements], elements):
         breaks = element.tag == "mo" and element.text in ("+", "−", "=")
@@ -148,13 +145,13 @@ def _formula(elements: list[Element]) -> str:
     return formulas[0] if len(formulas) == 1 else f'<span class="formula">{"<wbr/>".join(formulas)}</span>'
 
 
-# --- a solution in a notebook: a small table and a plot ---------------------------------------------------------------
+# --- a solution in a notebook -----------------------------------------------------------------------------------------
 
 _MOST_EVENTS = 10
 
 
 def solution_html(sol: daedal.Solution | daedal.HybridSolution) -> str:
-    """HTML for notebooks: status and cost of the run, the first transitions, and a plot as an embedded image.
+    """HTML for notebooks: status and cost of a run, the first transitions, and a plot as an embedded image.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
+from daedal.common.tabular import plural
 from daedal.viz.scene_parts import Arrow, Line, Part, Plot, RodLine, SpringLine, Trace
 from daedal.viz.shapes3d import Plane
 
@@ -36,11 +37,15 @@ class Scene:
     t : array (nt,)
         Increasing times. A single time gives a still picture.
     parts : sequence of Part, RodLine, SpringLine and Line
-        Content of the scene.
+        Bodies, rods, springs and lines.
     traces : sequence of Trace
+        Paths of points.
     arrows : sequence of Arrow
+        Vectors such as forces.
     plots : sequence of Plot
+        Curves next to the picture.
     title : str
+        Heading of the page.
     up : {"z", "y"}
         The axis that points upwards.
 
@@ -73,7 +78,9 @@ class Scene:
             raise daedal.InvalidProblemError(f"t must be finite times of shape (nt,), got shape {t.shape}")
         if np.any(np.diff(t) <= 0.0):
             k = int(np.argmax(np.diff(t) <= 0.0))
-            raise daedal.InvalidProblemError(f"t must increase, but t[{k + 1}] = {t[k + 1]:g} follows {t[k]:g}")
+            raise daedal.InvalidProblemError(
+                f"t must be increasing, but t[{k}] = {t[k]:g} and t[{k + 1}] = {t[k + 1]:g}"
+            )
         if self.up not in ("y", "z"):
             raise daedal.InvalidProblemError(f"up={self.up!r} must be 'y' or 'z'")
         object.__setattr__(self, "t", t)
@@ -101,26 +108,26 @@ class Scene:
                 raise daedal.InvalidProblemError(f"{kind}: {owner} occurs {count} times; names must be distinct")
 
     def __repr__(self) -> str:
-        parts = f"{len(self.parts)} part" + ("s" if len(self.parts) > 1 else "")
-        return f"Scene({self.title!r}, {parts}, t = {self.t[0]:g} to {self.t[-1]:g} at {self.t.size} times)"
+        parts, t = plural(len(self.parts), "part"), self.t
+        return f"Scene({self.title!r}, {parts}, t = {t[0]:g} to {t[-1]:g} at {t.size} times)"
 
     # --- content ------------------------------------------------------------------------------------------------------
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and largest x, y, z of parts and traces over all times."""
+        """Smallest and largest x, y, z of parts and traces over all times."""
         points = np.concatenate([member.cloud() for member in (*self.parts, *self.traces)], axis=1)
         return (points.min(axis=1), points.max(axis=1)) if points.size else (np.zeros(3), np.zeros(3))
 
     @property
     def size(self) -> float:
-        """The longest edge of the bounds; 1 if these are a single point."""
+        """Longest edge of the bounds; 1 if the bounds are a single point."""
         low, high = self.bounds
         return float(np.max(high - low)) or 1.0
 
     @cached_property
     def plane(self) -> str | None:
-        """The axis along which nothing moves, if any; preferably that of the front view."""
+        """The axis ("x", "y" or "z") along which nothing moves, preferably that of the front view; otherwise None."""
         if self.t.size < 2:
             return None
         tolerance = 1e-9 * self.size
@@ -130,7 +137,7 @@ class Scene:
         return None
 
     def resampled(self, t: np.ndarray) -> Scene:
-        """The scene at other times, with positions interpolated linearly and rotations about fixed axes."""
+        """Interpolate to other times: positions linearly, rotations about fixed axes."""
         if np.array_equal(t, self.t):
             return self
         others: dict[str, Any] = {
@@ -141,7 +148,7 @@ class Scene:
     # --- pages and pictures -------------------------------------------------------------------------------------------
 
     def html(self, *, seconds: float | None = None) -> str:
-        """The scene as a self-contained page; `seconds` is its duration at normal speed."""
+        """Create a self-contained page; `seconds` is the duration at normal speed."""
         from daedal.viz.scene_page import scene_page
 
         return scene_page(self, seconds)
@@ -164,19 +171,20 @@ class Scene:
         return scene_frame(self)
 
     def still(self, t: float, path: str | Path | None = None, **options: Any) -> Figure:
-        """A picture at one time, for print; options as for :meth:`stills`."""
+        """Draw the scene at one time, for print; options as for :meth:`stills`."""
         return self.stills([t], path, **options)
 
     def stills(self, times: Any, path: str | Path | None = None, **options: Any) -> Figure:
-        """Pictures at several times side by side, in one figure.
+        """Draw the scene at several times, side by side in one figure.
 
         Parameters
         ----------
         times : sequence of float
+            Times of the pictures.
         path : path, optional
-            Where the figure is saved, in any format of Matplotlib.
+            File to write, in any format of Matplotlib.
         view : str or (float, float), optional
-            "front", "side", "top", "space", or azimuth and elevation of the eye in degrees.
+            "front", "side", "top", "space", or azimuth and elevation of the viewer in degrees.
         columns : int, optional
             Number of pictures per row.
         labels : bool
@@ -193,7 +201,7 @@ class Scene:
         return stills(self, times, path, **options)
 
     def gif(self, path: str | Path, *, seconds: float | None = None, frames: int | None = None) -> Path:
-        """Write the motion to a GIF, by default with as many frames as the scene has times, up to 80."""
+        """Write the motion to a GIF; by default with a frame for each time of the scene, at most 80."""
         from daedal.viz.scene_still import write_gif
 
         return write_gif(self, Path(path), seconds, frames)
@@ -201,18 +209,18 @@ class Scene:
 
 # --- views and backdrop, common to pages and stills -------------------------------------------------------------------
 
-# Directions from the scene to the eye, by the upward axis
+# Directions from the scene to the viewer, by upward axis
 EYES = {
     "z": {"space": (0.55, -0.78, 0.42), "front": (0.0, -1.0, 0.0), "side": (1.0, 0.0, 0.0), "top": (0.0, 0.0, 1.0)},
     "y": {"space": (0.55, 0.42, 0.78), "front": (0.0, 0.0, 1.0), "side": (1.0, 0.0, 0.0), "top": (0.0, 1.0, 0.0)},
 }
-_GAP = 0.03  # gap between the scene and the floor, as a fraction of its size
+_GAP = 0.03  # gap between the scene and the floor, as a fraction of the scene size
 _LINES = 8.0  # approximate number of grid lines along the scene
 
 
 @dataclass(frozen=True, eq=False)
 class Backdrop:
-    """A grid below the scene, or in a frontal view behind it: a point, the normal, and the grid spacing."""
+    """A grid below the scene, or behind the scene in frontal views: a point, the normal, and the grid spacing."""
 
     point: np.ndarray
     normal: np.ndarray
@@ -228,7 +236,7 @@ def first_view(scene: Scene) -> str:
 
 
 def eye_direction(scene: Scene, view: Any = None) -> np.ndarray:
-    """Unit vector towards the eye: for a named view, or azimuth and elevation in degrees."""
+    """Unit vector towards the viewer for a named view, or for azimuth and elevation in degrees."""
     eyes = EYES[scene.up]
     if view is None:
         view = first_view(scene)
@@ -251,17 +259,17 @@ def eye_direction(scene: Scene, view: Any = None) -> np.ndarray:
 
 
 def camera_axes(scene: Scene, eye: np.ndarray) -> np.ndarray:
-    """Rows: to the right, upwards in the picture, to the eye."""
+    """Matrix with rows to the right, upwards in the picture, and towards the viewer."""
     up = np.eye(3)["xyz".index(scene.up)]
     right = np.cross(up, eye)
-    if np.linalg.norm(right) < 1e-6:  # from above: x to the right
+    if np.linalg.norm(right) < 1e-6:  # view from above: x to the right
         right = np.array([1.0, 0.0, 0.0])
     right = right / np.linalg.norm(right)
     return np.array([right, np.cross(eye, right), eye])
 
 
 def floor(scene: Scene) -> tuple[Plane, np.ndarray] | None:
-    """The first horizontal plane at rest, and a point on it; None in frontal views."""
+    """The first fixed horizontal plane and a point of this plane; None in frontal views."""
     if first_view(scene) != "space":
         return None
     upwards = np.array(EYES[scene.up]["top"])
@@ -274,7 +282,7 @@ def floor(scene: Scene) -> tuple[Plane, np.ndarray] | None:
 
 
 def backdrop(scene: Scene) -> Backdrop:
-    """The floor, or for planar motion the wall behind the scene."""
+    """The grid on the floor, or on the wall behind a planar motion."""
     low, high = scene.bounds
     view = first_view(scene)
     normal = np.array(EYES[scene.up]["top" if view == "space" else view])

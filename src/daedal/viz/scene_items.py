@@ -1,4 +1,4 @@
-"""Drawing primitives common to pages and stills: triangles that are moved, rotated and stretched, and lines."""
+"""Drawing primitives of pages and stills: triangles that are moved, rotated and stretched, and lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,28 +11,28 @@ from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
 from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
 from daedal.viz.tessellation import coarser, placed, turned_to
 
-# colours of daedal.viz.figure, lightened, since shading darkens them
+# lightened colours of daedal.viz.figure, since shading darkens them
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
 AT_REST = "#8b929c"  # fixed parts, springs
 ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # by unit
 TRACES = ("red", "green", "purple")  # named colours of the page, with light and dark variants
 AXIS_COLOURS = ("#c8443c", "#3f9142", "#2f6fbf")  # x, y, z
 
-# Effect of an item's stretch on a piece: none; multiply z by the stretch; move along z by the stretch, and shrink the
-# piece if the stretch is less than half an arrow head
+# Effect of an item's stretch on a piece: none; z is multiplied by the stretch; the piece is moved along z by the
+# stretch and shrunk if the stretch is less than half an arrow head
 RIGID, STRETCHED, AT_TIP = 0, 1, 2
 LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # relative to the size of the scene
-AXIS_LENGTH = 0.1
-MANY = 150  # number of parts above which they are drawn with fewer triangles
+AXIS_LENGTH = 0.1  # relative to the size of the scene
+MANY = 150  # number of parts above which parts are drawn with fewer triangles
 SPRING_RADIUS, TURN = 0.025, 0.9  # relative to the size of the scene; pitch in radii
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """Pieces attached to a frame with position (nt, 3) and quaternion (nt, 4), x y z w; one row if it is at rest.
+    """Pieces attached to a frame with position (nt, 3) and quaternion (nt, 4), x y z w; one row for frames at rest.
 
-    An item with a `stretch` (nt,) extends by it from its origin along its z axis. `pieces` are pairs of a piece and the
-    effect of the stretch on it. `value` (nt,) is shown by a label, with its `unit`.
+    `stretch` (nt,) is the length of the item along its z axis. `pieces` are pairs of a piece and the effect of the
+    stretch. `value` (nt,) is displayed as a label with its `unit`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Item:
     unit: str = ""
 
     def placed(self, k: int, size: float) -> Iterator[tuple[Piece, np.ndarray]]:
-        """The pieces and their matrices (3, 4) in the world at time index k, in a scene of this size."""
+        """Pieces and their matrices (3, 4) in world coordinates at time index k, for the scene size `size`."""
         from scipy.spatial.transform import Rotation
 
         rotation = Rotation.from_quat(self.quaternion[min(k, len(self.quaternion) - 1)]).as_matrix()
@@ -76,7 +76,7 @@ class Curve:
 
 
 def items(scene: Scene) -> list[Item]:
-    """The bodies, springs, arrows and frames of a scene, in this order."""
+    """Bodies, springs, arrows and frames of a scene, in this order."""
     found: list[Item] = []
     number = 0
     level = floor(scene)
@@ -100,7 +100,7 @@ def items(scene: Scene) -> list[Item]:
 
 
 def curves(scene: Scene) -> list[Curve]:
-    """The lines and traces of a scene."""
+    """Lines and traces of a scene."""
     found = []
     for line in scene.parts:
         if isinstance(line, Line):
@@ -112,8 +112,7 @@ def curves(scene: Scene) -> list[Curve]:
 
 
 def quaternions(rotation: np.ndarray) -> np.ndarray:
-    """Unit quaternions (nt, 4), x y z w, of rotations (nt, 3, 3); consecutive quaternions have equal signs if
-    possible."""
+    """Unit quaternions (nt, 4), x y z w, of rotations (nt, 3, 3), without sign changes between consecutive ones."""
     from scipy.spatial.transform import Rotation
 
     q = Rotation.from_matrix(rotation).as_quat()
@@ -159,14 +158,14 @@ def _length(arrow: Arrow) -> float:
 
 
 def arrow_pieces(radius: float, head: float) -> tuple[tuple[Piece, int], ...]:
-    """A shaft from 0 to the stretch along z, and a head centred there."""
+    """A shaft along z whose length is the stretch, and a head centred at its end."""
     shaft = Piece(tessellation.cylinder(), placed((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
     tip = Piece(tessellation.cone(), placed((0.0, 0.0, -0.5 * head), np.eye(3), (2.8 * radius, 2.8 * radius, head)))
     return ((shaft, STRETCHED), (tip, AT_TIP))
 
 
 def _frames(scene: Scene) -> Iterator[Item]:
-    """The axes of the parts that request them; if none does, those of all parts."""
+    """Axes of the parts with ``frame=True``; if there are none, of all parts."""
     parts = [part for part in scene.parts if isinstance(part, Part)]
     length = AXIS_LENGTH * scene.size
     radius = 0.03 * length
@@ -181,7 +180,7 @@ def _frames(scene: Scene) -> Iterator[Item]:
 
 
 def _towards(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quaternions (nt, 4) that rotate z to the vectors (3, nt) with minimal change over time, and their lengths."""
+    """Quaternions (nt, 4) that rotate z to vectors (3, nt) with minimal change over time, and the vector lengths."""
     length = np.linalg.norm(vectors, axis=0)
     before = np.array([0.0, 0.0, 1.0])
     frame = np.eye(3)

@@ -16,14 +16,13 @@ from daedal.viz.scene_parts import Part
 from daedal.viz.svg_plot import series_svg
 from daedal.viz.tessellation import Triangles
 
-MOST = 2000  # number of frames
+MOST = 2000  # largest number of frames
 RATE = 60.0  # frames per second
 LARGEST = 500_000  # number of time-dependent numbers above which the number of frames is reduced
-_FRAME_HEIGHT = 620  # pixels, in a notebook
+_FRAME_HEIGHT = 620  # height in a notebook, in pixels
 
 
 def scene_page(scene: Scene, seconds: float | None = None) -> str:
-    """A page with one scene."""
     return str(
         render(
             "scene_page.html",
@@ -35,12 +34,11 @@ def scene_page(scene: Scene, seconds: float | None = None) -> str:
 
 
 def scene_frame(scene: Scene) -> str:
-    """The page in an iframe, for notebooks."""
     return framed(scene_page(scene), scene.title or "scene", _FRAME_HEIGHT)
 
 
 def scene_element(scene: Scene, seconds: float | None, label: str) -> str:
-    """HTML element that the player's scripts initialise."""
+    """HTML element for the player scripts."""
     from markupsafe import Markup
 
     plots = [(plot, Markup(series_svg(scene.t, plot.series, plot.title))) for plot in scene.plots]
@@ -48,7 +46,7 @@ def scene_element(scene: Scene, seconds: float | None, label: str) -> str:
 
 
 def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
-    """Data of the player; arrays are 32 bit numbers in base64, constant ones have one row."""
+    """Data of the player; arrays are 32-bit numbers in base64, with one row if constant."""
     shown = playing_time(scene.t, seconds) if scene.t.size > 1 else 1.0
     scene = scene.resampled(frame_times(scene, shown))
     tables = _Tables()
@@ -79,7 +77,7 @@ def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
 
 
 def frame_times(scene: Scene, seconds: float) -> np.ndarray:
-    """Evenly spaced times: those of the scene if possible, otherwise as many as a smooth motion needs."""
+    """Evenly spaced times: those of the scene if possible, otherwise enough for smooth motion."""
     n = scene.t.size
     members = (*scene.parts, *scene.traces, *scene.arrows)
     follow = sum(
@@ -96,7 +94,7 @@ def frame_times(scene: Scene, seconds: float) -> np.ndarray:
 
 
 class _Tables:
-    """Deduplicated tables shared by items: triangles, sets of pieces, arrays; maps content to indices."""
+    """Tables shared by items (triangles, sets of pieces, arrays), as maps from content to indices."""
 
     def __init__(self) -> None:
         self.meshes: dict[Triangles, int] = {}
@@ -114,7 +112,7 @@ class _Tables:
         return self.looks.setdefault(look, len(self.looks))
 
     def array(self, rows: np.ndarray) -> int:
-        """An array with time as its first axis; one row if it is constant."""
+        """Index of an array with time as its first axis; constant arrays are stored as one row."""
         constant = len(rows) > 1 and np.all(rows == rows[0])
         return self.arrays.setdefault(_floats(rows[:1] if constant else rows), len(self.arrays))
 
@@ -148,7 +146,7 @@ def _rounded(values: np.ndarray) -> list[float]:
 def _floats(values: np.ndarray) -> str:
     numbers = np.ascontiguousarray(values, dtype="<f4")
     if not np.all(np.isfinite(numbers)) and np.all(np.isfinite(values)):
-        raise daedal.InvalidProblemError("the scene is too large for its page; give lengths in larger units")
+        raise daedal.InvalidProblemError("positions of the scene exceed 32-bit numbers; use larger units of length")
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
@@ -156,8 +154,7 @@ def _numbers(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<u4").tobytes()).decode("ascii")
 
 
-# --- a solution as a scene in space, created by a function of its states
-# -----------------------------------------------
+# --- a solution as a scene in space, created by a function of its states ----------------------------------------------
 
 
 def solution_scene(
@@ -169,7 +166,7 @@ def solution_scene(
     seconds: float | None = None,
     title: str = "",
 ) -> Scene:
-    """The scene created by `drawing` for evenly spaced times (nt,) and states (n, nt), earliest first."""
+    """Call `drawing` with evenly spaced, increasing times (nt,) and states (n, nt) to create a scene."""
     t = np.array(sorted(interval(sol, t_span)))
     smooth = int(np.clip(round(RATE * playing_time(t, seconds)), FEWEST, MOST))
     t = np.linspace(t[0], t[1], smooth if frames is None else checked_frames(frames))

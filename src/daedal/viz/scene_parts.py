@@ -10,41 +10,41 @@ import daedal
 from daedal.viz.shapes3d import SolidShape
 from daedal.viz.tessellation import rotation_matrices
 
-_SAMPLES = 60  # number of times at which the bounds of a part are computed
+_SAMPLES = 60  # largest number of times at which the bounds of a part are computed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Member:
-    """Common base: arrays with time along their last axis, whose length is 1 for constants."""
+    """Base class; time-dependent arrays have time as the last axis, of length 1 for constants."""
 
     kind: ClassVar[str] = ""
-    follow: ClassVar[tuple[str, ...]] = ()  # the names of these arrays
+    follow: ClassVar[tuple[str, ...]] = ()  # names of the time-dependent arrays
 
     name: str
 
     @property
     def owner(self) -> str:
-        """Name for messages."""
+        """Kind and name, for messages."""
         return f"{self.kind} {self.name!r}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     def counts(self) -> dict[str, int]:
-        """Number of times of each array, by name."""
+        """Number of times of each time-dependent array."""
         return {name: getattr(self, name).shape[-1] for name in self.follow}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
-        """The same member at other times, interpolated linearly."""
+        """Interpolate linearly to other times."""
         moved: dict[str, Any] = {name: _between(getattr(self, name), old, new) for name in self.follow}
         return replace(self, **moved)
 
     def cloud(self) -> np.ndarray:
-        """Points (3, n) whose convex hull contains the member."""
+        """Points (3, n) whose convex hull contains the member at all times."""
         return np.concatenate([np.moveaxis(getattr(self, name), -2, 0).reshape(3, -1) for name in self.follow], axis=1)
 
     def stays_level(self, axis: int, tolerance: float) -> bool:
-        """Whether it moves only at right angles to an axis."""
+        """Whether the motion is perpendicular to an axis."""
         return all(np.all(np.ptp(getattr(self, name)[..., axis, :], axis=-1) <= tolerance) for name in self.follow)
 
 
@@ -55,16 +55,17 @@ class Part(Member):
     Parameters
     ----------
     name : str
+        Unique name of the part.
     shapes : sequence of shapes
         Shapes of :mod:`daedal.viz`: Box, Cylinder, Sphere, Ellipsoid, Rod, Disc, Gear, Mesh, Plane.
     position : array (3, nt) or (3,)
-        The origin of the frame; three numbers if it is fixed.
+        Origin of the frame; three numbers if fixed.
     rotation : array (nt, 3, 3) or (3, 3), optional
-        Matrices from the coordinates of the body to those of the world.
+        Rotation matrices from body to world coordinates.
     color : str, optional
         Any Matplotlib colour; by default the next one of the palette, or grey for fixed parts.
     frame : bool
-        Whether to draw its axes.
+        Whether to draw the axes of the frame.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class Part(Member):
 
     @property
     def moves(self) -> bool:
-        """Whether its position or rotation changes."""
+        """Whether position or rotation changes."""
         return bool(np.any(np.ptp(self.position, axis=1)) or np.any(np.ptp(self.rotation, axis=0)))
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
@@ -159,9 +160,9 @@ class RodLine(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpringLine(Member):
-    """A coil between two moving points, `start` and `end` (3, nt) or (3,).
+    """A coil spring between two moving points, `start` and `end` (3, nt) or (3,).
 
-    By default its radius follows from the size of the scene and its number of coils from its mean length.
+    By default the radius depends on the scene size, and the number of coils on the mean length.
 
     Examples
     --------
@@ -212,7 +213,7 @@ class Line(Member):
         points = _finite(self.points, self.owner, "points")
         if points.ndim not in (2, 3) or points.shape[0] < 2 or points.shape[1] != 3:
             raise daedal.InvalidProblemError(
-                f"{self.owner}: points has shape {points.shape}, not (n, 3, nt) or (n, 3) with n of 2 or more"
+                f"{self.owner}: points has shape {points.shape}, not (n, 3, nt) or (n, 3) with n of at least 2"
             )
         _set(self, points=points.reshape(*points.shape[:2], -1), color=_color(self.color, self.owner))
 
@@ -246,7 +247,7 @@ class Trace(Member):
 class Arrow(Member):
     """A vector (3, nt) at a moving point: a force, a torque, a velocity.
 
-    Arrows with the same `unit` have one scale, at which the longest is about a quarter of the picture.
+    Arrows with equal `unit` share a scale: the longest has about a quarter of the scene size.
 
     Examples
     --------
@@ -270,7 +271,7 @@ class Arrow(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot:
-    """Curves over time next to the picture: values (nt,) by label.
+    """Curves over time next to the picture: `series` maps labels to values (nt,).
 
     Examples
     --------
@@ -306,12 +307,12 @@ class Plot:
         return {repr(label): values.size for label, values in self.series.items()}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
-        """The same plot at other times."""
+        """Interpolate linearly to other times."""
         return replace(self, series={label: _between(values, old, new) for label, values in self.series.items()})
 
 
 def _between(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Linear interpolation along the last axis to other times; arrays with a single entry are unchanged."""
+    """Interpolate linearly along the last axis; arrays of length 1 are unchanged."""
     if array.shape[-1] == 1:
         return array
     rows = array.reshape(-1, old.size)
@@ -322,7 +323,7 @@ def _between(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def _set(member: Any, **values: Any) -> None:
-    """Set validated values in a frozen dataclass during initialisation."""
+    """Set attributes of a frozen dataclass during initialisation."""
     for name, value in values.items():
         object.__setattr__(member, name, value)
 

@@ -19,7 +19,7 @@ from daedal.viz.scene_parts import Part
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CHUNK = 1_000_000  # number of points of bounding boxes processed together
+_CHUNK = 1_000_000  # number of pixels in bounding boxes that are processed together
 
 
 def visible(corners: np.ndarray, height: int, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -30,9 +30,9 @@ def visible(corners: np.ndarray, height: int, width: int) -> tuple[np.ndarray, n
     points : array (n,)
         Covered pixels, as indices into a flat (height, width) array.
     triangles : array (n,)
-        The visible triangle of each.
+        Index of the triangle visible at each of these pixels.
     weights : array (n, 3)
-        Barycentric coordinates.
+        Barycentric coordinates of these pixels.
     """
     depth = np.full(height * width, -np.inf)
     owner = np.full(height * width, -1)
@@ -66,9 +66,9 @@ def _at(plane: np.ndarray, triangle: np.ndarray, x: np.ndarray, y: np.ndarray) -
 
 
 def _planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the second and third corner, and the depth, as linear functions of the position, (3, 3, m).
+    """Weights of the second and third corner and the depth, as linear functions of the position, (3, 3, m).
 
-    The first axis holds the constant and the factors of x and y, in pixels, whose centres are offset by half. The
+    The first axis contains the constant and the factors of x and y (in pixels, whose centres are offset by 1/2). The
     second result marks triangles seen edge-on.
     """
     a, b, c = (corners[:, k] for k in range(3))
@@ -87,8 +87,8 @@ def _planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # --- a scene at one time as a picture: lit triangles, their shadow, and a grid in the background ---------------------
 
 _FINER = 2  # supersampling factor in each direction
-_FIELD = np.radians(30.0)
-_MARGIN = 1.16
+_FIELD = np.radians(30.0)  # field of view
+_MARGIN = 1.16  # size of the picture relative to the scene
 _LINE_WIDTHS = {"trace": 0.0028, "line": 0.0045}  # relative to the width of the picture
 _PAGE_COLOURS = {"red": COLOURS[2], "green": "#2b8a79", "purple": COLOURS[5], "ink": INK}
 _GRID, _SHADOW = np.array([0.80, 0.82, 0.85]), 0.22
@@ -96,8 +96,7 @@ _GRID, _SHADOW = np.array([0.80, 0.82, 0.85]), 0.22
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """The rows of `axes` point to the right, upwards and to the eye. `distance` is infinite for an orthographic
-    view."""
+    """A camera; the rows of `axes` point right, up and to the viewer, at infinite `distance` in orthographic views."""
 
     centre: np.ndarray
     axes: np.ndarray
@@ -116,7 +115,7 @@ class Camera:
         )
 
     def on_plane(self, plane: Backdrop) -> np.ndarray:
-        """Intersection of the rays through the pixels with a plane, (height * width, 3); NaN if there is none."""
+        """Intersections of the pixels' rays with a plane, (height * width, 3); NaN if there are none."""
         rows, columns = np.indices((self.height, self.width)).reshape(2, -1)
         x = (columns + 0.5 - 0.5 * self.width) / self.scale
         y = (0.5 * self.height - rows - 0.5) / self.scale
@@ -132,7 +131,7 @@ class Camera:
 
 
 def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camera:
-    """A camera for which the scene fills the picture; views along an axis are orthographic."""
+    """Create a camera for which the scene fills the picture; views along an axis are orthographic."""
     low, high = scene.bounds
     axes = camera_axes(scene, eye)
     corners = np.array(np.meshgrid(*np.stack([low, high], axis=1))).reshape(3, -1).T - 0.5 * (low + high)
@@ -148,7 +147,7 @@ def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camer
 
 
 def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arrows: bool = True) -> np.ndarray:
-    """Red, green and blue (height, width, 3) between 0 and 1 at time index k."""
+    """Render the scene at time index k: red, green and blue (height, width, 3) between 0 and 1."""
     camera = make_camera(scene, eye, _FINER * height, _FINER * width)
     kinds = {"part", "rod", "spring"} | ({"arrow"} if arrows else set())
     if any(getattr(part, "frame", False) for part in scene.parts):
@@ -228,7 +227,7 @@ def _ribbons(lines: Iterable[Curve], k: int, camera: Camera) -> tuple[np.ndarray
 
 
 def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
-    """Direction to the light: from above and left of the eye; in frontal views from the eye."""
+    """Direction to the light, which is above and to the left of the viewer."""
     behind = backdrop(scene)
     up = np.eye(3)["xyz".index(scene.up)]
     to = behind.normal
@@ -238,7 +237,7 @@ def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
 
 
 def _lit(normal: np.ndarray, colour: np.ndarray, light: np.ndarray, axes: np.ndarray, up: str) -> np.ndarray:
-    """Two-sided shading with sky, ground, a light, light from the eye, and a highlight."""
+    """Two-sided shading with light from sky, ground, a lamp and the viewer, and a highlight."""
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
     normal = np.where((normal @ axes[2] < 0.0)[:, None], -normal, normal)
     sky = 0.5 + 0.5 * normal[:, "xyz".index(up)]
@@ -284,7 +283,7 @@ def _near_line(coordinate: np.ndarray, spacing: float, camera: Camera) -> np.nda
         return np.clip(1.1 - gap / np.maximum(width, 1e-300), 0.0, 1.0) * (width < 0.3 * spacing)
 
 
-# --- stills of a scene for print, and its motion as a GIF -------------------------------------------------------------
+# --- figures and GIFs -------------------------------------------------------------------------------------------------
 
 _WIDTHS = (5.0, 7.0)  # inches, for figures with one picture and with several
 _DPI, _SHAPE = 200, 0.75  # height over width of a picture
@@ -301,7 +300,7 @@ def stills(
     labels: bool = False,
     arrows: bool = True,
 ) -> Figure:
-    """The scene at several times, side by side; see :meth:`Scene.stills`."""
+    """Draw the scene at several times; see :meth:`Scene.stills`."""
     t = _checked(scene, times)
     if columns is None:
         columns = t.size if t.size <= 3 else int(np.ceil(np.sqrt(t.size)))
@@ -312,7 +311,7 @@ def stills(
     inches = _WIDTHS[min(t.size, 2) - 1]
     width = round(_DPI * inches / columns)
     height = round(_SHAPE * width)
-    everything = np.union1d(scene.t, t) if scene.t.size > 1 else scene.t  # traces need the earlier times
+    everything = np.union1d(scene.t, t) if scene.t.size > 1 else scene.t  # earlier times are required by traces
     whole = scene.resampled(everything)
     with new_figure((inches, rows * (_SHAPE * inches / columns + 0.22)), False, path, scene.title) as figure:
         for number, time in enumerate(t):
@@ -333,7 +332,9 @@ def _checked(scene: Scene, times: Any) -> np.ndarray:
         t = np.empty(0)
     first, last = scene.t[0], scene.t[-1]
     if t.ndim != 1 or not t.size or not np.all((t >= first) & (t <= last)):
-        raise daedal.InvalidProblemError(f"times={times!r} must be times of the scene, between {first:g} and {last:g}")
+        raise daedal.InvalidProblemError(
+            f"times={times!r} must be times between {first:g} and {last:g}, the interval of the scene"
+        )
     return t
 
 
@@ -348,7 +349,7 @@ def _name_parts(axes: Any, scene: Scene, k: int, eye: np.ndarray, height: int, w
 
 
 def write_gif(scene: Scene, path: Path, seconds: float | None, frames: int | None) -> Path:
-    """The motion as a GIF; see :meth:`Scene.gif`."""
+    """Write the motion to a GIF; see :meth:`Scene.gif`."""
     from PIL import Image
 
     if path.suffix.lower() != ".gif":

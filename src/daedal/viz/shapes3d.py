@@ -1,4 +1,4 @@
-"""Shapes of bodies in space, in the frame of the body; converted to triangles for drawing."""
+"""Shapes of bodies in body-fixed frames, converted to triangles for drawing."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,13 +14,13 @@ ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 SLIM = 0.012  # default radius of a rod, relative to the size of the scene
 _AROUND = np.array([p for p in np.ndindex(3, 3, 3) if p != (1, 1, 1)]) - 1.0
-_AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions for the extent of a ball
+_AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions, for the extent of spheres
 _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles placed in the frame of a body by a matrix (3, 4), with a separate colour or that of the body."""
+    """Triangles placed in a body-fixed frame by a matrix (3, 4); without `color`, that of the body is used."""
 
     triangles: Triangles
     matrix: np.ndarray
@@ -29,10 +29,10 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class SolidShape:
-    """Common base of all shapes: `pieces` to draw and `corners`, points (n, 3) whose hull contains them."""
+    """Base class of shapes: `pieces` to draw, and `corners`, points (n, 3) whose convex hull contains the shape."""
 
     def pieces(self, size: float) -> list[Piece]:
-        """The triangles, for a scene of this size."""
+        """Triangles for the scene size `size`."""
         raise NotImplementedError
 
     @property
@@ -124,7 +124,7 @@ class Ellipsoid(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Cylinder(SolidShape):
-    """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector.
+    """A cylinder about `offset`; `axis` is "x", "y", "z" or a vector.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class Cylinder(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Rod(SolidShape):
-    """A link between two points of a body, with knuckles at its ends. By default its radius follows from the scene.
+    """A link between two points of a body, with knuckles at its ends; by default the radius depends on the scene size.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Rod(SolidShape):
     def __post_init__(self):
         start, end = _vector(self, "start", self.start), _vector(self, "end", self.end)
         if np.array_equal(start, end):
-            raise daedal.InvalidProblemError(f"Rod: start and end are the same point, {tuple(start.tolist())}")
+            raise daedal.InvalidProblemError(f"Rod: start and end are equal, {tuple(start.tolist())}")
         if self.radius is not None:
             _check(self, "radius", self.radius)
 
@@ -190,7 +190,7 @@ class Rod(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Disc(SolidShape):
-    """A flywheel about `offset`: a rim, a thinner web with bolts that make its rotation visible, and a hub.
+    """A flywheel about `offset`: a rim, a thinner web, a hub, and bolts that make the rotation visible.
 
     Examples
     --------
@@ -221,10 +221,10 @@ class Disc(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Gear(SolidShape):
-    """A spur gear with this pitch radius.
+    """A spur gear with the pitch radius `radius`.
 
-    The centre of its first tooth is at the angle `phase` from the x axis if the axis is z; for other axes it is rotated
-    from there by the smallest angle.
+    If the axis is z, the first tooth is centred at the angle `phase` from the x axis; for other axes, the gear is
+    rotated from this position by the smallest angle.
 
     Examples
     --------
@@ -260,9 +260,9 @@ class Gear(SolidShape):
 
 @dataclass(frozen=True, eq=False)
 class Plane(SolidShape):
-    """A square with edges of length `size` about `offset`: a floor or a wall. It does not extend the view.
+    """A square with edges of length `size` about `offset`, such as a floor or wall; it does not extend the view.
 
-    In a scene in space, the first horizontal square at rest is the floor, which is drawn as an infinite grid.
+    In a scene in space, the first fixed horizontal plane is the floor, which is drawn as an infinite grid.
 
     Examples
     --------
@@ -282,7 +282,7 @@ class Plane(SolidShape):
 
     def pieces(self, size: float) -> list[Piece]:
         turned = _along(self, self.normal)
-        thickness = 0.004 * size  # points below the square
+        thickness = 0.004 * size
         below = np.asarray(self.offset) - 0.5 * thickness * turned[:, 2]
         return [Piece(tessellation.cube(), placed(below, turned, (self.size, self.size, thickness)))]
 
@@ -300,7 +300,7 @@ class Plane(SolidShape):
 class Mesh(SolidShape):
     """User-defined triangles: vertices (n, 3) and faces (m, 3), indices of vertices counterclockwise from outside.
 
-    Faces are flat; with `smooth`, those that share a vertex have common normals there.
+    Faces are flat; with ``smooth=True``, faces that share a vertex have common normals there.
 
     Examples
     --------
@@ -328,7 +328,7 @@ class Mesh(SolidShape):
             )
         if faces.size and (faces.min() < 0 or faces.max() >= len(vertices)):
             raise daedal.InvalidProblemError(
-                f"Mesh: faces name vertices from {faces.min()} to {faces.max()}, but there are {len(vertices)}"
+                f"Mesh: faces refer to vertices {faces.min()} to {faces.max()}, but the last is {len(vertices) - 1}"
             )
         object.__setattr__(self, "_arrays", (vertices, faces))
 
@@ -388,11 +388,13 @@ def _vector(shape: SolidShape, name: str, value: Any) -> np.ndarray:
 def _axis(shape: SolidShape, value: Any) -> np.ndarray:
     if isinstance(value, str):
         if value not in AXES:
-            raise daedal.InvalidProblemError(f"{type(shape).__name__}: axis={value!r} must be x, y, z or a vector")
+            raise daedal.InvalidProblemError(
+                f"{type(shape).__name__}: axis={value!r} must be 'x', 'y', 'z' or a vector"
+            )
         return np.array(AXES[value])
     axis = _vector(shape, "axis", value)
     if not np.any(axis):
-        raise daedal.InvalidProblemError(f"{type(shape).__name__}: axis={value!r} has no direction; its length is zero")
+        raise daedal.InvalidProblemError(f"{type(shape).__name__}: axis={value!r} must not be the zero vector")
     return axis
 
 

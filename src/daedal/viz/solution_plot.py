@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # inches
 
-_MOST_ORDERS = 7  # number of orders up to which each has a tick; those of Radau are 5, 9 and 13
+_MOST_ORDERS = 7  # highest order up to which every order has a tick; those of Radau are 5, 9 and 13
 
 
 def plot_solution(
@@ -68,44 +68,43 @@ def plot_solution(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot a solution over time, with its events and with step size and order of the integrator.
+    """Plot a solution over time, with events and with step size and order of the integrator.
 
-    The content depends on the problem class. For a mechanical system: positions, velocities, multipliers and, on a
-    logarithmic axis, the constraint residuals before projection. For a second-order DAE: positions, velocities,
-    multipliers. For a semi-explicit DAE: states, algebraic variables. Curves use the dense output if it was kept, so
-    they are smooth between steps.
+    The content depends on the problem class: for mechanical systems positions, velocities, multipliers and, on a
+    logarithmic axis, the constraint residuals before projection; for second-order DAEs positions, velocities and
+    multipliers; for semi-explicit DAEs states and algebraic variables. Curves are smooth between steps if the solution
+    has dense output.
 
     Parameters
     ----------
     sol : daedal.Solution
-        What to plot.
+        The solution.
     variables : str, int or sequence of them, optional
         Names or row indices, as a list or as separate arguments: ``sol.plot("x", "y")``. All names that ``sol[name]``
         accepts are possible: derivatives, energies, multipliers such as ``"lambda_rod"`` for the constraint ``"rod"``.
-        By default all variables; if there are more than eight of a kind, a selection, evenly spread over those that
-        change and differ.
+        By default all variables; if there are more than eight of a kind, a selection of those that change and differ.
     factors : dict, optional
-        Factors for variables, by name; labels include them. ``180 / pi`` is labelled as degrees.
+        Factors for variables, by name, which are shown in labels; ``180 / pi`` is labelled as degrees.
     panels : {"auto", "one", "each"}
-        Variables of similar size share a panel; or all in one; or one panel each.
+        "auto": variables of similar size share a panel; "one": all share a panel; "each": one panel each.
     xscale : {"auto", "linear", "log"}
-        The time axis; by default logarithmic if the steps indicate many time scales.
+        Scale of the time axis; "auto" is logarithmic if the steps indicate many time scales.
     yscale : {"linear", "log", "symlog"}
         Scale of the vertical axes.
     xlabel, title : str, optional
-        Name of the time axis (with its unit, if any); heading of the figure.
+        Name of the time axis, with its unit if any; heading of the figure.
     multipliers, drift : bool, optional
-        Add panels with the multipliers of a mechanical system and with its constraint residuals before projection. By
-        default if no `variables` are selected.
+        Whether to add panels with the multipliers and the constraint residuals before projection of a mechanical
+        system; by default if no `variables` are selected.
     steps : bool, optional
-        Add panels with step size and order (if it changes). By default if they were recorded and varied.
+        Whether to add panels with step size and order (if variable); by default if recorded and variable.
     events : bool
-        Mark the events.
+        Whether to mark the events.
     save : path, optional
         File to write; the suffix determines the format.
     pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``, so that ``plt.show()`` opens it. Otherwise it is freed
-        when no longer used.
+        Whether to create the figure with ``matplotlib.pyplot``, so that ``plt.show()`` displays it. Otherwise the
+        figure is freed when no longer used.
 
     Returns
     -------
@@ -128,7 +127,9 @@ def plot_solution(
     if xscale == "auto":
         xscale = time_scale(sol.t)
     if xscale == "log" and not np.any(sol.t > 0.0):
-        raise daedal.InvalidProblemError("a logarithmic time axis needs positive times; pass xscale='linear'")
+        raise daedal.InvalidProblemError(
+            "a logarithmic time axis requires positive times. Remedy: pass xscale='linear'"
+        )
     variables = wishes(variables, further)
     factors = dict(factors or {})
     for name in factors:
@@ -175,7 +176,7 @@ def plot_solution(
 
 
 def _cut(blocks: list[CurveGroup]) -> list[CurveGroup]:
-    """The blocks restricted to a logarithmic axis, which begins where something first changes visibly."""
+    """Restrict the blocks to a logarithmic axis, which starts before the first visible change."""
     begin = min(np.min(block.t[logarithmic_part(block.t, block.curves)]) for block in blocks if block.kind != "drift")
     return [CurveGroup(b.kind, b.names, b.t[b.t >= begin], b.curves[:, b.t >= begin]) for b in blocks]
 
@@ -199,7 +200,7 @@ def _draw_steps(sol: daedal.Solution, step_axes: Axes) -> None:
 
 
 def _within(sol: daedal.Solution, t: np.ndarray) -> np.ndarray:
-    """Ends of steps up to the end of the run: a terminal event lies inside the last step."""
+    """Limit ends of steps to the end of the run, since a terminal event lies inside the last step."""
     return np.minimum(t, sol.t[-1]) if sol.t[-1] >= sol.t[0] else np.maximum(t, sol.t[-1])
 
 
@@ -214,7 +215,7 @@ def _draw_order(sol: daedal.Solution, order_axes: Axes) -> None:
 
 
 def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
-    """Limit the axis to visible steps: the first ones, shorter by many decades, would compress it."""
+    """Limit the axis to visible steps, since very short first steps would compress it."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     assert sol.history is not None
@@ -232,7 +233,7 @@ def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
     step_axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-# --- runs through modes: variables with event marks, and the modes over time below ------------------------------------
+# --- hybrid solutions: variables with event marks, and the modes over time below --------------------------------------
 
 _STATES = {"closed": LINES[0][0], "stick": LINES[0][0], "slip": LINES[1][0]}  # of contacts
 _STRIP, _LANE = 0.35, 0.22  # inches: height of the mode panel, and of each mode in it
@@ -251,28 +252,28 @@ def plot_hybrid(
     save: str | Path | None = None,
     pyplot: bool = True,
 ) -> Figure:
-    """Plot the variables of a run through modes, with marks at events, and the modes over time.
+    """Plot the variables of a hybrid solution with marks at events, and the modes over time.
 
-    Positions, velocities and other states have separate panels, and so have the multipliers of the constraints in the
-    modes that have them: forces of contacts and joints. Curves are interrupted at jumps.
+    Positions, velocities, other states, and the multipliers (contact and joint forces) of modes with constraints have
+    separate panels. Curves are interrupted at jumps.
 
     Parameters
     ----------
     sol : daedal.HybridSolution
-        What to plot.
+        The solution.
     variables : str, int or sequence of them, optional
-        Names or row indices of ``sol.y``, as a list or as separate arguments: ``sol.plot("x", "y")``; also other names
+        Names or row indices of ``sol.y``, as a list or as separate arguments: ``sol.plot("x", "y")``; or other names
         that ``sol[name]`` accepts.
     panels : {"auto", "one", "each"}
-        Variables of similar size share a panel; or all in one; or one panel each.
+        "auto": variables of similar size share a panel; "one": all share a panel; "each": one panel each.
     xlabel, title : str, optional
         Name of the time axis; heading of the figure.
     multipliers : bool, optional
-        Add panels with the multipliers of mechanical modes. By default if no `variables` are selected.
+        Whether to add panels with the multipliers of mechanical modes; by default if no `variables` are selected.
     events : bool
-        Mark the events.
+        Whether to mark the events.
     modes : bool, optional
-        Add a panel with the modes. By default if the run has more than one.
+        Whether to add a panel with the modes; by default if there is more than one.
     save : path, optional
         File to write; the suffix determines the format.
     pyplot : bool
@@ -331,12 +332,14 @@ def plot_hybrid(
 def plot_modes(
     sol: daedal.HybridSolution, *, xlabel: str = "t", title: str | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot the modes of a run over time, with a lane for each; for contacts, a lane for each contact.
+    """Plot the modes over time, with a lane for each mode; with contacts, a lane for each contact.
 
     Parameters
     ----------
     sol : daedal.HybridSolution
+        The solution.
     xlabel, title : str, optional
+        Name of the time axis; heading of the figure.
     pyplot : bool
         Whether to create the figure with ``matplotlib.pyplot``.
 
@@ -362,12 +365,12 @@ def plot_modes(
 
 
 def _visited(sol: daedal.HybridSolution) -> list[int]:
-    """The modes of the run, in order of declaration."""
+    """Indices of the modes of a run, in order of declaration."""
     found = {sol.modes.index(segment.mode) for segment in sol.segments} | set(sol.mode_index.tolist())
     return sorted(found)
 
 
-def _stretches(sol: daedal.HybridSolution) -> list[tuple[int, float, float]]:
+def _arcs(sol: daedal.HybridSolution) -> list[tuple[int, float, float]]:
     """(mode, begin, end), with consecutive arcs of the same mode joined."""
     if sol.segments:
         pieces = [(sol.modes.index(s.mode), s.t0, s.t1) for s in sol.segments]
@@ -391,11 +394,11 @@ def _strip_height(sol: daedal.HybridSolution) -> float:
 
 def _draw_contacts(lanes: dict[str, list[tuple[float, float, str]]], axes: Axes) -> None:
     """One lane for each contact, coloured by its state, with a legend above."""
-    for lane, stretches in enumerate(lanes.values()):
+    for lane, arcs in enumerate(lanes.values()):
         for state, colour in _STATES.items():
-            bars = [(begin, end - begin) for begin, end, found in stretches if found.rstrip("+-") == state]
+            bars = [(begin, end - begin) for begin, end, found in arcs if found.rstrip("+-") == state]
             axes.broken_barh(bars, (lane - 0.35, 0.7), facecolor=colour, linewidth=0)
-    seen = {found.rstrip("+-") for stretches in lanes.values() for _, _, found in stretches}
+    seen = {found.rstrip("+-") for arcs in lanes.values() for _, _, found in arcs}
     for state in [state for state in _STATES if state in seen]:
         axes.fill_between([], [], [], color=_STATES[state], label=state)
     if seen:
@@ -410,9 +413,9 @@ def _draw_modes(sol: daedal.HybridSolution, axes: Axes) -> None:
         _draw_contacts(sol.contact_lanes, axes)
         return
     visited = _visited(sol)
-    stretches = _stretches(sol)
+    arcs = _arcs(sol)
     for lane, mode in enumerate(visited):
-        bars: Sequence[tuple[float, float]] = [(begin, end - begin) for m, begin, end in stretches if m == mode]
+        bars: Sequence[tuple[float, float]] = [(begin, end - begin) for m, begin, end in arcs if m == mode]
         axes.broken_barh(bars, (lane - 0.35, 0.7), facecolor=LINES[lane % len(LINES)][0], linewidth=0)
     axes.set_yticks(range(len(visited)), [plain(sol.modes[mode]) for mode in visited])
     axes.set_ylim(len(visited) - 0.5, -0.5)

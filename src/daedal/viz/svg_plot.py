@@ -1,4 +1,4 @@
-"""A small plot of a solution as SVG with the colours of the page, readable at phone width."""
+"""Small SVG plots with the colours of the page, readable on phones."""
 
 import html
 import math
@@ -13,14 +13,14 @@ from daedal.viz.figure import GREEK
 from daedal.viz.view import logarithmic_part, sample, sample_segments, select_variables, share_panels, time_scale
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 600.0, 84.0, 28.0, 34.0, 54.0
-HEIGHTS = (270.0, 150.0, 110.0)  # of a panel, for one, two and three panels
+HEIGHTS = (270.0, 150.0, 110.0)  # panel height for one, two and three panels
 GAP = 44.0
 _GREEK = dict(zip(GREEK, "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"))
 _INDEX = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def plot_svg(sol: Any, title: str, plot: Mapping[str, Any] | None = None) -> str:
-    """The variables of a solution over time; `plot` is the attribute of a :class:`daedal.library.Model`.
+    """SVG plot of the variables of a solution over time, with the options ``plot`` of a :class:`daedal.library.Model`.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class _Axis:
         return self.begin + (values - self.low) / (self.high - self.low) * (self.end - self.begin)
 
     def ticks(self, about: int) -> tuple[list[tuple[float, str]], str]:
-        """Positions and labels, and a note if the labels are differences from a long number."""
+        """Positions and labels, and a note with the offset if labels are differences from a long number."""
         if self.log:
             decades = range(math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9) + 1)
             every = max(1, -(-len(decades) // about))
@@ -102,7 +102,7 @@ class _Axis:
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         if last <= first and about < 20:
             return self.ticks(2 * about)
-        size = max(abs(first), abs(last))  # of the labels, in tick intervals
+        size = max(abs(first), abs(last))  # largest label in tick intervals
         base = last if size > 2000 else 0
         note = f" − {base * step:.12g}" if base else ""
         return [(self._pixel(k * step), _number((k - base) * step)) for k in range(first, last + 1)], note
@@ -138,7 +138,7 @@ def _panel(t, curves, names, axis: _Axis, top: float, bottom: float, last: bool)
 
 
 def _pieces(x: np.ndarray, y: np.ndarray) -> list[str]:
-    """Segments of a curve between gaps, reduced per column of pixels to the first, lowest, highest and last point."""
+    """Pieces of a curve between gaps, reduced to the first, lowest, highest and last point in each column of pixels."""
     pieces = []
     breaks = np.flatnonzero(~np.isfinite(y))
     for part in np.split(np.arange(y.size), breaks):

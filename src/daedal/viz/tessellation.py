@@ -14,12 +14,12 @@ Vector = Sequence[float] | np.ndarray
 
 
 def placed(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
-    """The matrix (3, 4) that scales, then rotates, then translates."""
+    """Matrix (3, 4) that scales, then rotates, then translates."""
     return np.column_stack([rotation * np.asarray(scale, dtype=float), np.asarray(offset, dtype=float)])
 
 
 def turned_to(direction: np.ndarray) -> np.ndarray:
-    """The rotation by the smallest angle that maps z to a direction (3,)."""
+    """Rotation by the smallest angle that maps z to a direction (3,)."""
     z = direction / np.linalg.norm(direction)
     if z[2] < -1.0 + 1e-12:
         return np.diag([1.0, -1.0, -1.0])
@@ -28,7 +28,7 @@ def turned_to(direction: np.ndarray) -> np.ndarray:
 
 
 def rotation_matrices(value: Any, owner: str, tolerance: float = 1e-6) -> np.ndarray:
-    """Matrices (..., 3, 3), checked to be rotations."""
+    """Validate rotation matrices (..., 3, 3)."""
     try:
         matrices = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -47,15 +47,15 @@ def rotation_matrices(value: Any, owner: str, tolerance: float = 1e-6) -> np.nda
 
 # --- solids -----------------------------------------------------------------------------------------------------------
 
-ROUND = 40  # vertices of a circle
+ROUND = 40  # number of vertices of a circle
 
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
     """A surface: vertices (n, 3) and faces (m, 3), counterclockwise seen from outside.
 
-    Faces that share a vertex have common normals there; at visible edges each side has separate vertices. The inner
-    side of a `closed` surface is invisible.
+    Faces that share a vertex have common normals there; sides of a visible edge have separate vertices. The inner side
+    of a `closed` surface is not drawn.
     """
 
     vertices: np.ndarray
@@ -64,7 +64,7 @@ class Triangles:
 
     @cached_property
     def normals(self) -> np.ndarray:
-        """Unit normals at the vertices, area-weighted means of those of their faces."""
+        """Unit normals at the vertices: area-weighted means of the face normals."""
         a, b, c = (self.vertices[self.faces[:, k]] for k in range(3))
         areas = np.cross(b - a, c - a)
         sums = np.zeros_like(self.vertices)
@@ -82,7 +82,7 @@ def _joined(parts: list[Triangles]) -> Triangles:
 
 
 def _strip(first: np.ndarray, second: np.ndarray, sharp: bool = False) -> Triangles:
-    """The band between two closed lines with equally many points; `sharp` gives every quadrangle separate vertices."""
+    """The band between two closed lines with equal numbers of points; if `sharp`, quadrangles share no vertices."""
     n = len(first)
     if sharp:
         corners = np.stack([first, np.roll(first, -1, 0), np.roll(second, -1, 0), second], axis=1).reshape(-1, 3)
@@ -113,7 +113,7 @@ def cube() -> Triangles:
 
 @cache
 def cylinder(corners: int = ROUND) -> Triangles:
-    """Radius 1 and length 1 along z, about the origin."""
+    """A cylinder of radius 1 and length 1 along z, about the origin."""
     bottom, top = _circle(1.0, -0.5, corners), _circle(1.0, 0.5, corners)
     axis = np.zeros((corners, 3))
     lid, floor = _strip(top, axis + [0.0, 0.0, 0.5]), _strip(axis - [0.0, 0.0, 0.5], bottom)
@@ -122,7 +122,7 @@ def cylinder(corners: int = ROUND) -> Triangles:
 
 @cache
 def cone() -> Triangles:
-    """Radius 1 at z = 0, its tip at z = 1."""
+    """A cone of radius 1 at z = 0, with its tip at z = 1."""
     bottom = _circle(1.0, 0.0, 24)
     tip = np.tile([0.0, 0.0, 1.0], (24, 1))
     return _joined([_strip(bottom, tip), _strip(0.0 * bottom, bottom)])
@@ -130,7 +130,7 @@ def cone() -> Triangles:
 
 @cache
 def sphere(rows: int = 13, columns: int = 24) -> Triangles:
-    """Radius 1 about the origin."""
+    """A sphere of radius 1 about the origin."""
     polar = np.pi * np.arange(rows) / (rows - 1)
     circles = [_circle(np.sin(p), np.cos(p), columns) for p in polar]
     vertices = np.concatenate(circles)
@@ -201,7 +201,7 @@ def coil(turns: int, slenderness: float) -> Triangles:
 
 
 def coarser(triangles: Triangles) -> Triangles:
-    """Fewer triangles for one of thousands of balls and rods; other objects are unchanged."""
+    """A coarser sphere or cylinder, for scenes with many parts; other surfaces are unchanged."""
     return {sphere(): sphere(7, 10), cylinder(): cylinder(12)}.get(triangles, triangles)
 
 

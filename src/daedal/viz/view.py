@@ -10,19 +10,19 @@ import daedal
 from daedal.common.messages import unknown_name
 
 FEW = 8  # number of variables up to which all are shown
-HANDFUL = 6  # number selected from more, and largest number in one panel
-SMALLEST_SHARE = 0.08  # fraction of the height of a shared panel that each of its variables must fill
+HANDFUL = 6  # number of variables selected from more than FEW; largest number in a panel
+SMALLEST_SHARE = 0.08  # fraction of the height of a shared panel that each variable must fill
 SMOOTH = 800  # number of points of a smooth curve
-DRIFT_POINTS = 400
+DRIFT_POINTS = 400  # largest number of points at which drift is computed
 ROUND_OFF = 1e-16  # smaller residuals are drawn at this value
-EXACT = 1e-14  # residuals up to this value need no panel
-_MOST_SEGMENTS = 2000  # of a run through modes; with more, stored points are joined
-_NO_JUMP = 1e-3  # relative to the range of a curve
+EXACT = 1e-14  # residuals up to this value are not drawn
+_MOST_SEGMENTS = 2000  # number of segments up to which dense output is used
+_NO_JUMP = 1e-3  # changes between segments up to this fraction of the range of a curve are no jumps
 
 
 @dataclass(frozen=True)
 class CurveGroup:
-    """Curves of one kind, such as positions or multipliers, which are not combined with others in a panel."""
+    """Curves of one kind, such as positions or multipliers, which do not share panels with other kinds."""
 
     kind: str  # "" if the problem class has no kinds
     names: list[str]
@@ -36,11 +36,11 @@ class CurveGroup:
 def blocks_of(
     sol: daedal.Solution, variables: Any, scale: str, multipliers: bool | None, drift: bool | None
 ) -> tuple[list[CurveGroup], str]:
-    """The curves to show, by default those of the problem class, and a note if some were omitted."""
+    """Curves to show, by default those of the problem class, and a note if some are omitted."""
     everything = variables is None
     wanted = wishes(variables) or []
     asked = multipliers or any(isinstance(name, str) and name not in sol.names for name in wanted)
-    # multipliers are computed on access, so only if they may be shown
+    # multipliers are computed on access, so they are accessed only if they may be shown
     known = multiplier_names(sol) if asked or (everything and multipliers is None) else []
     chosen: list[tuple[str, list[int]]] = []
     forces: list[Any] = []
@@ -70,7 +70,9 @@ def blocks_of(
     if others:
         blocks.append(_quantities(sol, others))
     if multipliers and not known:
-        raise daedal.InvalidProblemError("multipliers=True: the solution has no multipliers besides its variables")
+        raise daedal.InvalidProblemError(
+            "multipliers=True: the solution has no multipliers in addition to its variables"
+        )
     if forces:
         t, values = sample_multipliers(sol)
         blocks.append(CurveGroup("multipliers", forces, t, values[[known.index(name) for name in forces]]))
@@ -84,21 +86,21 @@ def blocks_of(
             blocks.append(found)
         elif drift:
             raise daedal.InvalidProblemError(
-                "drift=True: there are no constraint residuals over time. They are available for mechanical "
-                "systems and HessenbergDAE if the unknowns of the formulation start with the variables"
+                "drift=True: constraint residuals over time are not available. They require a mechanical system or a "
+                "HessenbergDAE, and a formulation whose first unknowns are the variables"
             )
     return blocks, "; ".join(notes)
 
 
 def wishes(variables: Any, further: Sequence[Any] = ()) -> list[Any] | None:
-    """The requested variables, given as a list or as separate arguments; None if there are none."""
+    """Variables requested as a list or as separate arguments; None if none are."""
     if variables is None and not further:
         return None
     return [*([variables] if isinstance(variables, (str, int, np.integer)) else list(variables or ())), *further]
 
 
 def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
-    """Names that ``sol[name]`` accepts besides the variables."""
+    """Those names that ``sol[name]`` accepts in addition to the variables."""
     if all(name in sol.names for name in names if isinstance(name, str)):
         return []
     known = {name for quantity in sol.quantities() for name in quantity.names} - set(sol.names)
@@ -106,7 +108,7 @@ def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
 
 
 def _quantities(sol: Any, names: list[str]) -> CurveGroup:
-    """Quantities by name: from the dense output if there are few points, otherwise at the stored points."""
+    """Quantities by name, from dense output if there are few points, otherwise at the stored points."""
     t = None
     if sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
@@ -116,7 +118,7 @@ def _quantities(sol: Any, names: list[str]) -> CurveGroup:
 
 
 def quantity_rows(quantities: Sequence[Any], names: Sequence[str]) -> np.ndarray:
-    """The rows of quantities with these names."""
+    """Rows of quantities, by name."""
     found: dict[str, np.ndarray] = {}
     for quantity in quantities:
         if wanted := [name for name in quantity.names if name in names and name not in found]:
@@ -126,7 +128,7 @@ def quantity_rows(quantities: Sequence[Any], names: Sequence[str]) -> np.ndarray
 
 
 def kinds_of(sol: Any) -> list[tuple[str, list[int]]]:
-    """The rows of ``sol.y`` by kind, for problem classes with kinds."""
+    """Rows of ``sol.y`` by kind; the kind is "" for problem classes without kinds."""
     n = sol.y.shape[0]
     kinds: dict[str, Sequence[int]]
     if isinstance(sol, daedal.MechanicalSolution):
@@ -158,7 +160,7 @@ def kinds_of(sol: Any) -> list[tuple[str, list[int]]]:
 
 
 def multiplier_names(sol: Any) -> list[str]:
-    """Names of the rows of ``sol.lam``: those of the constraints, or indices; empty if there are no multipliers."""
+    """Names of the rows of ``sol.lam``, from constraint names or indices; empty without multipliers."""
     if not hasattr(sol, "lam"):
         return []
     count = sol.lam.shape[0]
@@ -168,13 +170,13 @@ def multiplier_names(sol: Any) -> list[str]:
 
 
 def _with_few_points(sol: Any) -> np.ndarray:
-    """The stored points, refined to give a smooth curve."""
+    """Stored points, refined for a smooth curve."""
     low, high = sol.dense.interval
     return np.unique(np.concatenate([np.linspace(low, high, SMOOTH // 2), np.clip(sol.t, low, high)]))
 
 
 def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Times and multipliers: from the dense output if there are few points, otherwise at the stored points."""
+    """Times and multipliers, from dense output if there are few points, otherwise at the stored points."""
     if isinstance(sol, daedal.MechanicalSolution) and sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
         return t, sol(t).lam
@@ -182,7 +184,7 @@ def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drift_over_time(sol: Any) -> CurveGroup | None:
-    """Largest constraint residuals of the method's results before projection; None if unknown."""
+    """Largest constraint residuals of results before projection; None if unknown."""
     raw, n = getattr(sol, "raw", None), len(sol.names)
     if raw is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
         return None
@@ -196,7 +198,7 @@ def drift_over_time(sol: Any) -> CurveGroup | None:
 
 
 def _stored_drift(sol: Any) -> CurveGroup | None:
-    """These residuals at the output points, if stored."""
+    """Stored constraint residuals at the output points; None if there are none."""
     levels = [name for name in sol.drift if not name.endswith("before projection")]
     for quantity in sol.drift_quantities():
         return CurveGroup("drift", levels, sol.t, np.maximum(quantity.rows(), ROUND_OFF))
@@ -209,16 +211,16 @@ def _stored_drift(sol: Any) -> CurveGroup | None:
 def select_variables(
     sol: daedal.Solution, variables: Any = None, among: Sequence[int] | None = None
 ) -> tuple[list[int], str]:
-    """The rows of ``sol.y`` to show, and a note if they are an automatic selection.
+    """Rows of ``sol.y`` to show, and a note if these are an automatic selection.
 
-    By default, if there are many variables, a handful is selected, evenly spread over those that change and differ.
+    If there are many variables, the default is a selection, evenly spread over those that change and differ.
     """
     rows = np.arange(sol.y.shape[0]) if among is None else np.array(among)
     n = rows.size
     if variables is not None:
         wanted = [variables] if isinstance(variables, (str, int, np.integer)) else list(variables)
         if not wanted:
-            raise daedal.InvalidProblemError("variables is empty; name at least one variable")
+            raise daedal.InvalidProblemError("variables is empty; pass at least one variable")
         return [_row(sol, variable) for variable in wanted], ""
     if n <= FEW:
         return rows.tolist(), ""
@@ -227,14 +229,14 @@ def select_variables(
 
 
 def _spread(pool: np.ndarray, many: int = FEW) -> list[int]:
-    """All rows if there are few, otherwise a handful of them."""
+    """All rows if there are at most `many`, otherwise HANDFUL of them, evenly spread."""
     if pool.size <= many:
         return [int(row) for row in pool]
     return [int(row) for row in pool[np.linspace(0, pool.size - 1, HANDFUL).round().astype(int)]]
 
 
 def _distinct(y: np.ndarray, candidates: int = 200, times: int = 100) -> np.ndarray:
-    """Evenly distributed rows that change and differ from one another; all candidates if none changes."""
+    """Evenly spread rows that change and differ from one another; if no row changes, rows that differ."""
     low, high = _extremes(y)
     changing = np.flatnonzero(high - low > _rounding(low, high))
     pool = changing if changing.size else np.arange(y.shape[0])
@@ -253,17 +255,19 @@ def _row(sol: daedal.Solution, variable: Any) -> int:
     n = sol.y.shape[0]
     if isinstance(variable, (int, np.integer)) and not isinstance(variable, bool):
         if not -n <= variable < n:
-            raise daedal.InvalidProblemError(f"there is no variable {variable}; the {n} variables are numbered from 0")
+            raise daedal.InvalidProblemError(f"there is no variable {variable}; variables are numbered 0 to {n - 1}")
         return int(variable) % n
     if variable in sol.names:
         return sol.names.index(variable)
     if isinstance(variable, str) and variable.lower().endswith((".png", ".pdf", ".svg", ".jpg")):
-        raise daedal.InvalidProblemError(f"{variable!r} is not a variable; to save the figure pass save={variable!r}")
+        raise daedal.InvalidProblemError(
+            f"{variable!r} is not a variable. Remedy: to save the figure, pass save={variable!r}"
+        )
     raise unknown_name(variable, sol.names)
 
 
 def time_scale(t: np.ndarray) -> str:
-    """``"log"`` if most points are concentrated near a start at 0 over several decades, otherwise ``"linear"``."""
+    """``"log"`` if most points are close to 0 and span several decades, otherwise ``"linear"``."""
     positive = t[t > 0.0]
     if positive.size < 20 or t[0] < 0.0 or positive.size < t.size - 1 or t[-1] <= t[0]:
         return "linear"
@@ -272,9 +276,9 @@ def time_scale(t: np.ndarray) -> str:
 
 
 def share_panels(curves: np.ndarray) -> list[list[int]]:
-    """Divide the rows of `curves` into panels in which each change is clearly visible.
+    """Divide the rows of `curves` into panels in which the changes of all curves are visible.
 
-    Changes at rounding level, relative to the other curves, are ignored.
+    Changes at round-off level are ignored.
     """
     low, high = _extremes(curves)
     ranges = high - low
@@ -295,7 +299,7 @@ def share_panels(curves: np.ndarray) -> list[list[int]]:
 
 
 def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest finite value of each row; 0 if there is none."""
+    """Smallest and largest finite value of each row; 0 if no value is finite."""
     finite = np.isfinite(curves)
     low = np.min(np.where(finite, curves, np.inf), axis=1)
     high = np.max(np.where(finite, curves, -np.inf), axis=1)
@@ -304,15 +308,15 @@ def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Largest change of a variable that counts as rounding, based on its size and on the changes of all variables."""
+    """Change of each variable up to which it counts as round-off, from its size and the changes of all variables."""
     return np.maximum(1e-9 * np.maximum(np.abs(low), np.abs(high)), 1e-14 * np.max(high - low))
 
 
 def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of smooth curves: from the dense output if stored, otherwise the stored points."""
+    """Times and values of smooth curves, from dense output if available, otherwise the stored points."""
     if sol.dense is None or sol.t.size < 2:
         return sol.t, sol.y[list(rows)]
-    low, high = sol.dense.interval  # a terminal event is inside the last step
+    low, high = sol.dense.interval  # excludes the rest of the last step after a terminal event
     steps = sol.t if sol.history is None else sol.history.t
     nodes = np.unique(np.clip(np.concatenate([[low, high], sol.t, steps]), low, high))
     if scale == "log":
@@ -329,7 +333,7 @@ def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.nd
 
 
 def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Mask of the times shown on a logarithmic axis: from a decade before the first visible change."""
+    """Mask of the times shown on a logarithmic axis, which starts a decade before the first visible change."""
     positive = t > 0.0
     low, high = _extremes(curves)
     start = curves[:, np.argmax(positive)]
@@ -337,11 +341,11 @@ def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
     return positive & (t >= 0.1 * t[np.argmax(moved)]) if moved.any() else positive
 
 
-# --- runs through modes -----------------------------------------------------------------------------------------------
+# --- hybrid solutions -------------------------------------------------------------------------------------------------
 
 
 def sample_segments(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of smooth curves, NaN between the segments."""
+    """Times and values of smooth curves, NaN at jumps between segments."""
     dense = [segment for segment in sol.segments if segment.solution.dense is not None and segment.t0 != segment.t1]
     if not dense or len(dense) > _MOST_SEGMENTS:
         return sol.t, sol.y[list(rows)]
@@ -364,7 +368,7 @@ def sample_segments(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np
 
 
 def segment_multipliers(sol: daedal.HybridSolution) -> list[CurveGroup]:
-    """The multipliers of all segments by name, NaN in modes without them; None if there are none."""
+    """Multipliers of all segments by name, NaN in modes without them; empty if there are none."""
     pairs = [(segment, segment.solution) for segment in sol.segments if segment.t0 != segment.t1]
     segments = [(segment, own) for segment, own in pairs if isinstance(own, daedal.MechanicalSolution)]
     if not segments or len(segments) > _MOST_SEGMENTS:
@@ -391,13 +395,13 @@ def segment_multipliers(sol: daedal.HybridSolution) -> list[CurveGroup]:
 
 
 def derived_quantities(sol: daedal.HybridSolution) -> list[CurveGroup]:
-    """Quantities that the model computes besides the variables, such as friction forces; empty if there are none."""
+    """Quantities computed by the model in addition to the variables, such as friction forces; empty if none."""
     known = [name for quantity in sol.quantities() for name in quantity.names if name in sol.derived_names]
     return [CurveGroup("forces", known, sol.t, quantity_rows(sol.quantities(), known))] if known else []
 
 
 def _close_gaps(curves: np.ndarray, gaps: np.ndarray) -> None:
-    """Fill the gaps between segments where a curve does not jump."""
+    """Fill gaps between segments where a curve has no jump."""
     before, after = curves[:, gaps - 1], curves[:, gaps + 1]
     with np.errstate(invalid="ignore"):
         joined = np.abs(after - before) <= _NO_JUMP * (np.nanmax(curves, axis=1) - np.nanmin(curves, axis=1))[:, None]

@@ -23,8 +23,8 @@ from daedal.errors import InvalidProblemError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MODERATE = 1e3  # factors up to this are harmless
-_SKEW = 1e2  # norm of P from which errors in the coefficients warrant a warning
+MODERATE = 1e3  # largest amplification factor that counts as harmless
+_SKEW = 1e2  # smallest norm of P that causes a warning about errors in the coefficients
 
 
 def verdict(found: Conditioning) -> str:
@@ -206,7 +206,7 @@ SOURCES = {
 _SOURCE = "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations, chapters 4 and 5."
 _MOST_VARIABLES = 12
 _NOTHING = 1e-14
-_LONG = 0.01  # fraction of the interval that an initial layer may take
+_LONG = 0.01  # length of an initial layer, relative to the interval, above which it counts as long
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,17 +218,17 @@ class Conditioning:
     names : tuple of str
         The unknowns.
     t : numpy.ndarray
-        The grid.
+        Times of the grid.
     index : int or None
-        Of the original equations; None if it changes along the grid, or if they determine no solution.
+        Index of the original equations; None if it changes along the grid, or if they do not determine a solution.
     effective : EffectiveIndex
         The result with small numbers set to zero, at the point with the highest index: levels, decisions, threshold.
     indices, formal_indices : numpy.ndarray
         The effective index and the index along the grid; NaN where some variables are undetermined.
     constants : dict
-        Constants by name, each a value with its symbol, meaning, and values along the grid.
+        Constants by name, each with its symbol, its meaning and its values along the grid.
     amplification : dict
-        By (effect, source), such as ("y", "q"): the largest possible effect at each time of the grid.
+        The largest possible effect at each time of the grid, by (effect, source) such as ("y", "q").
     matrices : dict
         Projectors and other matrices along the grid by name: Q, P, Qs, Ps, G for index 1, with B, C, D of the nearly
         index-2 part; P, F, Z, W, W_plus and A, B, C for index 2.
@@ -301,7 +301,7 @@ class Conditioning:
         return advice(self)
 
     def __getitem__(self, name: str) -> float:
-        """A constant by name."""
+        """The value of the constant with this name."""
         if name not in self.constants:
             raise unknown_name(name, self.constants, "constant for this problem")
         return self.constants[name].value

@@ -29,13 +29,13 @@ class BoundConstant:
     """A constant of a perturbation bound along the grid."""
 
     symbol: str  # symbol used in the source
-    meaning: str  # description
+    meaning: str
     # On the grid, NaN where not applicable; the constant is their maximum
     values: np.ndarray = field(repr=False)
 
     @property
     def value(self) -> float:
-        """The constant."""
+        """The maximum over the grid."""
         return float(np.nanmax(self.values))
 
 
@@ -184,9 +184,10 @@ def index2(path: Path, t: np.ndarray, rests: list[Rest]) -> Findings:
 
 # --- nearly higher index: the constants of Theorems 4.6 and 5.6 of Wijckmans, and the initial layer -------------------
 
-# For x' = A x + B y + p, 0 = C x + D y + q with small D and regular C B the solution quickly approaches that of the
-# index-2 problem with D = 0, with bounds that do not contain D^-1 if the derivative of q is bounded. For 0 = C x + q
-# with small C B the same holds with C A + C' for C and C B for D.
+# Let D be small and C B nonsingular in x' = A x + B y + p, 0 = C x + D y + q. If the eigenvalues of D^-1 C B have
+# positive real parts, the solution quickly approaches that of the index-2 problem with D = 0; if the derivative of q is
+# bounded, the bounds do not involve D^-1. If C B is small in 0 = C x + q, the same holds for the differentiated
+# constraint, with C A + C' in place of C and C B in place of D.
 
 
 def layer(
@@ -194,16 +195,8 @@ def layer(
 ) -> Findings:
     """k1, k1^, k2, k2^ of (4.41) and (4.42), with D instead of eps I; infinite where the layer is unstable.
 
-    Parameters
-    ----------
-    t, B, C, D : numpy.ndarray
-        The grid, and the matrices on it.
-    where : numpy.ndarray
-        Grid points where the index is nearly higher; elsewhere constants are NaN.
-    theorem : str
-        Theorem to cite.
-    product : str
-        Symbol of C B in the source.
+    Constants are NaN except at the grid points `where` the index is nearly higher. `theorem` is cited; `product` is the
+    symbol of C B in the source.
     """
     found = Findings()
     rows = np.full((t.size, 7), np.nan)
@@ -249,14 +242,14 @@ class InitialLayer:
     """The decaying part of a solution in the initial layer, to leading order, Wijckmans section 4.4."""
 
     x0: np.ndarray  # start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0)
-    # added to it in x and in y at the start
+    # what the layer adds to x and to y at the start
     alpha: np.ndarray
     beta: np.ndarray
     rate: np.ndarray  # the matrix D^-1 C B, at whose rates the layer decays
     _to_x: np.ndarray
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """The remaining layer in x and in y a time t after the start."""
+        """The layer in x and in y at a time t after the start."""
         beta = exponential(-float(t) * self.rate) @ self.beta
         return self._to_x @ beta, beta
 

@@ -20,7 +20,7 @@ from daedal.index.linear.rank import RankDecision
 class GeneralisedSVD:
     """C = X S U^T and D = X T V^T, see :func:`generalised_svd`."""
 
-    X: np.ndarray  # shape (m, m): regular if the rows of (C, D) are independent
+    X: np.ndarray  # shape (m, m): nonsingular if the rows of (C, D) are independent
     S: np.ndarray  # shape (m, n)
     T: np.ndarray  # shape (m,): the diagonal of the second factor, largest first
     # Orthogonal, with as many rows as C and D have columns
@@ -31,17 +31,10 @@ class GeneralisedSVD:
 def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
     r"""C = X S U^T, D = X T V^T with :math:`S S^T + T^2 = I`, T diagonal with :math:`t_1 \ge t_2 \ge \dots \ge 0`.
 
-    A small :math:`t_i` belongs to a combination of constraints in which y is nearly absent compared with x. The numbers
-    do not depend on scaling or combination of constraints.
+    C has the shape (m, n), D the shape (m, k); both have at least as many columns as rows. A small :math:`t_i` belongs
+    to a combination of constraints in which y is nearly absent compared with x. The numbers do not depend on scaling or
+    combination of constraints.
 
-    Parameters
-    ----------
-    C : numpy.ndarray, shape (m, n)
-    D : numpy.ndarray, shape (m, k)
-        With at least as many columns as rows.
-
-    Notes
-    -----
     Wijckmans, section 4.5. An orthogonal basis of the row space of (C, D) comes from a QR factorisation (C. F. Van
     Loan, SIAM J. Numer. Anal. 13, 1976; C. C. Paige and M. A. Saunders, SIAM J. Numer. Anal. 18, 1981); the singular
     values of its lower part are those of T, which makes the columns of the upper part orthogonal.
@@ -69,7 +62,7 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
 # --- computing the effective index ------------------------------------------------------------------------------------
 
 THRESHOLD = 1e-3  # relative size below which y counts as absent from a constraint
-ROUND_OFF = 1e-10  # the same, for the index of the original equations
+ROUND_OFF = 1e-10  # threshold for the index of the original equations
 _MARGIN = 10.0  # a number within this factor of the threshold makes the decision ambiguous
 _NOISE = 1e-13  # products that cancel to less than this fraction are zero
 _SHARE = 0.1  # smallest component for which a variable counts as part of a level
@@ -81,7 +74,7 @@ class IndexLevel:
 
     index: int
     directions: np.ndarray  # shape (n_y, k): orthonormal: the combinations of algebraic variables that have this index
-    # The decisive numbers: the t_i of the GSVD for index 1, singular values after that
+    # The decisive numbers: the t_i of the GSVD for index 1, singular values for higher indices
     decision: RankDecision
 
 
@@ -89,10 +82,10 @@ class IndexLevel:
 class EffectiveIndex:
     """The index of each algebraic variable with small numbers set to zero; see :func:`effective_index`."""
 
-    # The highest one; None if differentiation leaves some variables undetermined
+    # The highest index of a variable; None if differentiation leaves some variables undetermined
     index: int | None
     levels: tuple[IndexLevel, ...]  # one for each round, even if no variable has this index
-    # Shape (n_y, k): directions that no derivative determines: the equations are nearly singular
+    # Shape (n_y, k): directions not determined by any number of differentiations; the equations are nearly singular
     undetermined: np.ndarray = field(repr=False)
     threshold: float
 
@@ -104,11 +97,8 @@ class EffectiveIndex:
     def of_variables(self, basis: np.ndarray | None = None) -> list[int | None]:
         """The index of each variable: the highest index in which its component is at least a tenth.
 
-        Parameters
-        ----------
-        basis : numpy.ndarray, optional
-            The directions of the algebraic variables among all unknowns; unknowns without a component in them have
-            index 0.
+        `basis` are the directions of the algebraic variables among all unknowns; unknowns without a component in them
+        have index 0.
         """
         n = self.undetermined.shape[0] if basis is None else basis.shape[0]
         found: list[int | None] = [0] * n
@@ -131,14 +121,9 @@ def effective_index(
 ) -> EffectiveIndex:
     """The effective index of x' = A x + B y, 0 = C x + D y at one point, Wijckmans section 4.5.
 
-    Parameters
-    ----------
-    A, B, C, D : numpy.ndarray
-    C_rate : numpy.ndarray, optional
-        The time derivative of C; zero by default. Derivatives of higher order are neglected.
-    threshold : float
-        For index 1, applied to the diagonal of T in the GSVD C = X S U^T, D = X T V^T, then to the singular values of
-        (S U^T)_2 B V_2 and its successors, divided by the norms of their two factors.
+    `C_rate` is the time derivative of C, zero by default; derivatives of higher order are neglected. The threshold
+    applies, for index 1, to the diagonal of T in the GSVD C = X S U^T, D = X T V^T, then to the singular values of (S
+    U^T)_2 B V_2 and its successors, divided by the norms of their two factors.
 
     Examples
     --------

@@ -18,19 +18,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daedal.analysis.conditioning.linear_form import LinearForm
 from daedal.errors import InvalidProblemError
 from daedal.index.linear.rank import rank_decision
+
+if TYPE_CHECKING:
+    from daedal.analysis.conditioning.measure import LinearForm
 
 # Chebyshev-Lobatto nodes of [0, 1] for sampling matrices; derivatives are those of the interpolation polynomial
 NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
 _POWERS = np.vander(NODES, increasing=True)
 _RATES = np.column_stack([np.zeros(5), *(k * NODES ** (k - 1) for k in range(1, 5))])
 _DIFFERENTIATION = _RATES @ np.linalg.inv(_POWERS)
-_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0  # times the Chebyshev polynomial of degree 4 on [0, 1]
+_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0  # coefficient of the Chebyshev polynomial of degree 4 on [0, 1]
 _GAUSS = 0.5 + np.array([-1.0, 1.0]) * np.sqrt(3.0) / 6.0
 _INTERPOLATION = np.vander(_GAUSS, 5, increasing=True) @ np.linalg.inv(_POWERS)
 
@@ -91,11 +94,11 @@ def aligned(basis: np.ndarray, reference: np.ndarray) -> np.ndarray:
 # --- fundamental matrices of w' = M(t) w on a grid, and integrals of the norms of Green's functions -------------------
 
 _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
-_PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, over which the kernel may decay steeply
+_PER_OCTAVE = 4  # number of points per halving of the distance s = t - tau
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
 _TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # remainder below 1e-16
-_SHORTEST = 0.05  # |M| times the shortest distance
+_SHORTEST = 0.05  # bound of |M| times the shortest distance
 
 
 def exponential(matrices: np.ndarray) -> np.ndarray:
@@ -159,14 +162,8 @@ def pieces(left: np.ndarray, right: np.ndarray, lengths: np.ndarray) -> np.ndarr
 class Kernel:
     """k(t, s) = L(t) Phi(t, s) R(s) on a grid, with the fundamental matrix Phi of w' = M(t) w.
 
-    Parameters
-    ----------
-    t : numpy.ndarray, shape (N,)
-        The grid.
-    steps : numpy.ndarray, shape (N - 1, n, n)
-        Fundamental matrices from each point to the next.
-    M : numpy.ndarray, shape (N, n, n)
-        The matrix of the equation on the grid.
+    `steps` are the fundamental matrices from each of the N grid points to the next, shape (N - 1, n, n); M has shape
+    (N, n, n).
     """
 
     def __init__(self, t: np.ndarray, steps: np.ndarray, M: np.ndarray):
@@ -211,8 +208,8 @@ class Kernel:
 # --- the semi-explicit form along a grid ------------------------------------------------------------------------------
 
 RANK_TOLERANCE = 1e-10  # tolerance for the rank of E, with rows of length 1
-_RESOLVED = 0.02  # fraction of the matrices in the highest term of the interpolation polynomial of an interval
-_HARMLESS = 0.02  # unresolved part of a differential equation, times the length of the interval
+_RESOLVED = 0.02  # largest term of degree 4 in a resolved interpolation polynomial, relative to the matrix
+_HARMLESS = 0.02  # largest harmless term of degree 4 in a differential equation, times the interval length
 _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 
@@ -248,24 +245,12 @@ class SemiExplicitForm:
 
 @dataclass(frozen=True)
 class Path:
-    """The form along a grid, refined where matrices change fast.
+    """The form along a grid, refined where matrices change fast."""
 
-    Attributes
-    ----------
-    t : numpy.ndarray
-        The refined grid.
-    forms : list of Form
-        At the nodes of each interval.
-    kept : numpy.ndarray
-        Indices of the given grid points in the refined grid.
-    unresolved : tuple of float
-        Times near which matrices change too fast even for the refined grid.
-    """
-
-    t: np.ndarray
-    forms: list[SemiExplicitForm]
-    kept: np.ndarray
-    unresolved: tuple[float, ...]
+    t: np.ndarray  # the refined grid
+    forms: list[SemiExplicitForm]  # the matrices at the nodes of each interval
+    kept: np.ndarray  # indices of the given grid points in the refined grid
+    unresolved: tuple[float, ...]  # times near which matrices change too fast even for the refined grid
 
     @property
     def grid(self) -> SemiExplicitForm:
@@ -358,11 +343,11 @@ def semi_explicit_form(
         E, F = np.repeat(E, len(NODES), axis=0), np.repeat(F, len(NODES), axis=0)
     n = E.shape[-1]
     ranks = [rank_decision(_normalised(one), tolerance=RANK_TOLERANCE, what="dF/dx'").rank for one in E]
-    if min(ranks) != max(ranks) or (before is not None and before[1].shape[1] != n - ranks[0]):
+    ranks += [] if before is None else [n - before[1].shape[1]]
+    if min(ranks) != max(ranks):
         raise InvalidProblemError(
             f"the rank of dF/dx' changes near t = {t:g} (it is {min(ranks)} at one point and {max(ranks)} at "
-            "another or before): the type of the equations changes there; examine the conditioning on both sides "
-            "separately"
+            "another): the type of the equations changes there; examine the conditioning on both sides separately"
         )
     r = ranks[0]
     V1, V2 = _bases(E, r, before[:2] if before else None)
@@ -377,7 +362,6 @@ def semi_explicit_form(
 
 
 def _bases(E: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> tuple:
-    """Bases of the row space and of the kernel at every node."""
     n = E.shape[-1]
     zero = ~np.any(E != 0.0, axis=(0, 1))
     if np.sum(zero) == n - rank:

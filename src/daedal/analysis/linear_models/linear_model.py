@@ -79,12 +79,12 @@ class LinearModel:
     t : float
         Time of the linearisation.
     point : dict
-        The unknowns and their derivatives there, by name.
+        The unknowns and their derivatives at the point, by name.
     is_equilibrium : bool
-        Whether the derivatives of all unknowns vanish there. Otherwise A is valid at this time only, and its
+        Whether the derivatives of all unknowns vanish at the point. Otherwise A is valid at this time only, and its
         eigenvalues depend on the coordinates.
     basis : numpy.ndarray
-        The change of all unknowns (rows, `unknowns`) with the states (columns).
+        The derivatives of all `unknowns` (rows) with respect to the states (columns).
     unknowns : tuple of str
         Names of the rows of `basis`.
     descriptor : Descriptor
@@ -121,7 +121,7 @@ class LinearModel:
 
     @property
     def E(self) -> np.ndarray:
-        """The matrix of the derivatives in the descriptor form; its other matrices are those of `descriptor`."""
+        """The matrix E of the descriptor form; `descriptor` has its other matrices."""
         return self.descriptor.E
 
     @cached_property

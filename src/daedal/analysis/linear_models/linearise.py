@@ -12,10 +12,10 @@ from daedal.analysis.linear_models.linear_model import LinearModel
 from daedal.analysis.linear_models.local_coordinates import (
     LocalModel,
     TracedLocalModels,
+    VariedInputs,
     difference_matrices,
     local_model_of_pencil,
 )
-from daedal.analysis.linear_models.varied_inputs import VariedInputs
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.events.event import Event, standard_functions
 from daedal.hybrid.hybrid_problem import HybridProblem
@@ -217,7 +217,7 @@ class _ByDifferences:
     inputs: VariedInputs
 
     def moved(self, t: float) -> _ByDifferences:
-        return self  # changes of inputs are constant
+        return self  # inputs are changed by constants, at any time
 
     def local(self, t: float, jet: np.ndarray, equilibrium: bool) -> LocalModel:
         implicit = self.inputs.problem.implicit()
@@ -281,7 +281,7 @@ def _jet_given(problem: Any, t: float, initial: Any, equilibrium: bool) -> np.nd
 
 
 def _guess_by_name(problem: Any, given: Mapping[Any, Any]) -> np.ndarray:
-    """Guesses for an equilibrium; 0 for unknowns that are not named."""
+    """Complete a guess for an equilibrium, given by name, with zeros."""
     names = statement(problem).names
     values = {symbol_name(name): check_finite(value, f"at[{name!r}]") for name, value in given.items()}
     for name in values:
@@ -299,7 +299,6 @@ def _hessenberg_jet(problem: Any, initial: Any) -> np.ndarray:
 
 
 def _jet_along(problem: Any, sol: Any, t: float) -> np.ndarray:
-    """x, x', ... of a solution at a time."""
     if isinstance(problem, MechanicalSystem):
         state = sol(t)
         x = np.concatenate([state.q, state.r, state.w, state.lam])
@@ -371,7 +370,7 @@ def _vanishes(matrix: np.ndarray, H: np.ndarray, P: Sequence[np.ndarray]) -> boo
 
 
 def _stated(problem: Any, local: LocalModel, outputs: Any) -> list[tuple[str, Any]]:
-    """Names with functions, or None for unknowns."""
+    """Outputs by name, each with its function, or None for an unknown."""
     if outputs is None:
         leading = sorted((k, j) for (j, k) in local.column if k == 0)
         found = [local.names[local.column[j, k]] for k, j in leading]

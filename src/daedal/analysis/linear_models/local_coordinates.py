@@ -19,33 +19,34 @@ form of the pencil (BCP, theorem 2.3.2), which needs index 1 or an equilibrium.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr
 
 from daedal.analysis.index import partials
 from daedal.analysis.linear_models.linear_model import Descriptor
-from daedal.analysis.linear_models.varied_inputs import VariedInputs
 from daedal.common.tabular import derivative_name
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.index.linear.pencil import Pencil
 from daedal.index.linear.rank import TOLERANCE
-from daedal.index.reduction.prolonged_constraints import UNKNOWNS, arguments
+from daedal.index.reduction.prolongation import UNKNOWNS, arguments
 from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import kept_equations
 from daedal.index.structure.system_jacobian import SystemJacobian
+from daedal.problems.compile import with_known_params
+from daedal.problems.named_inputs import Course, Inputs, at_piece, require_inputs, value_of
 from daedal.symbolic.derivative import jacobian
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.machine import compile_function
-from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 Jet = np.ndarray
 """x, x', ... in rows; NaN for unknown values."""
@@ -58,34 +59,17 @@ _MOST_AMPLIFIED = 10.0  # limit for the change of dependent unknowns with the co
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """The linear equations of perturbations at a point.
+    """The linear equations of perturbations at a point."""
 
-    Attributes
-    ----------
-    A : numpy.ndarray
-        z' = A z + B u.
-    B : numpy.ndarray
-    states : tuple of str
-    names : list of str
-        Names of w.
-    point : numpy.ndarray
-        w.
-    column : dict
-        The position of x_j^(k) in w.
-    T : numpy.ndarray
-        The dependence of w on z.
-    P : list of numpy.ndarray
-        The dependence of w on u, u', ...
-    descriptor : Descriptor
-    is_equilibrium, exact : bool
-    """
-
+    # the matrices of z' = A z + B u
     A: np.ndarray
     B: np.ndarray
     states: tuple[str, ...]
+    # names and values of w
     names: list[str]
     point: np.ndarray
-    column: dict[tuple[int, int], int]
+    column: dict[tuple[int, int], int]  # the position of x_j^(k) in w, by (j, k)
+    # the derivatives of w with respect to z, and to u, u', ...
     T: np.ndarray
     P: list[np.ndarray]
     descriptor: Descriptor
@@ -108,16 +92,9 @@ def without_input_derivatives(
 
 
 class TracedLocalModels:
-    """Local models of a problem with traced functions, at any number of points.
+    """Local models of a problem with traced functions, at any number of points; inputs are perturbed at the time t.
 
     Raises Untraceable if a function cannot be traced.
-
-    Parameters
-    ----------
-    problem : object
-    t : float
-        Time at which the inputs are perturbed.
-    inputs : sequence of str or None
     """
 
     def __init__(self, problem: Any, t: float, inputs: Sequence[str] | None):
@@ -139,7 +116,7 @@ class TracedLocalModels:
         return self.inputs.problem
 
     def moved(self, t: float) -> TracedLocalModels:
-        """The same with inputs perturbed at another time."""
+        """A copy with the inputs perturbed at another time."""
         if not self.inputs.labels:
             return self
         inputs = VariedInputs(self._stated, t, self._names, self.inputs.order)
@@ -407,3 +384,85 @@ def local_model_of_pencil(
         is_equilibrium=at_rest,
         exact=exact,
     )
+
+
+# --- inputs with values and derivatives at a time as parameters, for differentiation of the trace ---------------------
+
+
+class Varied(NamedTuple):
+    r"""An input plus a polynomial :math:`\sum_k c_k (t - t_0)^k / k!`; :math:`c_k` perturbs its k-th derivative."""
+
+    base: Any
+    change: Course
+
+    def __call__(self, t):
+        return value_of(self.base, t) + self.change.at(t)
+
+
+class VariedInputs:
+    """A problem whose inputs, and their first derivatives up to `order`, can be perturbed at a time.
+
+    `names` are the perturbed inputs, None all of them. `problem` is the problem with all perturbations zero; `labels`
+    are the names of the perturbed numbers, one for each entry of an input.
+    """
+
+    def __init__(self, problem: Any, t: float, names: Sequence[str] | None, order: int):
+        self.labels: tuple[str, ...] = ()
+        self._t, self.order = t, order
+        if names is not None and len(names):
+            require_inputs(problem)
+        known = getattr(problem, "inputs", None)
+        self._inputs = known if isinstance(known, Inputs) else None
+        chosen: list[str] = []
+        if self._inputs is not None:
+            chosen = list(self._inputs if names is None else names)
+            for name in chosen:
+                if name not in self._inputs:
+                    hint = near_names(name, self._inputs)
+                    raise UnknownNameError(
+                        f"inputs: {name!r} is not an input of the problem; {hint}known: {', '.join(self._inputs)}"
+                    )
+            if len(set(chosen)) < len(chosen):
+                raise InvalidProblemError("inputs contains an input twice")
+            problem = at_piece(problem, t)
+        self._plain, self._chosen = problem, chosen
+        self.shapes = {name: self._inputs.shapes[name] for name in chosen} if self._inputs is not None else {}
+        self.labels = tuple(
+            label
+            for name, shape in self.shapes.items()
+            for label in ([name] if not shape else [f"{name}[{k}]" for k in range(shape[0])])
+        )
+        self.problem = self.changed(0, None)
+
+    def changed(self, order: int, label: int | None, by: float = 1.0) -> Any:
+        """The problem with one perturbation changed: that of derivative `order` of one input."""
+        if not self._chosen:
+            return self._plain
+        changes: dict[str, np.ndarray] = {}
+        first = 0
+        for name, shape in self.shapes.items():
+            size = shape[0] if shape else 1
+            values = np.zeros((self.order + 1, size))
+            if label is not None and first <= label < first + size:
+                values[order, label - first] = by / _factorial(order)
+            changes[name] = values if shape else values[:, 0]
+            first += size
+        given: Mapping[str, Any] = self._plain.params.inputs
+        varied = {name: Varied(given[name], Course(change, self._t)) for name, change in changes.items()}
+        return with_known_params(self._plain, self._plain.params._replace(inputs={**given, **varied}))
+
+    def positions(self, layout: ParameterLayout) -> list[tuple[np.ndarray, float]]:
+        """For each derivative the positions of its coefficients among the parameter values, and their factor."""
+        base = layout.numbers(self.problem.params)
+        found = []
+        for order in range(self.order + 1):
+            places = [
+                int(np.flatnonzero(layout.numbers(self.changed(order, k).params) != base)[0])
+                for k in range(len(self.labels))
+            ]
+            found.append((np.array(places, dtype=np.int64), 1.0 / _factorial(order)))
+        return found
+
+
+def _factorial(order: int) -> float:
+    return float(np.prod(np.arange(1, order + 1))) if order else 1.0

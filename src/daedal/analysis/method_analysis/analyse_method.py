@@ -31,7 +31,6 @@ from daedal.analysis.method_analysis.predictions import (
     BOOK,
     HW,
     MethodAnalysis,
-    OrderSignature,
     Prediction,
     predict,
     stability_rows,
@@ -105,8 +104,18 @@ class RungeKuttaAnalysis(MethodAnalysis):
         """The order for differential equations."""
         return self.order
 
+    @property
+    def r_is_one(self) -> bool:
+        """Whether r = 1, up to round-off."""
+        return abs(float(self.r) - 1.0) < _UNIT
+
+    @property
+    def backward_euler(self) -> bool:
+        """Whether the method is the backward Euler method."""
+        tableau = self.reduced
+        return tableau.s == 1 and all(x == 1 for x in (tableau.a[0][0], tableau.b[0], tableau.c[0]))
+
     def rows(self) -> Sequence[tuple[str, str]]:
-        """Properties as names and values."""
         found, method = self.order_found, self.method
         assert isinstance(method, RungeKuttaTableau)
         idle = f"; {method.s - self.reduced.s} more are idle" if self.reduced.s < method.s else ""
@@ -145,34 +154,20 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
     stability = linear_stability(method)
     b, c, d = quadrature_order(method), stage_order(method), transposed_order(method)
     r = stability.at_infinity
-    size = abs(float(r))
-    strictly = size < 1.0 - (0.0 if method.numbers.exact else _UNIT)
+    strictly = abs(float(r)) < 1.0 - (0.0 if method.numbers.exact else _UNIT)
     first = algebraic_order(method, 1)
     if first is None:
         first = known_first_stage_order(method)
     k_a = (first, algebraic_order(method, 2), algebraic_order(method, 3))
     accurate = tableau.stiffly_accurate and first is not None
-    signature = OrderSignature(
-        k_d=found.order,
-        b=b,
-        c=c,
-        d=d,
-        k_i=min(b, c),
-        k_a=k_a,
-        r=float(r),
-        r_is_one=abs(float(r) - 1.0) < _UNIT,
-        strictly_stable=strictly,
-        stiffly_accurate=accurate,
-        backward_euler=tableau.s == 1 and all(x == 1 for x in (tableau.a[0][0], tableau.b[0], tableau.c[0])),
-    )
-    return RungeKuttaAnalysis(
+    analysis = RungeKuttaAnalysis(
         method=given,
         exact=method.numbers.exact,
         order=found.order,
         a_stable=stability.a_stable,
         l_stable=stability.l_stable,
         angle=stability.angle,
-        predictions=predict(signature, method),
+        predictions=(),
         reduced=tableau,
         order_found=found,
         B=b,
@@ -187,6 +182,8 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
         singly_implicit=_one_eigenvalue(method),
         tolerance=method.numbers.tolerance,
     )
+    object.__setattr__(analysis, "predictions", predict(analysis, method))
+    return analysis
 
 
 def _one_eigenvalue(method: ExactCoefficients) -> bool:
@@ -255,7 +252,6 @@ class MultistepAnalysis(MethodAnalysis):
     stability: MultistepStability
 
     def rows(self) -> Sequence[tuple[str, str]]:
-        """Properties as names and values."""
         formula = self.method
         assert isinstance(formula, MultistepFormula)
         kind = "one-leg" if formula.one_leg else "explicit" if formula.explicit else "implicit"

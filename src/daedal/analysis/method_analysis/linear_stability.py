@@ -351,7 +351,6 @@ def _roots(coefficients: Row) -> np.ndarray:
 
 
 def _without_one(roots: np.ndarray) -> np.ndarray:
-    """Remove the zero nearest to 1."""
     return np.delete(roots, np.argmin(np.abs(roots - 1.0))) if roots.size else roots
 
 

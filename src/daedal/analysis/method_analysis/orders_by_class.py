@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from daedal.analysis.order_conditions import implicit_conditions
-from daedal.analysis.order_conditions.trees import Evaluation
+from daedal.analysis.order_conditions.trees import (
+    Evaluation,
+    Sides,
+    differential,
+    index_1,
+    index_2_across,
+    index_2_y,
+    index_2_z,
+)
 from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import RungeKuttaTableau
 
@@ -275,9 +282,7 @@ def differential_order(method: ExactCoefficients) -> OrderFound:
     lower = int(min(p, q + r + 1, 2 * q + 2))
     if lower == p:
         return OrderFound(lower, f"B({p:g}), C({_text(q)}), D({_text(r)})")
-    order, last = order_by_trees(
-        implicit_conditions.differential, evaluation(method), method.numbers, int(min(p, HIGHEST_TREES))
-    )
+    order, last = order_by_trees(differential, evaluation(method), method.numbers, int(min(p, HIGHEST_TREES)))
     if order < lower:
         return OrderFound(lower, f"B({p:g}), C({_text(q)}), D({_text(r)})", at_least=True)
     return OrderFound(order, f"rooted trees up to order {last}", at_least=order == HIGHEST_TREES < p)
@@ -285,7 +290,7 @@ def differential_order(method: ExactCoefficients) -> OrderFound:
 
 def index_1_order(method: ExactCoefficients, limit: int) -> int:
     r"""The k with :math:`z_1 - z(t_1) = O(h^{k+1})` for y' = f(y, z), 0 = g(y, z), up to a limit."""
-    return order_by_trees(implicit_conditions.index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
+    return order_by_trees(index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
 
 
 def index_2_orders(method: ExactCoefficients, limit: int) -> tuple[int, int]:
@@ -297,14 +302,14 @@ def index_2_orders(method: ExactCoefficients, limit: int) -> tuple[int, int]:
     w, m + 1) if its own error in a step is :math:`O(h^{m+1})`.
     """
     trees, numbers, limit = evaluation(method), method.numbers, min(limit, HIGHEST_CONSTRAINED)
-    along = order_by_trees(implicit_conditions.index_2_y, trees, numbers, limit)[0]
-    across = order_by_trees(implicit_conditions.index_2_across, trees, numbers, limit)[0]
-    own = order_by_trees(implicit_conditions.index_2_z, trees, numbers, limit - 1)[0]
+    along = order_by_trees(index_2_y, trees, numbers, limit)[0]
+    across = order_by_trees(index_2_across, trees, numbers, limit)[0]
+    own = order_by_trees(index_2_z, trees, numbers, limit - 1)[0]
     return min(along, across + 1), min(along, across, own + 1)
 
 
 def order_by_trees(
-    conditions: Callable[[Evaluation, int], implicit_conditions.Sides], trees: Evaluation, numbers: Numbers, limit: int
+    conditions: Callable[[Evaluation, int], Sides], trees: Evaluation, numbers: Numbers, limit: int
 ) -> tuple[int, int]:
     """The order up to which all conditions hold, and the order of the last conditions checked."""
     for k in range(1, limit + 1):

@@ -23,6 +23,8 @@ from daedal.methods.tableau import RungeKuttaTableau
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from daedal.analysis.method_analysis.analyse_method import RungeKuttaAnalysis
+
 BOOK, HLR, HW = "BCP", "HLR", "HW"
 SOURCES = """\
 BCP  Brenan, Campbell, Petzold: Numerical Solution of Initial-Value Problems in DAEs (1996)
@@ -80,137 +82,117 @@ class Prediction:
         return f"{self.order:g} to {self.at_most:g}" if more else f"{self.order:g}"
 
 
-@dataclass(frozen=True)
-class OrderSignature:
-    """The quantities that the theorems depend on.
-
-    k_d, k_I, and the algebraic orders k_a of index 1, 2, 3 (None if A is singular), B, C, D, r, stiff accuracy.
-    """
-
-    k_d: int
-    b: Order
-    c: Order
-    d: Order
-    k_i: Order
-    k_a: tuple[Order | None, Order | None, Order | None]
-    r: float
-    r_is_one: bool
-    strictly_stable: bool
-    stiffly_accurate: bool
-    backward_euler: bool
-
-
-def canonical_order(signature: OrderSignature, index: int) -> Order | None:
+def canonical_order(analysis: RungeKuttaAnalysis, index: int) -> Order | None:
     """The order for linear systems with constant coefficients, k_c (Theorem 4.2.2; section 4.2 for |r| = 1)."""
-    orders = signature.k_a[:index]
+    orders = analysis.k_a[:index]
     if any(k is None for k in orders):
         return None
     known = [k for k in orders if k is not None]
-    if signature.strictly_stable:
-        found = min(signature.k_d, *(k - index + 2 for k in known))
+    if analysis.strictly_stable:
+        found = min(analysis.k_d, *(k - index + 2 for k in known))
         return found if found > 0 else None
-    if index > 1 or abs(signature.r) > 1.0 + 1e-9:
+    if index > 1 or abs(float(analysis.r)) > 1.0 + 1e-9:
         return None
-    return min(signature.k_d, known[0] + (0 if signature.r_is_one else 1))
+    return min(analysis.k_d, known[0] + (0 if analysis.r_is_one else 1))
 
 
-def predict(signature: OrderSignature, method: ExactCoefficients) -> tuple[Prediction, ...]:
+def predict(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> tuple[Prediction, ...]:
     """Predictions for a Runge-Kutta method, from index 0 to 3."""
-    groups: list[Callable[[OrderSignature, ExactCoefficients], Iterator[Prediction]]] = [
+    groups: list[Callable[[RungeKuttaAnalysis, ExactCoefficients], Iterator[Prediction]]] = [
         _index_0,
         _index_1,
         _linear,
         _index_2,
         _index_3,
     ]
-    return tuple(sorted((x for group in groups for x in group(signature, method)), key=lambda x: x.index))
+    return tuple(sorted((x for group in groups for x in group(analysis, method)), key=lambda x: x.index))
 
 
-def _index_0(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
-    yield Prediction("y' = f(t, y)", 0, "y", signature.k_d, signature.k_d, "Butcher, rooted trees: k_d")
+def _index_0(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator[Prediction]:
+    yield Prediction("y' = f(t, y)", 0, "y", analysis.k_d, analysis.k_d, "Butcher, rooted trees: k_d")
 
 
-def _index_1(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
-    k_d = signature.k_d
+def _index_1(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator[Prediction]:
+    k_d = analysis.k_d
     problem = "x' = f, 0 = g(x, y)"
     yield Prediction(problem, 1, "x", k_d, k_d, f"{BOOK} 4.3.1: that of the state-space form")
-    if signature.stiffly_accurate:
+    if analysis.stiffly_accurate:
         yield Prediction(problem, 1, "y", k_d, k_d, f"{BOOK} 4.3.1: stiffly accurate, g = 0 at every step")
-    elif method.omega is None or abs(signature.r) > 1.0 + 1e-9:
+    elif method.omega is None or abs(float(analysis.r)) > 1.0 + 1e-9:
         reason = "A is singular" if method.omega is None else "|r| > 1"
         yield Prediction(problem, 1, "y", None, None, f"{reason}; y from g(x_n, y_n) = 0 has order {k_d}")
     else:
-        k = index_1_order(method, k_d) + (0 if signature.r_is_one else 1)
+        k = index_1_order(method, k_d) + (0 if analysis.r_is_one else 1)
         order = min(k_d, k)
         yield Prediction(problem, 1, "y", order, order, f"Roche's trees; y from g(x_n, y_n) = 0 has order {k_d}")
-    yield _fully_implicit(signature, method, "F(t, y, y') = 0")
+    yield _fully_implicit(analysis, method, "F(t, y, y') = 0")
 
 
-def _fully_implicit(signature: OrderSignature, method: ExactCoefficients, problem: str) -> Prediction:
+def _fully_implicit(analysis: RungeKuttaAnalysis, method: ExactCoefficients, problem: str) -> Prediction:
     """Theorem 4.3.1."""
-    k_d, k_i, k_a1 = signature.k_d, signature.k_i, signature.k_a[0]
-    if signature.backward_euler:
+    k_d, k_i, k_a1 = analysis.k_d, analysis.k_I, analysis.k_a[0]
+    if analysis.backward_euler:
         return Prediction(problem, 1, "y", 1, 1, f"{BOOK} Theorem 3.2.1: it is BDF1")
     if method.omega is None or k_a1 is None:
         return Prediction(problem, 1, "y", None, None, f"{BOOK} Theorem 4.3.1 needs an invertible A")
-    if abs(signature.r) > 1.0 + 1e-9:
+    if abs(float(analysis.r)) > 1.0 + 1e-9:
         return Prediction(problem, 1, "y", None, None, f"{BOOK} Theorem 4.3.1 needs |r| <= 1: unstable")
-    order = min(k_d, k_i if signature.r_is_one and k_a1 <= k_i else k_i + 1)
+    order = min(k_d, k_i if analysis.r_is_one and k_a1 <= k_i else k_i + 1)
     if order <= 1:
         return Prediction(problem, 1, "y", None, None, f"{BOOK} Theorem 4.3.1 needs an order above 1")
-    bound = canonical_order(signature, 1)
+    bound = canonical_order(analysis, 1)
     at_most = max(order, min(k_d, bound if bound is not None else math.inf))
-    remark = "" if signature.strictly_stable else ", smooth steps only: |r| = 1"
+    remark = "" if analysis.strictly_stable else ", smooth steps only: |r| = 1"
     return Prediction(problem, 1, "y", order, at_most, f"{BOOK} Theorem 4.3.1{remark}")
 
 
-def _linear(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
+def _linear(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator[Prediction]:
     for index in (1, 2, 3):
         problem, variables = "A y' + B y = f, constant", "y"
-        if signature.k_a[index - 1] is None:
+        if analysis.k_a[index - 1] is None:
             order, reason = None, "4.2 needs an invertible A"
         elif method.omega is None:
-            order, reason = canonical_order(signature, 1), "(4.2.21): the first stage is known"
-        elif signature.backward_euler:
+            order, reason = canonical_order(analysis, 1), "(4.2.21): the first stage is known"
+        elif analysis.backward_euler:
             order, reason = (math.inf if index == 1 else 1), f"Theorem 3.1.1: BDF1, after {index} steps"
             variables = "algebraic"
         else:
-            order = canonical_order(signature, index)
-            theorem = "Theorem 4.2.2" if signature.strictly_stable else "section 4.2 for |r| = 1"
+            order = canonical_order(analysis, index)
+            theorem = "Theorem 4.2.2" if analysis.strictly_stable else "section 4.2 for |r| = 1"
             reason = theorem if order is not None else f"{theorem}: nothing is guaranteed"
         yield Prediction(problem, index, variables, order, order, f"{BOOK} {reason}")
 
 
-def _index_2(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
+def _index_2(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator[Prediction]:
     """Theorem 4.4.1 for semi-explicit problems, trees for Hessenberg form."""
     general, hessenberg = "f(t, x, x', y) = 0, 0 = g(t, x, y)", "y' = f(y, z), 0 = g(y)"
-    q = signature.k_i
-    if signature.backward_euler:
+    q = analysis.k_I
+    if analysis.backward_euler:
         for problem, variables in ((general, "x"), (general, "y"), (hessenberg, "y"), (hessenberg, "z")):
             yield Prediction(problem, 2, variables, 1, 1, f"{BOOK} Theorem 3.2.2: it is BDF1")
         return
-    g_x = q + 1 if signature.b >= q + 1 else q
-    if method.omega is None or not signature.strictly_stable or g_x <= 1:
-        reason = _why_not(method, signature, g_x)
+    g_x = q + 1 if analysis.B >= q + 1 else q
+    if method.omega is None or not analysis.strictly_stable or g_x <= 1:
+        reason = _why_not(method, analysis, g_x)
         for problem, variables in ((general, "x"), (general, "y"), (hessenberg, "y"), (hessenberg, "z")):
             yield Prediction(problem, 2, variables, None, None, reason)
         return
-    k_a1, k_a2 = (k if k is not None else 0 for k in signature.k_a[:2])
-    g_y = q + 1 if signature.b >= q + 1 and min(k_a1, k_a2) >= q + 1 else q
-    bound = canonical_order(signature, 2) or g_y
+    k_a1, k_a2 = (k if k is not None else 0 for k in analysis.k_a[:2])
+    g_y = q + 1 if analysis.B >= q + 1 and min(k_a1, k_a2) >= q + 1 else q
+    bound = canonical_order(analysis, 2) or g_y
     book = f"{BOOK} Theorem 4.4.1"
-    yield Prediction(general, 2, "x", g_x, max(g_x, signature.k_d), book)
+    yield Prediction(general, 2, "x", g_x, max(g_x, analysis.k_d), book)
     yield Prediction(general, 2, "y", g_y, max(g_y, bound), book)
-    yield from _hessenberg_2(signature, method, hessenberg, (g_x, g_y), bound)
+    yield from _hessenberg_2(analysis, method, hessenberg, (g_x, g_y), bound)
 
 
 def _hessenberg_2(
-    signature: OrderSignature, method: ExactCoefficients, problem: str, known: tuple[Order, Order], bound: Order
+    analysis: RungeKuttaAnalysis, method: ExactCoefficients, problem: str, known: tuple[Order, Order], bound: Order
 ) -> Iterator[Prediction]:
-    k_d, (low_y, low_z) = signature.k_d, known
+    k_d, (low_y, low_z) = analysis.k_d, known
     theorem_y = theorem_z = f"{BOOK} Theorem 4.4.1"
-    if signature.stiffly_accurate:  # superconvergence
-        from_simplifying = min(signature.b, 2 * signature.c, signature.c + signature.d)
+    if analysis.stiffly_accurate:  # superconvergence
+        from_simplifying = min(analysis.B, 2 * analysis.C, analysis.C + analysis.D)
         if from_simplifying > low_y:
             low_y, theorem_y = from_simplifying, f"{HLR}, stiffly accurate, B(p) C(q) D(r): min(p, 2q, q + r)"
     if low_y < k_d or low_z < bound:
@@ -227,24 +209,24 @@ def _hessenberg_2(
     yield Prediction(problem, 2, "z", low_z, max(low_z, bound), theorem_z)
 
 
-def _why_not(method: ExactCoefficients, signature: OrderSignature, g_x: Order) -> str:
+def _why_not(method: ExactCoefficients, analysis: RungeKuttaAnalysis, g_x: Order) -> str:
     if method.omega is None:
         return f"{BOOK} Theorem 4.4.1 needs an invertible A"
-    if not signature.strictly_stable:
+    if not analysis.strictly_stable:
         return f"{BOOK} Theorem 4.4.1 needs |r| < 1"
     return f"{BOOK} Theorem 4.4.1 needs an order above 1, got {g_x:g}"
 
 
-def _index_3(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
-    problem, k = "x1' = f1, x2' = f2(x1, x2), 0 = f3(x2)", signature.k_i
+def _index_3(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator[Prediction]:
+    problem, k = "x1' = f1, x2' = f2(x1, x2), 0 = f3(x2)", analysis.k_I
     names = ("x1, x2", "x3")
-    if signature.backward_euler:
+    if analysis.backward_euler:
         for variables in names:
             yield Prediction(problem, 3, variables, 1, 1, f"{BOOK} Theorem 3.2.3: BDF1, after 2 steps")
         return
-    covered = k >= 2 and signature.strictly_stable and method.omega is not None
+    covered = k >= 2 and analysis.strictly_stable and method.omega is not None
     theorem = f"{HLR} for k_I >= 2, |r| < 1"
-    bounds = (None, max(k - 1, canonical_order(signature, 3) or 0))
+    bounds = (None, max(k - 1, canonical_order(analysis, 3) or 0))
     for variables, order, at_most in zip(names, (k, k - 1), bounds):
         if covered:
             yield Prediction(problem, 3, variables, order, at_most, theorem)

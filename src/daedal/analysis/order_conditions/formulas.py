@@ -65,7 +65,7 @@ class Condition:
 
     @property
     def nonlinear(self) -> bool:
-        """Whether it is unnecessary if f is linear in z."""
+        """Whether the condition is unnecessary if f is linear in z."""
         return self.tree.nonlinear
 
     def left_side(self, style: Style = "text") -> str:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.conditioning.measure import LocalConditioning, conditioning_of_matrices
-from daedal.analysis.problem_page.analysis_page import Analysis
-from daedal.analysis.problem_page.scaling import Scaling
+from daedal.analysis.problem_page.analysis_page import Analysis, Scaling
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
-from daedal.index.structure.characteristics import linearisation, tractability
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.index.structure.system_equations import SystemEquations, required_equations
+from daedal.index.structure.system_jacobian import linearisation, tractability
 from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_vector
@@ -50,7 +49,6 @@ def point_of(problem: Any, equations: SystemEquations, at: Any) -> tuple[float, 
 
 
 def _by_name(equations: SystemEquations, values: Mapping[str, float]) -> np.ndarray:
-    """Values of some unknowns, ``x`` or ``x'``."""
     rows = np.full((equations.order + 1, equations.n), np.nan)
     for name, value in values.items():
         bare = name.rstrip("'")
@@ -140,7 +138,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
 
 
 analyze = analyse
-"""The same, in American spelling."""
+""":func:`analyse`, in American spelling."""
 
 
 def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
@@ -157,7 +155,7 @@ def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -
 def _local(
     structural: StructuralAnalysis, t: float, rows: np.ndarray, *, given: bool
 ) -> tuple[LocalStructure | None, str]:
-    """The structure at a point, or why it is unavailable."""
+    """The structure at a point, or None and the reason why it is unavailable."""
     equations = structural.given
     columns = equations.n * (int(structural.signature.c.max()) + equations.order + 2)
     if columns > _MOST_COLUMNS:

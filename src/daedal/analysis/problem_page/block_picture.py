@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from daedal.common.tabular import listing
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, SystemPart
-from daedal.index.structure.signature import Orders
+from daedal.index.structure.signature import DulmageMendelsohn, Orders, SystemPart
 
 
 @dataclass(frozen=True)

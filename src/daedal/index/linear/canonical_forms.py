@@ -11,7 +11,7 @@ from daedal.common.tabular import Tabular
 from daedal.errors import InvalidProblemError
 from daedal.index.linear.rank import (
     RankDecision,
-    Shown,
+    TitledTables,
     check_matrix,
     decision_table,
     numbers,
@@ -35,25 +35,16 @@ _LEAST_SIZE = 1e-3  # size of a column, relative to the largest, below which it 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the staircase, applied to the pencil remaining from the previous steps.
+    """One step of the staircase, applied to the pencil remaining from the previous steps."""
 
-    Attributes
-    ----------
-    columns, rows : int
-        The numbers of columns and rows removed.
-    left, right : numpy.ndarray
-        The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the removed rows and columns first.
-    sizes : numpy.ndarray
-        For each removed column, its size in B without cancellation.
-    A, B : numpy.ndarray
-        The pencil after that transformation.
-    """
-
+    # the numbers of columns and rows removed
     columns: int
     rows: int
-    sizes: np.ndarray
+    sizes: np.ndarray  # for each removed column, its size in B without cancellation
+    # the orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the removed rows and columns first
     left: np.ndarray
     right: np.ndarray
+    # the pencil after that transformation
     A: np.ndarray
     B: np.ndarray
 
@@ -101,16 +92,10 @@ class Staircase:
 
 
 def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, str] = ("A", "B")) -> Staircase:
-    """The staircase form of a pencil whose entries are near 1.
+    """The staircase form of an m x n pencil whose entries are near 1; `names` are those of A and B in the decisions.
 
-    Parameters
-    ----------
-    A, B : numpy.ndarray, shape (m, n)
-    tolerance : float
-        Singular values below this fraction of the norm of A count as zero, as do those of B after dividing its columns
-        by their sizes without cancellation.
-    names : pair of str
-        Names of A and B in the decisions.
+    Singular values below `tolerance` times the norm of A count as zero, as do those of B after dividing its columns by
+    their sizes without cancellation.
     """
     m, n = A.shape
     norm_A = float(np.linalg.norm(A, 2)) if A.size else 0.0
@@ -149,7 +134,7 @@ def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, 
 
 
 @dataclass(frozen=True, repr=False)
-class WeierstrassForm(Shown):
+class WeierstrassForm(TitledTables):
     r"""``P A Q = diag(I, N)``, ``P B Q = diag(C, I)`` with nilpotent N (Brenan, Campbell and Petzold, theorem 2.3.2).
 
     With :math:`x = Q y` the system :math:`A x' + B x = f` becomes :math:`y_1' + C y_1 = f_1`, :math:`N y_2' + y_2 =
@@ -217,9 +202,6 @@ class WeierstrassForm(Shown):
         ]
         return [Tabular("ll", rows)]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
     return np.linalg.eigvals(matrix) if matrix.size else np.zeros(0)
@@ -266,12 +248,8 @@ def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
 def shuffle(A: np.ndarray, B: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One pass of the shuffle algorithm: replace the equations without derivatives by their derivatives.
 
-    Returns
-    -------
-    A, B : numpy.ndarray
-        The new matrices (Brenan, Campbell and Petzold, theorem 2.3.3).
-    combinations : numpy.ndarray
-        The equations without derivatives, as combinations of the given ones: one row each. They come last.
+    Returns the new A and B (Brenan, Campbell and Petzold, theorem 2.3.3), and the equations without derivatives, which
+    come last, as combinations of the given ones.
     """
     U, s, _ = np.linalg.svd(A)
     decision = rank_decision(s, tolerance=tolerance, what="A")
@@ -286,7 +264,7 @@ def shuffle(A: np.ndarray, B: np.ndarray, tolerance: float) -> tuple[np.ndarray,
 
 
 @dataclass(frozen=True, repr=False)
-class MatrixChain(Shown):
+class MatrixChain(TitledTables):
     """A_0 = A, B_0 = B, A_{i+1} = A_i + B_i Q_i, B_{i+1} = B_i (I - Q_i), with projectors Q_i onto the kernel of A_i.
 
     E. Griepentrog, R. März, Differential-Algebraic Equations and Their Numerical Treatment, Teubner 1986.
@@ -328,9 +306,6 @@ class MatrixChain(Shown):
 
     def tables(self) -> list[Tabular]:
         return [decision_table(self.decisions)]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def matrix_chain(pencil: Pencil) -> MatrixChain:

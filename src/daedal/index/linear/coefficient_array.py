@@ -22,7 +22,7 @@ from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.linear.exact_solution import Consistency, consistency
 from daedal.index.linear.rank import (
     RankDecision,
-    Shown,
+    TitledTables,
     decision_table,
     numbers,
     rank_decision,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class DerivativeArray(Shown):
+class DerivativeArray(TitledTables):
     """The first `j` equations of the array at one time, with their ranks.
 
     Attributes
@@ -52,11 +52,8 @@ class DerivativeArray(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> array = system.array(0.5, 2)
     >>> print(array.j, array.A.shape)
     2 (4, 4)
@@ -94,7 +91,7 @@ class DerivativeArray(Shown):
 
     @property
     def decisions(self) -> tuple[RankDecision, ...]:
-        """These three rank decisions."""
+        """The decisions `rank`, `tail` and `all_columns`."""
         return self.rank, self.tail, self.all_columns
 
     @property
@@ -142,9 +139,6 @@ class DerivativeArray(Shown):
     def tables(self) -> list[Tabular]:
         return [decision_table(self.decisions)]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 def determine_rates(arrays: Sequence[DerivativeArray]) -> bool:
     """Whether arrays at several times are 1-full, with the same rank."""
@@ -181,7 +175,7 @@ def balanced_array(
 
 
 @dataclass(frozen=True, repr=False)
-class Solvability(Shown):
+class Solvability(TitledTables):
     """Properties of derivative arrays and pencils at several times.
 
     Attributes
@@ -202,11 +196,8 @@ class Solvability(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> found = system.solvability([0.0, 0.5, 1.0])
     >>> print(found.solvable, found.regular)
     True False
@@ -255,9 +246,6 @@ class Solvability(Shown):
             Tabular("rrrrr", rows, ("t", "local index", "rank of array", "determines x'", ("no redundant equation")))
         ]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 def solvability(system: TimeVarying, times: np.ndarray) -> Solvability:
     """The conditions of theorems 2.4.6 and 2.4.7, at the given times."""
@@ -284,7 +272,7 @@ _MET = 1e-8  # relative residual of equations that can be satisfied
 
 
 @dataclass(frozen=True, repr=False)
-class InitialValues(Shown):
+class InitialValues(TitledTables):
     """x and x' at one time, as determined by the equations and the given entries.
 
     Attributes
@@ -299,14 +287,11 @@ class InitialValues(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], [1, 2], n=2)
     >>> start = system.initial_values(0.5)
     >>> print(start.x.round(4), start.free)
-    [ 1.6215 -2.1624] ()
+    [ 2.5 -1. ] ()
     """
 
     t: float
@@ -323,9 +308,6 @@ class InitialValues(Shown):
     def tables(self) -> list[Tabular]:
         rows = [(name, f"{x:.6g}", f"{rate:.6g}") for name, x, rate in zip(self.names, self.x, self.rates)]
         return [Tabular("lrr", rows, ("unknown", "value", "derivative"))]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def array_consistency(system: TimeVarying, x0: Any, t: float, tolerance: float) -> Consistency:
@@ -386,7 +368,7 @@ _NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 
 
 @dataclass(frozen=True, repr=False)
-class Completion(Shown):
+class Completion(TitledTables):
     """``x' = G x + g`` at one time: the least-squares completion.
 
     x' is that of the least-squares solution of the derivative array (Brenan, Campbell and Petzold, (2.4.7); I. Okay, S.
@@ -403,11 +385,8 @@ class Completion(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> completion = system.completion(0.5)
     >>> print(completion.G.shape, completion.j)
     (2, 2) 3
@@ -437,9 +416,6 @@ class Completion(Shown):
         if len(values):
             rows.append(("", verdict))
         return [Tabular("ll", rows)]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def completion(system: TimeVarying, t: float, stabilisation: float) -> Completion:

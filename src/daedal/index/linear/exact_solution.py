@@ -12,7 +12,7 @@ from daedal.common.messages import warn
 from daedal.common.tabular import Tabular, plural
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.linear.functions_of_time import Coefficient, QuasiPolynomial, as_forcing
-from daedal.index.linear.rank import Shown, combination, numbers
+from daedal.index.linear.rank import TitledTables, combination, numbers
 
 if TYPE_CHECKING:
     from daedal.index.linear.pencil import Pencil
@@ -93,19 +93,8 @@ _NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below this value are 
 def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve the constraints W x = g for as many unknowns as there are rows, so that rows have few entries.
 
-    Parameters
-    ----------
-    W, g : numpy.ndarray
-        W has full row rank.
-    scales : numpy.ndarray
-        Sizes of the unknowns, used to choose those that are solved for.
-
-    Returns
-    -------
-    rows, values : numpy.ndarray
-        The constraints rows @ x = values.
-    chosen : numpy.ndarray
-        The unknowns solved for.
+    W has full row rank; `scales`, the sizes of the unknowns, decide for which ones (`chosen`) the constraints are
+    solved. The constraints become rows @ x = values.
     """
     from scipy.linalg import qr
 
@@ -121,7 +110,7 @@ def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray
 
 
 @dataclass(frozen=True, repr=False)
-class Consistency(Shown):
+class Consistency(TitledTables):
     """Whether given initial values are consistent, and the nearest consistent values.
 
     Attributes
@@ -194,9 +183,6 @@ class Consistency(Shown):
                 self.violation,
             )
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 def consistency(
     t: float,
@@ -224,7 +210,7 @@ def consistency(
 _APPEARS = 1e-9  # fraction of the largest coefficient from which a derivative counts as present in a solution
 
 
-class LinearSolution(Shown):
+class LinearSolution(TitledTables):
     """The solution of ``A x' + B x = f`` as a function of t. Created by :meth:`daedal.linear.Pencil.solution`.
 
     With the Weierstrass form, x = Q y: the finite part is y1(t) = exp(-C (t - t0)) y1(t0) plus an integral, in closed
@@ -261,7 +247,7 @@ class LinearSolution(Shown):
         return self._at(t, lambda time: self.finite(time) + self.infinite(time))
 
     def derivative(self, t: Any) -> np.ndarray:
-        """x' in the same shapes."""
+        """x' at one time, array (n,), or at several, array (n, number of times)."""
         return self._at(t, self._rate)
 
     def finite(self, t: float) -> np.ndarray:
@@ -304,7 +290,7 @@ class LinearSolution(Shown):
         return np.stack([function(float(time)) for time in times], axis=1)
 
     def _memory(self, t: float) -> np.ndarray:
-        """y1(t)."""
+        """The finite part y1 at t."""
         C, span = self.form.C, t - self.t0
         if C.size == 0:
             return np.zeros(0)
@@ -339,9 +325,6 @@ class LinearSolution(Shown):
                 ("unknown", "its index", f"value at t = {self.t0:g}"),
             ),
         ]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def _last_nonzero(matrices: list[np.ndarray], axis: int, count: int) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from daedal.index.linear.rank import (
     MARGIN,
     TOLERANCE,
     RankDecision,
-    Shown,
+    TitledTables,
     check_matrix,
     check_names,
     decision_table,
@@ -38,7 +38,7 @@ _GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil al
 _TAKES_PART = 1e-6  # smallest coefficient for which an equation or unknown is named
 
 
-class Pencil(Shown):
+class Pencil(TitledTables):
     r"""Analysis of the pencil :math:`\lambda A + B` of the system :math:`A x' + B x = f`.
 
     The structure is computed by a staircase algorithm with orthogonal transformations, after scaling equations,
@@ -247,8 +247,7 @@ class Pencil(Shown):
         """Test initial values of A x' + B x = f, and project them onto consistent ones.
 
         The projection preserves the component of x0 in the finite subspace and replaces the other component. Parameters
-        as in
-        :meth:`solution`.
+        are those of :meth:`solution`.
 
         Examples
         --------

@@ -94,7 +94,7 @@ class RankDecision:
 
     @property
     def gap(self) -> float:
-        """The ratio of these two singular values."""
+        """The ratio of `kept` to `dropped`."""
         return self.kept / self.dropped if self.dropped > 0.0 else np.inf
 
     @property
@@ -166,7 +166,7 @@ def rank_decision(
 
 
 def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
-    """Table of decisions; if there are many, those nearest to the threshold; none about zero matrices."""
+    """Table of decisions, without those about zero matrices; of many, those nearest to their thresholds."""
     header = ("rank of", "rank", "smallest kept", "largest dropped", "threshold", "decision")
     some = [decision for decision in decisions if np.any(decision.singular_values > 0.0)]
     nearest = sorted(some, key=lambda decision: decision.distance)[:_SHOWN]
@@ -301,7 +301,7 @@ def check_matrix(value: Any, name: str, shape: tuple[int, ...] | None = None) ->
     return array
 
 
-class Shown:
+class TitledTables:
     """Mixin for objects displayed as a title and tables, as text and in notebooks."""
 
     def title(self) -> str:
@@ -314,6 +314,9 @@ class Shown:
 
     def __str__(self) -> str:
         return "\n".join([self.title(), *(_indented(table) for table in self.tables())])
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
 
     def _repr_html_(self) -> str:
         from markupsafe import Markup

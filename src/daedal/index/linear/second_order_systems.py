@@ -16,7 +16,7 @@ from daedal.index.linear.pencil import Pencil
 from daedal.index.linear.rank import (
     TOLERANCE,
     RankDecision,
-    Shown,
+    TitledTables,
     check_matrix,
     check_names,
     decision_table,
@@ -108,7 +108,7 @@ def _one_pass(
     r0 = bottom.rank
     algebraic = bottom.rows
 
-    # Which of them lie in the directions of M, and additionally of C.
+    # First-order and algebraic equations in the directions of M, and algebraic ones in the directions of C.
     kernel = top.kernel
     split = squeeze(product(first.C, kernel), "C", "C on ker M")
     first = first.combined(split.left)
@@ -162,7 +162,7 @@ def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, 
 
 
 def _rows(M: np.ndarray | None = None, C: np.ndarray | None = None, K: np.ndarray | None = None) -> _Triple:
-    """Rows in which the other matrices are zero."""
+    """Rows (M, C, K) in which the matrices not given are zero."""
     given = next(X for X in (M, C, K) if X is not None)
     return _Triple(*(np.zeros_like(given) if X is None else X for X in (M, C, K)))
 
@@ -178,7 +178,7 @@ _CANCELLED = 1e-13  # fraction of the largest entry that remains in a difference
 
 
 @dataclass(frozen=True, repr=False)
-class SecondOrderStrangeness(Shown):
+class SecondOrderStrangeness(TitledTables):
     """The strangeness index of a second-order system, with the characteristic values of each pass.
 
     Attributes
@@ -220,12 +220,9 @@ class SecondOrderStrangeness(Shown):
         rows = [(i, *values) for i, values in enumerate(self.values)]
         return [Tabular("r" * len(header), rows, header), decision_table(self.decisions)]
 
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
-
 
 @dataclass(frozen=True, repr=False)
-class FirstOrderForms(Shown):
+class FirstOrderForms(TitledTables):
     """A second-order system and its two first-order forms.
 
     Attributes
@@ -269,9 +266,6 @@ class FirstOrderForms(Shown):
             ("first order, velocities of all", *cells(self.companion, self.companion_strangeness)),
         ]
         return [Tabular("lrrrr", rows, ("form", "unknowns", "strangeness index", "index", "free initial values"))]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 class SecondOrder:

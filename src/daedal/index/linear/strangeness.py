@@ -15,7 +15,7 @@ import numpy as np
 from daedal.common.tabular import Tabular, plural
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.index.linear.coefficient_array import balanced_array
-from daedal.index.linear.rank import RankDecision, Shown, decision_table, rank_decision, require_clear
+from daedal.index.linear.rank import RankDecision, TitledTables, decision_table, rank_decision, require_clear
 
 if TYPE_CHECKING:
     from daedal.index.linear.time_dependent import TimeVarying
@@ -85,13 +85,7 @@ class Compression(NamedTuple):
 
 
 def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compression:
-    """Compress the rows of a series of constant rank.
-
-    Raises
-    ------
-    RankChangeError
-        If the rank is lower at the point than near it.
-    """
+    """Compress the rows of a series of constant rank; raises RankChangeError if the rank is lower at the point."""
     count, m, n = X.shape
     U, s, Vt = np.linalg.svd(X[0])
     decision = rank_decision(s, scale=scale, tolerance=tolerance, what=what)
@@ -131,11 +125,8 @@ class CharacteristicValues(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> values = system.strangeness(0.5).values[0]
     >>> print(values.r, values.a, values.s)
     1 0 1
@@ -150,7 +141,7 @@ class CharacteristicValues(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Strangeness(Shown):
+class Strangeness(TitledTables):
     """The strangeness index at a time, with the characteristic values of each pass.
 
     Attributes
@@ -164,11 +155,8 @@ class Strangeness(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> found = system.strangeness(0.5)
     >>> print(found.index, len(found.values))
     1 2
@@ -206,9 +194,6 @@ class Strangeness(Shown):
         rows = [(i, *values) for i, values in enumerate(self.values)]
         header = ("pass", "rank r", "algebraic a", "strange s", "differential d", "undetermined u", "vanishing v")
         return [Tabular("rrrrrrr", rows, header), decision_table(self.decisions)]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def strangeness_passes(
@@ -253,7 +238,7 @@ def _size(X: np.ndarray) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class StrangenessFree(Shown):
+class StrangenessFree(TitledTables):
     """``A1 x' + B1 x = f1``, ``B2 x = f2`` at one time, with [A1; B2] of full row rank.
 
     P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, theorem 3.32; GELDA solves such systems.
@@ -273,11 +258,8 @@ class StrangenessFree(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> found = system.strangeness_free(0.5)
     >>> print(found.A1.shape, found.B2.shape)
     (0, 2) (2, 2)
@@ -309,9 +291,6 @@ class StrangenessFree(Shown):
 
     def tables(self) -> list[Tabular]:
         return [decision_table(self.decisions)]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
@@ -357,7 +336,7 @@ def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
 
 
 @dataclass(frozen=True, repr=False)
-class StandardCanonicalForm(Shown):
+class StandardCanonicalForm(TitledTables):
     """``diag(I, N(t)) y' + diag(C(t), I) y = P(t) f`` with x = Q(t) y and strictly upper triangular N.
 
     Brenan, Campbell and Petzold, definition 2.4.5 and theorem 2.4.4. All functions are power series about `t`: arrays
@@ -373,11 +352,8 @@ class StandardCanonicalForm(Shown):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from daedal import linear
-    >>> system = linear.TimeVarying(
-    ...     lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], lambda t: [np.sin(t), np.cos(2 * t)], n=2
-    ... )
+    >>> import daedal
+    >>> system = daedal.linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> form = system.canonical_form(0.5)
     >>> print(form.t, form.N.shape)
     0.5 (4, 2, 2)
@@ -405,9 +381,6 @@ class StandardCanonicalForm(Shown):
             ("Taylor coefficients", str(len(self.N))),
         ]
         return [Tabular("ll", rows), decision_table(self.decisions)]
-
-    def __repr__(self) -> str:
-        return f"<{self.title()}>"
 
 
 def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: float) -> StandardCanonicalForm:
@@ -454,7 +427,6 @@ def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: f
 
 
 def _embedded(X: np.ndarray, n: int) -> np.ndarray:
-    """diag(X, I) of size n."""
     result = constant(np.eye(n), len(X))
     result[:, : X.shape[1], : X.shape[2]] = X
     return result

@@ -257,7 +257,7 @@ class TimeVarying:
     def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
         """The ordinary differential equation x' = G x + g that follows from the derivative array at t.
 
-        All solutions of the system satisfy it, and further functions do. Away from solutions of the system it depends
+        Its solutions include all solutions of the system. Away from solutions of the system it depends
         on how the array is solved: here by least squares, with the operator d/dt + `stabilisation` instead of d/dt.
         """
         return completion(self, t, stabilisation)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.index.reduction.prolongation import Block
-from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE
+from daedal.index.reduction.prolongation import LARGEST_DENSE, Block
 from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
-from daedal.index.reduction.selection import tangents
-from daedal.index.reduction.watch import PivotWatch
+from daedal.index.reduction.selection import PivotWatch, tangents
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 
@@ -60,7 +58,7 @@ class MinimalExtensionProblem(ReducedProblem):
 
     @cached_property
     def _extended(self) -> list[Block]:
-        """The blocks in which some derivatives are replaced."""
+        """The blocks with derivatives that are replaced by unknowns w."""
         return [block for block in self.blocks if block.rows and block.free and all(map(self._is_new, block.targets))]
 
     def _without(self) -> Collection[int]:
@@ -84,7 +82,7 @@ class MinimalExtensionProblem(ReducedProblem):
         return [] if any(block is other for other in self._extended) else super()._relations(block, sheet)
 
     def _splits(self) -> list[tuple[Block, np.ndarray, np.ndarray]]:
-        """For each of these blocks S and D."""
+        """S and D for each block of `_extended`."""
         rows = {id(block): rows for block, rows in zip(self.blocks, self.chosen, strict=True)}
         found = []
         for block in self._extended:
@@ -101,7 +99,6 @@ class MinimalExtensionProblem(ReducedProblem):
         return [part.ravel() for _, s, d in self._splits() for part in (s, d)] + others
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """u at points given by the unknowns of `problem` and their derivatives, one point per row."""
         u, first = super().all_unknowns(y, yp), self._inside.size
         for block, s, d in self._splits():
             w = y[:, first : first + len(d)]
@@ -139,7 +136,6 @@ class Stabilised(ReducedProblem):
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` that are given equations or their derivatives."""
         return [
             (i, r) for i, r in self.prolongation.kept if r < self.prolongation.c[i] or r == 0 == self.prolongation.c[i]
         ]
@@ -210,7 +206,6 @@ class Projection(ReducedProblem):
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
-        """The equations of `problem` that are given equations or their derivatives."""
         return [(i, r) for i, r in self.prolongation.kept if r == self.prolongation.c[i]]
 
     def _slopes_taken(self) -> dict[int, int]:
@@ -234,16 +229,10 @@ class Projection(ReducedProblem):
 
 
 class ProjectingWatch:
-    """Project every accepted step of a run, and monitor the selection.
-
-    Parameters
-    ----------
-    reduced : Projection
-        Its selection may change between segments; its blocks do not.
-    """
+    """Project every accepted step of a run, and monitor the selection, which may change between segments."""
 
     def __init__(self, reduced: Projection):
-        from daedal.index.reduction.projecting import PROJECTING, projecting_hook
+        from daedal.index.reduction.step_hooks import PROJECTING, projecting_hook
         from daedal.kernels.records import Record
 
         n = reduced.prolongation.n

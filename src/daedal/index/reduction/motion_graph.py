@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daedal.index.reduction.roles import Roles
 from daedal.index.structure.system_equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
@@ -17,6 +16,9 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.operations import OPERATIONS
 from daedal.symbolic.tracing.parameters import NAME
+
+if TYPE_CHECKING:
+    from daedal.index.reduction.recognition import Roles
 
 _POINTS = 4  # points in general position
 _VARIATION = 0.3  # largest relative change of parameters
@@ -52,7 +54,6 @@ class MechanismGraph:
         self.is_complete = len(self.position) + len(self.velocity) == len(still) == sizes["lam"] + sizes["mu"]
 
     def _arguments(self) -> dict[tuple[str, int], int]:
-        """Nodes of the arguments of the equations."""
         graph, roles, nodes = self.graph, self.roles, self.nodes
         known = {("t", 0): self.t}
         if self.equations.params is not None:
@@ -90,7 +91,6 @@ class MechanismGraph:
         return jacobian(self.graph, nodes, [node for name in names for node in self.nodes[name]])
 
     def _reads(self, nodes: Sequence[int], names: Iterable[str]) -> bool:
-        """Whether nodes or their conditions depend on any of these arguments."""
         return any(sparsity(self.graph, nodes, [node for name in names for node in self.nodes[name]]))
 
     def _switches(self, rows: Sequence[Row]) -> bool:
@@ -197,7 +197,7 @@ class MechanismGraph:
         return [*self._matrix(), *(self.graph.negative(node) for node in [*still, *hidden])]
 
     def rates(self) -> list[int]:
-        """The same for (a', lam'), as functions of the state, its derivative, a and lam."""
+        """The matrix and right-hand side for (a', lam'), as functions of the state, its derivative, a and lam."""
         rows = self.along([*self.dynamics, *self._hidden()])
         return [*self._matrix(), *(self.graph.negative(node) for node in rows)]
 
@@ -207,7 +207,6 @@ class MechanismGraph:
         return [row.get(k, self.graph.zero) for row in rows for k in range(size)]
 
     def _hidden(self) -> list[int]:
-        """The constraints at acceleration level."""
         position = self.along([i for i, _ in self.position])
         return self.along([*position, *(i for i, _ in self.velocity)])
 
@@ -248,21 +247,12 @@ _MISSING = 1e6  # cost of a zero entry, compared with logarithms of the other en
 
 @dataclass(frozen=True)
 class Balance:
-    """The row for each velocity, and its factor.
+    """The row for each velocity, and its factor."""
 
-    Attributes
-    ----------
-    order : numpy.ndarray
-        The row of each velocity.
-    factors : numpy.ndarray
-        The multiples of these rows, in the same order.
-    shares : numpy.ndarray or None
-        The inverse of S, which maps the multipliers of a :class:`MechanicalSystem` to those of the equations; None if
-        it varies.
-    """
-
-    order: np.ndarray
-    factors: np.ndarray
+    order: np.ndarray  # the row of each velocity
+    factors: np.ndarray  # the multiples of these rows, in the same order
+    # the inverse of S, which maps the multipliers of a :class:`MechanicalSystem` to those of the equations; None if it
+    # varies
     shares: np.ndarray | None
 
     def agrees_with(self, other: Balance) -> bool:
@@ -333,7 +323,7 @@ def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
 
 
 def _parts(pattern: np.ndarray) -> np.ndarray:
-    """For each row the number of its connected block."""
+    """For each row, the number of the connected block that contains it."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -401,13 +391,11 @@ def _null_vector(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Round values close to 1 or -1 to these numbers."""
     unit = np.sign(values)
     return np.where(np.abs(values - unit) <= _EXACT, unit, values)
 
 
 def _is_definite(m: np.ndarray, free: list[np.ndarray]) -> bool:
-    """Whether M is positive definite on the motions allowed by the constraints."""
     for matrix, z in zip(m, free, strict=True):
         if z.shape[1]:
             scaled = np.sqrt(np.diag(matrix))[:, None] * z
@@ -419,7 +407,6 @@ def _is_definite(m: np.ndarray, free: list[np.ndarray]) -> bool:
 
 
 def _kernel(k: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the kernel of a matrix of full rank."""
     return np.linalg.svd(k, full_matrices=True)[2][k.shape[0] :].T
 
 

@@ -61,7 +61,7 @@ class RecognisedSolution(Solution):
         return self._moving(self.t, self.mechanical.y)
 
     def _moving(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The same for given states of the mechanism, (n, nt)."""
+        """Like `_motion`, for given states of the mechanism, shape (n, nt)."""
         n = self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
@@ -71,7 +71,6 @@ class RecognisedSolution(Solution):
         return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
 
     def _multipliers(self, t: np.ndarray, q, v, r, a, lam) -> np.ndarray:
-        """The multipliers of the problem from those of the mechanism."""
         found = self._found
         if found.shares is not None:
             return found.shares @ lam
@@ -90,7 +89,7 @@ class RecognisedSolution(Solution):
 
     @cached_property
     def yp(self) -> np.ndarray:  # type: ignore[override]
-        """Their derivatives."""
+        """The derivatives of the unknowns at the output points."""
         return self._slopes(self.t, self._motion)
 
     def slope(self, i: int) -> np.ndarray:

@@ -2,28 +2,26 @@ r"""Recognition of mechanisms in equations given as F(t, x, x') = 0."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from daedal.index.reduction.motion_graph import Balance, MechanismGraph, find_balance, has_full_rank
-from daedal.index.reduction.roles import Roles, find_roles
-from daedal.index.structure.system_equations import SystemEquations
+from daedal.index.structure.system_equations import SystemEquations, argument_name
 from daedal.problems import MechanicalSystem
 from daedal.symbolic import Untraceable
-from daedal.symbolic.derivative import Row
+from daedal.symbolic.derivative import Row, jacobian, sparsity
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.graph_functions import GraphFunction
+from daedal.symbolic.graph_functions import GraphFunction, inlined
 from daedal.symbolic.tracing.parameters import NAME
 
 _SAME = 1e-9  # relative size of values that vanish up to round-off
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """The same motion without the velocity constraints that are derivatives of others; None if it has a different
-    form."""
+    """A copy without the velocity constraints that are derivatives of others; None if it has a different form."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -132,31 +130,18 @@ def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | Non
 
 @dataclass(frozen=True, eq=False)
 class RecognisedMechanism:
-    """A mechanism and the positions of its variables among the unknowns of the original problem.
+    """A mechanism and the positions of its variables among the unknowns of the original problem."""
 
-    Attributes
-    ----------
-    system : MechanicalSystem
-        With functions on the graph.
-    roles : Roles
-        The roles of the unknowns.
-    constraint_rows : tuple of int
-        The equations of the problem that are constraints.
-    balance : Balance
-        The row factors, and the matrix that maps the multipliers of `system` to those of the problem.
-    accelerations, rates : GraphFunction
-        Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right-hand side.
-    is_plain : bool
-        Whether the mechanism is valid for all parameters; false, for example, if row factors depend on them.
-    """
-
-    system: MechanicalSystem
-    roles: Roles
+    system: MechanicalSystem  # with functions on the graph
+    roles: Roles  # the roles of the unknowns
     names: tuple[str, ...]
-    constraint_rows: tuple[int, ...]
+    constraint_rows: tuple[int, ...]  # the equations of the problem that are constraints
+    # the row factors, and the matrix that maps the multipliers of `system` to those of the problem
     balance: Balance = field(repr=False)
+    # linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right-hand side
     accelerations: GraphFunction = field(repr=False)
     rates: GraphFunction = field(repr=False)
+    # whether the mechanism is valid for all parameters; false, for example, if row factors depend on them
     is_plain: bool = True
 
     @property
@@ -176,7 +161,7 @@ class RecognisedMechanism:
         return f"a mechanism with {', '.join(found[:-1])} and {found[-1]}"
 
     def with_params(self, numbers: np.ndarray | None) -> RecognisedMechanism:
-        """The same mechanism with other parameter values, if it is plain."""
+        """A copy with other parameter values, which requires `is_plain`."""
         return replace(self, system=self.system.with_params(numbers))
 
     def initial(self, values: Any) -> tuple[np.ndarray, ...]:
@@ -247,7 +232,6 @@ class RecognisedMechanism:
 
 
 def _split(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix and right-hand side."""
     return values[:-size].reshape(size, size), values[-size:]
 
 
@@ -301,7 +285,6 @@ def _hazards(graph: Graph, condition: int) -> set[int] | None:
 
 
 def _recognised(motion: MechanismGraph, balance: Balance) -> RecognisedMechanism:
-    """The mechanism with the scaled rows."""
     equations, roles, graph = motion.equations, motion.roles, motion.graph
     numbers = equations.params
     params = None if numbers is None else (NAME, numbers.size)
@@ -351,3 +334,152 @@ def _holds_for_all_parameters(motion: MechanismGraph, balance: Balance) -> bool:
 
 def _numbers(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     return np.array([graph.data[i] for i in nodes.flat], dtype=float).reshape(nodes.shape)
+
+
+# --- detect, from structure alone, which unknowns resemble positions, velocities, states and multipliers --------------
+
+Places = set[tuple[int, int]]
+"""The structure of an equation: pairs of an unknown and the order of its derivative."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of the unknowns in a mechanism."""
+
+    positions: tuple[int, ...]  # unknowns q
+    velocities: tuple[int, ...]  # for each position the unknown u with q' = c u
+    factors: tuple[float, ...]  # the constants c
+    states: tuple[int, ...]  # unknowns with a first derivative that are neither positions nor velocities
+    multipliers: tuple[int, ...]  # unknowns without any derivative
+    stabilisers: tuple[int, ...]  # multipliers that occur in the equations q' = c u
+    kinematic: tuple[int, ...]  # the equations q' = c u, which may also contain stabilisers
+    others: tuple[int, ...]  # all other equations
+
+
+def find_roles(equations: SystemEquations) -> Roles | None:
+    """The roles of the unknowns; None if the equations do not resemble those of a mechanism with constraints.
+
+    Equations with second derivatives are excluded: methods solve them directly.
+    """
+    if equations.order > 1:
+        return None
+    found = sparsity(equations.graph, equations.nodes, equations.unknowns([0, 1]))
+    rows: list[Places] = [{(k % equations.n, k // equations.n) for k in row} for row in found]
+    moving = {j for row in rows for j, order in row if order}
+    multipliers = [j for j in range(equations.n) if j not in moving]
+    if not multipliers or not moving:
+        return None
+    roles = _assigned(equations, rows, moving, multipliers)
+    if roles is None or not roles.positions:
+        return None
+    constraints = [i for i in roles.others if _is_constraint(rows[i], roles)]
+    if len(constraints) != len(multipliers) or any(j in roles.stabilisers for i in roles.others for j, _ in rows[i]):
+        return None
+    return roles
+
+
+def _is_constraint(row: Places, roles: Roles) -> bool:
+    """Whether an equation is a constraint on positions or velocities, in any variables."""
+    positions, velocities = set(roles.positions), set(roles.velocities)
+    known = {(j, 0) for j in positions | velocities} | {(j, 1) for j in positions}
+    return row <= known
+
+
+def _assigned(equations: SystemEquations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles | None:
+    following = _kinematic(equations, rows, moving)
+    if not following:
+        return None
+    constrained = {j for row in rows if all(k in moving and not order for k, order in row) for j, _ in row}
+    pairs = _pairs({i: j for i, (_, j, _) in following.items()}, constrained)
+    taken = {j for pair in pairs for j in pair}
+    states = [j for j in sorted(moving) if j not in taken]
+    kinematic = [following[i][0] for i, _ in pairs]
+    others = [i for i in range(equations.n) if i not in kinematic]
+    stabilisers = sorted({j for i in kinematic for j, _ in rows[i] if j not in moving})
+    return Roles(
+        tuple(i for i, _ in pairs),
+        tuple(j for _, j in pairs),
+        tuple(following[i][2] for i, _ in pairs),
+        tuple(states),
+        tuple(j for j in multipliers if j not in stabilisers),
+        tuple(stabilisers),
+        tuple(kinematic),
+        tuple(others),
+    )
+
+
+def _kinematic(equations: SystemEquations, rows: list[Places], moving: set[int]) -> dict[int, tuple[int, int, float]]:
+    """All equations a x_i' + b x_j = 0 with numbers a and b: {i: (equation, j, -b/a)}.
+
+    They may contain additional unknowns without derivatives.
+    """
+    found: dict[int, tuple[int, int, float]] = {}
+    for row, places in sorted(enumerate(rows), key=lambda item: len(item[1])):
+        slopes = [j for j, order in places if order]
+        if len(slopes) != 1 or slopes[0] in found or (len(places) > 2 and all(j in moving for j, _ in places)):
+            continue
+        relation = _relation(equations, equations.nodes[row], slopes[0], moving)
+        if relation is not None:
+            found[slopes[0]] = row, *relation
+    return found
+
+
+def _relation(equations: SystemEquations, equation: int, i: int, moving: set[int]) -> tuple[int, float] | None:
+    """j and c if an equation reads x_i' = c x_j with the unknowns without derivatives set to zero."""
+    source, graph = equations.graph, _Bounded()
+    read = [source.data[k] for k in source.needed([equation]) if source.operations[k] == "argument"]
+    known = {datum: graph.argument(*datum) for datum in read}
+    known |= {datum: graph.zero for datum in read if datum[0].startswith("x") and datum[1] not in moving}
+    node = inlined(source, [equation], graph, known)[0]
+    variables = [node for (name, _), node in known.items() if name.startswith("x") and node != graph.zero]
+    (places,) = sparsity(graph, [node], variables)
+    named = sorted(graph.data[variables[k]] for k in places)
+    if len(named) != 2 or named[0][0] != argument_name(0) or named[1] != (argument_name(1), i):
+        return None
+    j = named[0][1]
+    pair = [graph.argument(*datum) for datum in named]
+    (partials,) = jacobian(graph, [node], pair)
+    b, a = (partials.get(k, graph.zero) for k in range(2))
+    if not (graph.is_constant(a) and graph.is_constant(b)) or graph.is_zero(a) or graph.is_zero(b) or i == j:
+        return None
+    rest = inlined(graph, [node], graph, {datum: graph.zero if datum in named else known[datum] for datum in known})[0]
+    return (j, -graph.data[b] / graph.data[a]) if graph.is_zero(rest) else None
+
+
+class _Bounded(Graph):
+    """A graph in which products with zero vanish even if the other factor is unbounded; for structural checks."""
+
+    def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
+        made = super()._append(key, operation, operands, datum)
+        self.regular[made] = True
+        return made
+
+
+def _pairs(following: Mapping[int, int], constrained: set[int]) -> list[tuple[int, int]]:
+    """Pairs (position, velocity) in the chains x_i' = x_j, x_j' = x_k, ...
+
+    A pair starts with the first unknown of a chain that occurs in the constraints, or with the first of all.
+    """
+    starts = [i for i in following if i not in set(following.values())]
+    pairs: list[tuple[int, int]] = []
+    taken: set[int] = set()
+    for start in [*_preferred(starts, constrained), *_preferred(following, constrained)]:
+        chain = _chain(start, following, taken)
+        first = next((k for k, j in enumerate(chain[:-1]) if j in constrained), 0)
+        for k in range(first, len(chain) - 1, 2):
+            pairs.append((chain[k], chain[k + 1]))
+            taken |= set(pairs[-1])
+    return sorted(pairs)
+
+
+def _preferred(unknowns: Iterable[int], constrained: set[int]) -> list[int]:
+    return sorted(unknowns, key=lambda j: (j not in constrained, j))
+
+
+def _chain(start: int, following: Mapping[int, int], taken: set[int]) -> list[int]:
+    chain: list[int] = []
+    i: int | None = start
+    while i is not None and i not in taken and i not in chain:
+        chain.append(i)
+        i = following.get(i)
+    return chain

@@ -11,12 +11,19 @@ import numpy as np
 
 from daedal.common.tabular import listing, plural, times
 from daedal.errors import InvalidProblemError
-from daedal.index.reduction.prolongation import Block, Derivative, Prolongation
-from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE, BlockMatrices, Constraints, Projector, arguments
-from daedal.index.reduction.selection import amplification, choose, stacked, unit_vectors
+from daedal.index.reduction.prolongation import (
+    LARGEST_DENSE,
+    Block,
+    BlockMatrices,
+    Constraints,
+    Derivative,
+    Projector,
+    Prolongation,
+    arguments,
+)
+from daedal.index.reduction.selection import PivotWatch, amplification, choose, stacked, unit_vectors
 from daedal.index.structure.derivative_array import equation_in_words
-from daedal.index.structure.dulmage_mendelsohn import equations_named, unknowns_named
-from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.signature import StructuralSignature, equations_named, unknowns_named
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.problems import ImplicitDAE
@@ -30,15 +37,8 @@ from daedal.symbolic.tracing.parameters import NAME
 class EquationBuilder:
     """Builder of one problem F(t, y, y') = 0 whose unknowns are those of a prolongation, or derivatives of them.
 
-    Parameters
-    ----------
-    prolongation : Prolongation
-    place : dict
-        {column of u: position in y}.
-    slopes : dict
-        {column of u: column of its antiderivative}, for columns that occur only in y'.
-    count : int
-        Number of parameters of the original problem; data follow them.
+    `place` maps columns of u to positions in y, `slopes` columns that occur only in y' to those of their
+    antiderivatives. `count` is the number of parameters of the original problem; data follow them.
     """
 
     def __init__(self, prolongation: Prolongation, place: dict[int, int], slopes: dict[int, int], count: int):
@@ -178,7 +178,7 @@ class ReducedProblem:
         }
 
     def _is_new(self, column: int) -> bool:
-        """Whether it is a highest derivative that is not an unknown of the original problem."""
+        """Whether a column of u is a highest derivative, but not an unknown of the original problem."""
         return column >= self.n and bool(self.is_highest[column])
 
     def _without(self) -> Collection[int]:
@@ -300,7 +300,7 @@ class ReducedProblem:
         return self._block_matrices.values(t, u, self.constraints.numbers)
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
-        """The same problem with the best selection at a point; `scale` are the sizes of u.
+        """A copy with the best selection at a point; `scale` are the sizes of u.
 
         Raises :class:`daedal.index.reduction.selection.SingularBlock` if there is none.
         """
@@ -317,7 +317,7 @@ class ReducedProblem:
         return result
 
     def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
-        """The same reduction of the original problem with the given parameter values."""
+        """A copy for the original problem with the given parameter values."""
         other = copy(self)
         other.original, other.constraints = original, self.constraints.with_numbers(numbers)
         return other
@@ -364,8 +364,6 @@ class ReducedProblem:
 
     def watch(self) -> Any:
         """The hook called after every accepted step of a run, with its own memory; None if there is none."""
-        from daedal.index.reduction.watch import PivotWatch
-
         return PivotWatch(self) if self.tied else None
 
     # --- conversions --------------------------------------------------------------------------------------------------
@@ -425,7 +423,7 @@ class ReducedProblem:
 
     @cached_property
     def _beyond_first(self) -> np.ndarray:
-        """Which entries of u are neither unknowns of the original problem nor their first derivatives."""
+        """Mask of the entries of u that are neither unknowns of the original problem nor their first derivatives."""
         beyond = np.ones(self.prolongation.n, dtype=bool)
         known = {(j, k + r) for j, k in self.prolongation.leading for r in (0, 1)}
         beyond[[column for place, column in self.prolongation.column.items() if place in known]] = False
@@ -437,7 +435,6 @@ class ReducedProblem:
         return self._own(point[0]), self._own(slope[0])
 
     def _own(self, u: np.ndarray) -> np.ndarray:
-        """The values of the unknowns of `problem` for given u."""
         return u[self._like]
 
     def jet(self, u: np.ndarray) -> np.ndarray:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr
 
 from daedal.index.reduction.prolongation import Block
+from daedal.initial.jet import consistent_jet
+from daedal.symbolic.tracing.parameters import NAME
+
+if TYPE_CHECKING:
+    from daedal.index.reduction.reduced_problem import ReducedProblem
 
 _SINGULAR = 1e-11  # ratio of pivots below which the equations of a block are rank deficient
 
@@ -29,7 +34,7 @@ Choice = Callable[[np.ndarray], np.ndarray | None]
 def choose(
     blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.ndarray, choice: Choice
 ) -> list[np.ndarray]:
-    """For each block, the rows S that define S u' = S (next derivatives); `scale`: the sizes of u."""
+    """For each block, the rows S that define S u' = S (next derivatives); `scale` are the sizes of u."""
     return [_rows(block, matrix, scale[block.places], choice) for block, matrix in zip(blocks, matrices, strict=True)]
 
 
@@ -113,3 +118,117 @@ def stacked(blocks: Sequence[Block], chosen: Sequence[np.ndarray], n: int, dense
         following[first + i, block.next_places[k]] = rows[i, k]
         first += len(rows)
     return (fixed, following) if dense else (sp.csr_array(fixed), sp.csr_array(following))
+
+
+# --- monitoring of a selection during one run -------------------------------------------------------------------------
+
+
+class PivotWatch:
+    """The hook called after every accepted step of a run, with its own memory.
+
+    The selection of `reduced` may change between segments; its blocks do not.
+    """
+
+    def __init__(self, reduced: ReducedProblem):
+        from daedal.index.reduction.step_hooks import BLOCK, WATCH, watch_hook
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Record
+
+        code = reduced.block_code
+        self._memory = np.zeros(code.size)
+        self._numbers = self._memory[code.slices[NAME]]
+        self.scale, self._rows, self._blocks = np.zeros(reduced.problem.n), [], []
+        for k, block in enumerate(reduced.tied):
+            n = len(block.columns)
+            record = Record.allocated(
+                BLOCK,
+                columns=n,
+                equations=len(block.rows),
+                places=reduced.places(block.columns),
+                values=self._memory[reduced.block_values(k)],
+                matrix=dense_lu(n),
+            )
+            self._rows.append(record.array("rows"))
+            self._blocks.append(record)
+        self._record = Record(
+            WATCH,
+            n=reduced.problem.n,
+            code=code.address,
+            block=self._memory,
+            blocks=len(self._blocks),
+            addresses=np.array([record.address for record in self._blocks], dtype=np.int64),
+            scale=self.scale,
+        )
+        self._code = code
+        self.hook: tuple[Any, Any] = watch_hook, self._record
+
+    def begin(self, reduced: ReducedProblem, scale: np.ndarray, limit: float) -> None:
+        """Monitor a selection; `scale` are the sizes of the unknowns so far."""
+        self._numbers[:] = reduced.constraints.numbers
+        self.scale[:] = scale
+        self._record["limit"] = limit
+        chosen = [rows for block, rows in zip(reduced.blocks, reduced.chosen, strict=True) if block.rows and block.free]
+        for rows, own in zip(self._rows, chosen, strict=True):
+            rows[:] = own
+
+
+# --- values of a problem lifted to a point on all equations of a prolonged system -------------------------------------
+
+# relative residual of satisfied equations, in the search for derivatives at given values
+_MOST_CORRECTIONS, _ROUNDOFF = 5, 1e-13
+
+
+def lift(reduced: ReducedProblem, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
+    """u on all equations near values of the original problem, including its derivatives if known.
+
+    Values y that satisfy all equations are unchanged; NaN denotes unknown values.
+    """
+    known = np.isfinite(y)
+    around = reduced.around(np.where(known, y, 0.0), np.zeros(reduced.n) if yp is None else yp)
+    u = _completed(reduced, t, around) if known.all() else None
+    if u is None:
+        u = _with_others(reduced, t, around, known & ~reduced.is_highest[: reduced.n])
+    if u is not None:
+        return u
+    jet = np.full((3, reduced.equations.n), np.nan)
+    for (j, k), value, slope in zip(reduced.prolongation.leading, y, y if yp is None else yp, strict=True):
+        jet[k, j] = value
+        if yp is not None and (j, k + 1) not in reduced.prolongation.leading:
+            jet[k + 1, j] = slope
+    given = jet[: 1 + max(np.flatnonzero(np.isfinite(jet).any(axis=1)), default=0)]
+    return reduced.from_jet(consistent_jet(reduced.equations, t, given, offsets=reduced.prolongation.c))
+
+
+def _completed(reduced: ReducedProblem, t: float, u: np.ndarray) -> np.ndarray | None:
+    """u with y fixed, by Gauss-Newton iteration for the derivatives; None if residuals exceed round-off."""
+    for _ in range(_MOST_CORRECTIONS):
+        if _is_satisfied(reduced, t, u):
+            return u
+        f, matrix, _ = reduced.constraints.values(t, u)
+        if not (np.isfinite(f).all() and np.isfinite(matrix.data).all()):
+            return None
+        u = u.copy()
+        u[reduced.n :] -= np.linalg.lstsq(matrix[:, reduced.n :].toarray(), f, rcond=None)[0]
+    return None
+
+
+def _with_others(reduced: ReducedProblem, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
+    """u with modified highest derivatives and unknown values, by Newton's method; None if other values must change."""
+    start = u[: reduced.n].copy()
+    for _ in range(2):  # the size of zero values is unknown
+        sizes = np.where(u == 0.0, np.inf, np.abs(u))
+        try:
+            selected = reduced.selected(t, u, np.where(u == 0.0, 1.0, sizes))
+        except SingularBlock:
+            return None
+        [u], _, [found] = selected.exact(np.array([t]), u[None, :], sizes)
+        if not found:
+            return None
+    moved = np.abs(u[: reduced.n] - start) > _ROUNDOFF * np.abs(start)
+    return None if np.any(moved & kept) or not _is_satisfied(reduced, t, u) else u
+
+
+def _is_satisfied(reduced: ReducedProblem, t: float, u: np.ndarray) -> bool:
+    """Whether all equations hold to round-off of their terms."""
+    f, matrix, _ = reduced.constraints.values(t, u)
+    return bool(np.all(np.abs(f) <= _ROUNDOFF * (abs(matrix) @ np.abs(u))))

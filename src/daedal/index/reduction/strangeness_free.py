@@ -10,12 +10,10 @@ import numpy as np
 
 from daedal.common.tabular import plural, times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.reduction.prolongation import Block, Prolongation
-from daedal.index.reduction.prolonged_constraints import Constraints, Projector
+from daedal.index.reduction.prolongation import Block, Constraints, Projector, Prolongation
 from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
-from daedal.index.structure.characteristics import ArrayRanks, array_ranks
-from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.derivative_array import ArrayRanks, NonlinearDerivativeArray, array_ranks
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import SystemJacobian
@@ -28,14 +26,7 @@ _CORRECTIONS = 2  # Newton corrections of x', starting from the result of the me
 
 
 class Inflation(Prolongation):
-    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and all derivatives that occur.
-
-    Parameters
-    ----------
-    equations : Equations
-    mu : int
-        Number of differentiations of all equations.
-    """
+    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and all derivatives that occur."""
 
     def __init__(self, equations: SystemEquations, mu: int):
         n = equations.n
@@ -117,7 +108,6 @@ class StrangenessFreeProblem(ReducedProblem):
 
     @cached_property
     def words(self) -> list[str]:
-        """A description of the reduction, in sentences."""
         often = times(self.mu) if self.mu else "not"
         return [
             f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",
@@ -137,7 +127,7 @@ class StrangenessFreeProblem(ReducedProblem):
     # --- selection ----------------------------------------------------------------------------------------------------
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFreeProblem:
-        """The same problem with Z1 and N computed at a point; `scale` are the sizes of u."""
+        """A copy with Z1 and N computed at a point; `scale` are the sizes of u."""
         n, (matrix,) = self.n, self.matrices(t, u)
         scaled, block = matrix * scale, self.blocks[0]
         if not np.isfinite(scaled).all():
@@ -263,8 +253,7 @@ def characteristic_values(equations: SystemEquations, signature: StructuralSigna
 
 
 def characteristic_values_near(equations: SystemEquations, t: float, x0: Any) -> tuple[int, int]:
-    """Number of differentiations and of constraints, from ranks at the consistent point nearest to `x0` (x, or x, x',
-    ... in rows)."""
+    """Numbers of differentiations and of constraints, from ranks at the consistent point nearest to `x0`."""
     found: list[ArrayRanks] = []
 
     def enough(array: NonlinearDerivativeArray, jet: np.ndarray) -> bool:

@@ -183,7 +183,6 @@ def _hessenberg_equations(problem: HessenbergDAE, tracer: Tracer, symbols: Seque
 
 
 def _coefficients(problem: LinearDAE | HessenbergDAE, tracer: Tracer) -> tuple[list[Traced], dict[str, np.ndarray]]:
-    """The nodes of all coefficients, functions of time or constants."""
     traces, nodes = list[Traced](), dict[str, np.ndarray]()
     for name, shape in problem.shapes.items():
         value = getattr(problem, name)
@@ -197,7 +196,6 @@ def _coefficients(problem: LinearDAE | HessenbergDAE, tracer: Tracer) -> tuple[l
 
 
 def _affine(tracer: Tracer, terms: Sequence[tuple[np.ndarray, Any]], constant: np.ndarray) -> list[int]:
-    """The sum of matrix-vector products and a vector."""
     graph, sums = tracer.graph, constant.tolist()
     for matrix, vector in terms:
         for i, j in np.ndindex(matrix.shape):

@@ -13,14 +13,18 @@ import scipy.linalg
 
 from daedal.common.tabular import listing
 from daedal.errors import StructurallySingularError
-from daedal.index.structure.dulmage_mendelsohn import (
+from daedal.index.structure.equilibration import equilibrate
+from daedal.index.structure.signature import (
+    CANCELLATION,
     DulmageMendelsohn,
+    StructuralSignature,
+    cancel,
     equations_named,
     refuse_singular,
+    true_orders,
     unknowns_named,
+    vanishing,
 )
-from daedal.index.structure.equilibration import equilibrate
-from daedal.index.structure.signature import CANCELLATION, StructuralSignature, cancel, true_orders, vanishing
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.derivative import sparsity
@@ -39,7 +43,7 @@ from daedal.symbolic.modes import replaced as substituted
 
 _MOST_ROWS = 1500
 _MOST_COMBINED = 6
-_DEPENDENT = 1e-10  # fraction of a row that is independent of others
+_DEPENDENT = 1e-10  # norm of the component of a row orthogonal to others below which the row depends on them
 _TAKES_PART = 1e-7  # fraction of the largest coefficient of a combination
 _COMMON = 1000
 """Coefficients are rounded to fractions with denominators up to this."""
@@ -170,7 +174,7 @@ def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list
 
 
 def _constant_factors(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
-    """The factors, if they are equal at all random points."""
+    """The factors as constants if they are equal at all random points, otherwise None."""
     graph = equations.graph
     columns = sorted({j for i in rows for j in jacobian.rows[i]})
     constant = all(graph.is_constant(node) for i in rows for node in jacobian.rows[i].values())
@@ -190,7 +194,6 @@ def _constant_factors(equations: SystemEquations, jacobian: SystemJacobian, rows
 
 
 def _part(jacobian: SystemJacobian, sample: int, rows: list[int], columns: list[int]) -> np.ndarray:
-    """Some rows and columns of a sample."""
     return jacobian.samples[sample][rows][:, columns].toarray()
 
 
@@ -209,7 +212,6 @@ def _cofactors(equations: SystemEquations, jacobian: SystemJacobian, rows: list[
 
 
 def _determinant(equations: SystemEquations, rows: Sequence[dict[int, int]], columns: list[int]) -> int:
-    """By expansion along the first row."""
     graph = equations.graph
     if not rows:
         return graph.one
@@ -261,10 +263,7 @@ class StructuralAnalysis:
     def of(cls, equations: SystemEquations) -> StructuralAnalysis:
         """Analyse equations, with their system Jacobian at random points; see :meth:`at` for a given point.
 
-        Raises
-        ------
-        StructurallySingularError
-            If a set of equations has too few unknowns, or is redundant or contradictory.
+        Raises StructurallySingularError if a set of equations has too few unknowns, or is redundant or contradictory.
 
         Examples
         --------
@@ -302,7 +301,7 @@ class StructuralAnalysis:
         return cls(equations, current, signature, jacobian, steps, jacobian.generic)
 
     def at(self, t: float, derivatives: Any) -> StructuralAnalysis:
-        """The same, using the system Jacobian at a point: t and x, x', ... (one row for each derivative).
+        """A copy with the system Jacobian at a point: t and x, x', ... (one row for each derivative).
 
         The result is unchanged if combinations contain higher derivatives than given.
         """

@@ -43,34 +43,15 @@ def argument_name(order: int) -> str:
 class SystemEquations:
     """n equations in n unknowns on a graph, differentiated on demand.
 
-    Parameters
-    ----------
-    problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
-        A mechanical system is treated as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
-        that cannot be traced raise :class:`daedal.symbolic.Untraceable`.
+    A mechanical system is treated as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Raises
+    :class:`daedal.symbolic.Untraceable` if a function cannot be traced.
 
-    Attributes
-    ----------
-    n : int
-        Number of equations and of unknowns.
-    order : int
-        The highest derivative provided for by the problem class: 1, or 2 for a second-order DAE.
-    parts : list of tuple Groups of equations, in order: (number, description).
-    names : list of str
-        Names of the unknowns.
-    graph : Graph
-        The graph of all nodes.
-    traces : list of Traced
-        The traced functions of the problem.
-    params : numpy.ndarray or None
-        The values of the parameters, in the order of the graph's argument ``p``.
-    levels : dict
-        Machine code of derivative arrays compiled so far, shared by copies with other parameters; see
-        :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
-    lock : threading.RLock
-        Held while nodes or levels are created: a graph is not thread-safe.
-    is_constant : bool
-        Whether all functions were machine code, which does not depend on external values.
+    `order` is the highest derivative that the class of the problem provides for; `parts` are groups of equations,
+    (number, description); `params` are the parameter values in the order of the graph's argument ``p``. `levels` holds
+    the machine code of derivative arrays, shared by copies with other parameters
+    (:class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`). `lock` must be acquired while nodes or
+    levels are created: a graph is not thread-safe. `is_constant` is true if all functions were machine code, which does
+    not depend on external values.
 
     Examples
     --------
@@ -102,8 +83,7 @@ class SystemEquations:
         self.lock = RLock()
 
     def with_problem(self, problem: Any) -> SystemEquations | None:
-        """The same equations with the parameters of another problem; None if the trace is invalid for these
-        parameters."""
+        """A copy with the parameters of another problem; None if the trace is invalid for these parameters."""
         if self.layout is None:
             return self
         if any(self.graph.data[i][0] == NAME for i in self.graph.fixed) or not self.layout.fits(problem.params):
@@ -140,7 +120,7 @@ class SystemEquations:
         return levels[times]
 
     def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
-        """The same equations on the same graph, some of them replaced: {i: node} replaces equation i by node = 0."""
+        """A copy on the same graph with some equations replaced: {i: node} replaces equation i by node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
             other.__dict__.pop(name, None)
@@ -281,16 +261,11 @@ def orders_of(problem: Any) -> list[dict[int, int]] | None:
 # --- switches in reduced problems: they are not followed; the user is warned of those that may occur ------------------
 
 _MOST_NAMED = 3
-_ROUND_OFF = 1e-12  # change of a switching function within an interval, as a fraction
+_ROUND_OFF = 1e-12  # round-off of a switching function, relative to its largest value at the ends of the interval
 
 
 class UnfollowedSwitches:
-    """The switches in the equations of a reduced problem.
-
-    Parameters
-    ----------
-    equations : SystemEquations
-    """
+    """The switches in the equations of a reduced problem."""
 
     def __init__(self, equations: SystemEquations):
         graph = equations.graph

@@ -15,8 +15,16 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.linalg import LinearOperator, norm, onenormest, splu
 
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, SystemPart
-from daedal.index.structure.signature import StructuralSignature, best_transversal, random_points, smallest_duals
+from daedal.index.linear.rank import RankDecision, rank_decision
+from daedal.index.structure.equilibration import equilibrate
+from daedal.index.structure.signature import (
+    DulmageMendelsohn,
+    StructuralSignature,
+    SystemPart,
+    best_transversal,
+    random_points,
+    smallest_duals,
+)
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.symbolic.evaluate import evaluate
 
@@ -25,7 +33,7 @@ SINGULAR, REGULAR = 1e-12, 1e-8
 above the second it is nonsingular; in between, round-off cannot be distinguished from a small number with certainty."""
 # numbers of unknowns of a block up to which all singular values are computed always, and on demand
 _DENSE, _LARGEST_DENSE = 200, 1200
-_DOUBTFUL = 1e-4  # limit of an estimate that is too low by up to the size, below which singular values are computed
+_DOUBTFUL = 1e-4  # below this, an estimate, which may be too low, is replaced by the computed singular value
 
 
 @dataclass(frozen=True)
@@ -84,11 +92,11 @@ class SystemJacobian:
         return self.equations.evaluator(self.nodes)
 
     def matrix(self, t: float, derivatives: Any) -> sparse.csr_array:
-        """Its value at x, x', ... (one row for each derivative)."""
+        """The matrix at t and x, x', ... (one row for each derivative)."""
         return self._with_values(self._machine_code(t, derivatives))
 
     def regularity(self, t: float, derivatives: Any) -> Regularity:
-        """Whether the matrix is nonsingular at this point."""
+        """Whether the matrix is nonsingular at t and x, x', ..."""
         return regularity(self.matrix(t, derivatives), self.decomposition)
 
     @cached_property
@@ -104,12 +112,12 @@ class SystemJacobian:
 
     @property
     def points(self) -> list[dict[str, np.ndarray]]:
-        """Random points at which it is defined, not necessarily consistent: arguments of the graph."""
+        """Random points, not necessarily consistent, at which the matrix is defined: arguments of the graph."""
         return [point for point, _ in self._samples]
 
     @property
     def samples(self) -> list[sparse.csr_array]:
-        """The values of the matrix at these points."""
+        """The values of the matrix at `points`."""
         return [matrix for _, matrix in self._samples]
 
     @cached_property
@@ -175,7 +183,7 @@ def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
 def _singular_values(matrix: sparse.csr_array, block: SystemPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The singular values of a block relative to the largest, and the vectors of the smallest.
 
-    For a block too large for a singular value decomposition only the smallest, estimated from its inverse.
+    For a block too large for a singular value decomposition only the smallest value, estimated from the inverse.
     """
     size = len(block.rows)
     if size == 1:
@@ -207,3 +215,83 @@ def _large(vector: np.ndarray, members: Sequence[int]) -> list[int]:
     """The members whose entries are not much smaller than the largest."""
     sizes = np.abs(vector)
     return [member for member, size in zip(members, sizes, strict=True) if size > 1e-3 * sizes.max()]
+
+
+# --- the tractability index of März up to 2, from a chain of matrices and projectors at a point -----------------------
+
+# For A x' + B x = q with A = F_x', B = F_x and Q_0, Q_1 projectors onto the kernels of A and of G_1, P = I - Q,
+#
+#     G_0 = A,   G_1 = A + B Q_0,   G_2 = G_1 + B P_0 Q_1,
+#
+# the index is the first i for which G_i is nonsingular (R. März, Numerical methods for differential algebraic
+# equations, Acta Numerica 1, 1992). The derivative of a varying projector adds to B a matrix in the range of G_1, which
+# does not affect the nonsingularity of G_2. It is computed only if the kernel of A is constant: the unknowns whose
+# derivatives occur have independent columns in A.
+
+LARGEST = 400
+"""Number of unknowns above which dense matrices are not formed."""
+_TRACTABILITY_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class Tractability:
+    """The tractability index at a point."""
+
+    index: int | None  # 0, 1 or 2; None if it is higher
+    decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, up to the last one needed
+
+
+def tractability(equations: SystemEquations, t: float, derivatives: np.ndarray) -> Tractability | None:
+    """The index at a point; None if not applicable: order 2, a possibly rotating kernel, too many unknowns.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.index.structure.system_equations import SystemEquations
+    >>> from daedal.index.structure.system_jacobian import tractability
+    >>> problem = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [y[0] - t], 1, 1)
+    >>> tractability(SystemEquations(problem), 0.0, [[0.0, 1.0], [1.0, 0.0]]).index
+    2
+    """
+    n, matrices = equations.n, linearisation(equations, t, derivatives)
+    if matrices is None:
+        return None
+    A, B = matrices
+    dynamic = sorted({j for row in equations.partials for j, k in row if k == 1})
+    decisions = [_rank(A[:, dynamic], "F_x'")]
+    if decisions[0].rank < len(dynamic):
+        return None
+    P = np.diag(np.isin(np.arange(n), dynamic).astype(float))
+    G, index = A, 0
+    while decisions[-1].rank < n and index < 2:
+        Q = np.eye(n) - P if index == 0 else P @ _kernel_projector(G, decisions[-1].rank)
+        G, index = G + B @ Q, index + 1
+        decisions.append(_rank(G, f"G_{index}"))
+    return Tractability(index if decisions[-1].rank == n else None, decisions)
+
+
+def linearisation(
+    equations: SystemEquations, t: float, derivatives: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """F_x' and F_x at a point; None for order 2, too many unknowns, or nonfinite values."""
+    n = equations.n
+    if equations.order > 1 or n > LARGEST:
+        return None
+    places = [(i, j, k, node) for i, row in enumerate(equations.partials) for (j, k), node in row.items()]
+    values = equations.values([node for *_, node in places], t, derivatives)
+    matrices = np.zeros((2, n, n))
+    for (i, j, k, _), value in zip(places, values, strict=True):
+        matrices[k, i, j] = value
+    return (matrices[1], matrices[0]) if np.all(np.isfinite(matrices)) else None
+
+
+def _rank(matrix: np.ndarray, what: str) -> RankDecision:
+    rows, columns = equilibrate(matrix)
+    return rank_decision(rows[:, None] * matrix * columns, tolerance=_TRACTABILITY_TOLERANCE, what=what)
+
+
+def _kernel_projector(matrix: np.ndarray, rank: int) -> np.ndarray:
+    rows, columns = equilibrate(matrix)
+    kernel = np.linalg.svd(rows[:, None] * matrix * columns)[2][rank:].T * columns[:, None]
+    orthonormal, _ = np.linalg.qr(kernel)
+    return orthonormal @ orthonormal.T

@@ -52,7 +52,7 @@ def crank_slider(system) -> Drawing:
 
 
 def flexible_crank(system) -> Drawing:
-    """A rod whose bending is magnified."""
+    """A slider crank, with the bending of its rod magnified."""
     l1, l2, magnified, parts = flexible_rod.L1, flexible_rod.L2, 20.0, 12
 
     def pin(q):
@@ -166,7 +166,7 @@ def wheelset(system) -> Drawing:
 
 
 def truck(system) -> Drawing:
-    """The truck, in its own frame, with the hump of the road passing below. Heights are to scale."""
+    """The truck in its own frame, with the hump passing below. Heights are to scale."""
     hump, speed = system.params[1], system.params[2]
     wheel = 0.5
 
@@ -238,7 +238,7 @@ def chain(system) -> Drawing:
 
 
 def string(system) -> Drawing:
-    """A violin string, with its displacement magnified by a half."""
+    """A violin string, with its displacement magnified by a factor of 1.5."""
     nodes, factor = system.n_q, 1.5
 
     def node(k):
@@ -256,7 +256,7 @@ def string(system) -> Drawing:
 
 
 def flame(problem) -> Drawing:
-    """The temperature over the mesh, at every fifth point."""
+    """Temperature over the mesh, at every fifth point."""
 
     def temperature(k):
         return lambda q: (k / (problem.n - 1.0), 0.5 * (q[k] - 1.0))
@@ -282,7 +282,7 @@ def plane_pendulum(problem, down: float = 1.0) -> Drawing:
 
 
 def turning_line(system) -> Drawing:
-    """The point (p1, p2), and its constraint line p1 + (t - 2) p2 + (1 - t) e^t = 0."""
+    """The point (p1, p2) and its constraint line p1 + (t - 2) p2 + (1 - t) e^t = 0."""
 
     def on_line(distance):
         def place(t, q):
@@ -377,7 +377,7 @@ def crash(model) -> Drawing:
 
 
 def box(name: str, centre: Callable, width: float, height: float, angle: float = 0.0) -> dict[str, Callable]:
-    """The corners of a block, by name."""
+    """Corners of a block by name."""
     c, s = math.cos(angle), math.sin(angle)
 
     def corner(dx, dy):
@@ -401,7 +401,7 @@ def oscillator(model) -> Drawing:
 
 
 def block(model) -> Drawing:
-    """The inclination in the default data."""
+    """A block on an incline, drawn with the default inclination."""
     speed, angle, size = model.problem.params["speed"], 0.3, 0.25
     c, s = math.cos(angle), math.sin(angle)
 

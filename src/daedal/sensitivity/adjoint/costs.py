@@ -90,13 +90,11 @@ class BandedStorage(DenseStorage):
         super().__init__([(above + rows - columns, columns) for rows, columns in places], n)
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of pattern k with these entries."""
         found = np.zeros((self._below + self._above + 1, self._n))
         found[self._places[k]] = entries
         return found
 
     def product(self, matrix: Any, x: np.ndarray) -> np.ndarray:
-        """A matrix times a vector."""
         n, result = self._n, matrix[self._above] * x
         for shift in range(1, self._above + 1):
             result[: n - shift] += matrix[self._above - shift, shift:] * x[shift:]
@@ -105,7 +103,6 @@ class BandedStorage(DenseStorage):
         return result
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """A solver function for a matrix."""
         below, above = self._below, self._above
         factor, solve = (lapack.dgbtrf, lapack.dgbtrs) if np.isrealobj(matrix) else (lapack.zgbtrf, lapack.zgbtrs)
         room = np.zeros((below, self._n), dtype=matrix.dtype)
@@ -114,7 +111,6 @@ class BandedStorage(DenseStorage):
         return lambda right: solve(lu, below, above, right, pivots)[0]
 
     def as_sparse(self, matrix: Any) -> Any:
-        """Convert to a SciPy sparse matrix."""
         offsets = np.arange(self._above, -self._below - 1, -1)
         return sparse.csc_array(sparse.dia_array((matrix, offsets), shape=(self._n, self._n)))
 
@@ -132,16 +128,13 @@ class SparseStorage(DenseStorage):
         self._starts = [np.concatenate([[0], np.cumsum(count)]).astype(np.int32) for count in counts]
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of pattern k with these entries."""
         parts = entries[self._order[k]], self._indices[k], self._starts[k]
         return sparse.csr_array(parts, shape=(self._n, self._n))
 
     def factored(self, matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """A solver function for a matrix."""
         return sparse_solver(matrix)
 
     def as_sparse(self, matrix: Any) -> Any:
-        """Convert to a SciPy sparse matrix."""
         return matrix
 
 
@@ -166,23 +159,12 @@ _ADJOINT = "mu"
 
 
 class LinearisedRun:
-    """E, A, the costs with their gradients, and :math:`\\mu^T B + g_p`, as machine code.
+    r"""E, A, the costs with their gradients, and :math:`\mu^T B + g_p`, as machine code.
 
-    Attributes
-    ----------
-    n : int
-        Length of y.
-    labels : list of str
-        Names of the parameters.
-    is_mechanical : bool
-    constraints_by_parameters : tuple of int
-        Parameters in constraints on differential variables, on which the initial values therefore depend.
-    places : tuple
-        Rows and columns of the entries of E and of A.
-    is_constant : bool
-        Whether E is constant.
-    cost_switches : list of Switch
-        Switching functions of the running cost, at which it has kinks or jumps.
+    `n` is the length of y, `labels` are the names of the parameters, `places` the rows and columns of the entries of E
+    and of A. `constraints_by_parameters` are parameters in constraints on differential variables, on which the initial
+    values therefore depend; `cost_switches` are switching functions of the running cost, at which it has kinks or
+    jumps.
     """
 
     def __init__(self, problem: Any, cost: Callable | None, final_cost: Callable | None):
@@ -382,7 +364,7 @@ class _Batch:
         return block
 
     def __call__(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """One row per point."""
+        """The values of the nodes, one row for each point."""
         from daedal.sensitivity.adjoint.adjoint_loops import evaluate_many
 
         code, place = self._code, self._code.slices[""]
@@ -391,7 +373,6 @@ class _Batch:
         return results
 
     def summed(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """The weighted sum over all points."""
         from daedal.sensitivity.adjoint.adjoint_loops import add_many
 
         code, place = self._code, self._code.slices[""]
@@ -402,7 +383,6 @@ class _Batch:
 
 
 def _pattern(rows: Sequence[dict[int, int]], places: Sequence[int]) -> tuple[tuple[np.ndarray, np.ndarray], list[int]]:
-    """Rows and columns of the nonzero entries of a matrix, and their nodes."""
     entries = [(i, places[j], node) for i, row in enumerate(rows) for j, node in row.items()]
     i, j = (np.array([entry[k] for entry in entries], dtype=np.int32) for k in (0, 1))
     return (i, j), [entry[2] for entry in entries]

@@ -94,7 +94,6 @@ class BandedSteps:
         return columns * (2 * self._below + self._above + 1) + self._below + self._above + rows - columns
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         n, below, above = self._n, self._below, self._above
         mu = np.empty((sizes.size, 3, n))
         for k in reversed(range(sizes.size)):
@@ -127,7 +126,6 @@ class SplitSteps:
         self._factors: list[Any] = []
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
-        """w at the start of the steps, and mu at all stages, (steps, 3, n)."""
         mu = np.empty((sizes.size, 3, self._n))
         for k in reversed(range(sizes.size)):
             stages = [self._matrices(row) for row in values[3 * k : 3 * k + 3]]
@@ -136,7 +134,6 @@ class SplitSteps:
         return w, mu
 
     def _matrices(self, row: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T."""
         storage = self._storage
         return storage.matrix(0, row[: self._split]), storage.matrix(1, row[self._split : self._end])
 
@@ -250,14 +247,8 @@ def terminal_values(
 ) -> tuple[np.ndarray, Any, bool]:
     """E^T mu at the end, nu (None if zero), and whether constraints restrict differential variables (index 2).
 
-    Parameters
-    ----------
-    e, a : arrays
-        E^T and A^T; sparse for large problems.
-    h_y, g_y : numpy.ndarray
-        Gradients of final and running cost.
-    constant : bool
-        Whether E is constant.
+    `e` and `a` are E^T and A^T, sparse for large problems; `h_y` and `g_y` are the gradients of final and running cost.
+    `constant` states whether E is constant.
     """
     left, right = _null_space(e), _null_space(e.T)  # nu^T E = 0, and E R = 0
     if not right.shape[1]:
@@ -380,7 +371,7 @@ class AdjointSweep:
         self.is_bound = False  # whether constraints restrict the initial values of differential variables
 
     def take(self, params: Any) -> None:
-        """Continue with the given parameters and inputs."""
+        """Use the given parameters and inputs from now on."""
         self._numbers = self._equations.numbers(params)
 
     def begin(self, solution: Any, t: float, slope: np.ndarray | None = None) -> None:

@@ -125,7 +125,6 @@ def _read(run: Experiment, k: int, known: list[str], initial: Any, t_span: Any, 
 
 
 def _table(data: Any, where: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Times and columns of a mapping or a frame."""
     if hasattr(data, "columns") and hasattr(data, "index"):  # a pandas frame; pandas need not be imported
         columns = {str(name): np.asarray(data[name]) for name in data.columns}
         columns.setdefault(TIME, np.asarray(data.index))

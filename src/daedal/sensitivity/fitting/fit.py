@@ -176,7 +176,6 @@ class _FitSearch:
         self.result: Any = None
 
     def run(self, x: np.ndarray) -> None:
-        """Run the search, starting from x."""
         if self._scale is not None:
             self.result = self._least_squares(x, self._loss, self._scale)
             return
@@ -208,7 +207,6 @@ class _FitSearch:
 
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
-    """Permitted names of measurements."""
     if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]

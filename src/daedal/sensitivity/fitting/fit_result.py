@@ -290,7 +290,8 @@ class Uncertainty:
     ----------
     solution : Solution
         The solution with sensitivities.
-    std : numpy.ndarray Standard deviation of each entry of ``solution.y``, in its layout.
+    std : numpy.ndarray
+        Standard deviation of each entry of ``solution.y``, in its layout.
 
     Examples
     --------

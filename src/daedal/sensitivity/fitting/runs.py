@@ -20,7 +20,7 @@ _FAR = 1e6  # residual assigned to a failed run, in units of the residuals at th
 
 @dataclass(frozen=True)
 class FitPoint:
-    """The model at some values of the unknowns."""
+    """Residuals and Jacobian of the model for some values of the unknowns."""
 
     x: np.ndarray
     residuals: np.ndarray
@@ -301,7 +301,6 @@ class ShotPieces:
         return self._at(point)[0]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
-        """Derivatives of the residuals."""
         return self._at(point)[1]
 
     def _at(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

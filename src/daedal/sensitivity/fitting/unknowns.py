@@ -90,7 +90,7 @@ class Unknowns:
         return entries_of(name, self.labels) or [name]
 
     def _expanded(self, starts: dict[str, Any]) -> dict[str, Any]:
-        """One entry for each number."""
+        """Starting values with one entry for each number."""
         found: dict[str, Any] = {}
         for name, start in starts.items():
             parts = self._parts(name)
@@ -141,7 +141,6 @@ class Unknowns:
         self.all.append(Unknown(name, quantity, value, low, high, logarithmic, experiment))
 
     def _own(self, quantity: str, initial: Any, known: float | None = None) -> float | None:
-        """Value of a quantity in the problem or the initial values."""
         if quantity.endswith("(0)"):
             if not self._variables:
                 raise InvalidProblemError(

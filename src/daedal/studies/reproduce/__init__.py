@@ -1,4 +1,4 @@
-"""The printed tables of the sources, recomputed by Daedal and compared cell by cell.
+"""Printed tables, recomputed by Daedal and compared cell by cell.
 
 ``daedal reproduce`` on the command line; from Python:
 

@@ -12,10 +12,10 @@ from daedal import library
 from daedal.methods import DASSL, ImplicitRungeKutta, ModifiedBDF
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 
-# The methods of the tables use constant steps: BDF with exact starting values, or implicit Runge-Kutta methods. The
-# book does not print the coefficients of the latter. The two-stage SIRK is fixed by its properties; the five-stage DIRK
-# is Cash's, cited in the book; the three-stage SIRK has free nodes, here 1/6, 1/2, 5/6; seven stages of backward
-# Euler are 1, 2 and 4 steps; instead of the method of Houbak and Thomsen stands one with the same properties.
+# The methods use constant steps: BDF with exact starting values, or implicit Runge-Kutta methods, whose coefficients
+# are not printed. The two-stage SIRK is determined by its properties; the five-stage DIRK is Cash's, cited in the book;
+# the three-stage SIRK has free nodes, here 1/6, 1/2, 5/6; the seven stages of backward Euler are 1, 2 and 4 steps; the
+# method of Houbak and Thomsen is replaced by a method with the same properties.
 
 Values = list[Mapping[str, Any] | None]
 Exact = Callable[[float, int], np.ndarray]
@@ -53,12 +53,12 @@ def solve_row(residual: Callable, exact: Exact, row: Row, steps: int) -> daedal.
 
 
 def halving(coarse: float, fine: float) -> float:
-    """The order observed when the step is halved."""
+    """Order observed when the step is halved."""
     return math.log2(coarse / fine)
 
 
 def observed_orders(errors: list[dict[str, float]]) -> dict[str, float]:
-    """The orders of the last halving of the step, by variable."""
+    """Orders observed in the last halving of the step, by variable."""
     return {name: halving(errors[-2][name], error) for name, error in errors[-1].items()}
 
 
@@ -75,7 +75,7 @@ def index1_exact(t: float, derivative: int) -> np.ndarray:
 
 
 def index1_error(row: Row, steps: int) -> float:
-    """The error of x at t = 1."""
+    """Error of x at t = 1."""
     sol = solve_row(index1, index1_exact, row, steps)
     return abs(sol.y[0, -1] - index1_exact(1.0, 0)[0])
 
@@ -110,7 +110,7 @@ def _angle() -> daedal.Solution:
 
 
 def pendulum_exact(t: float, derivative: int, multipliers: int = 2) -> np.ndarray:
-    """Position, velocity, lambda and mu, from the angle."""
+    """Position, velocity, lambda and mu, computed from the angle."""
     state: Any = _angle()(t)
     a, w = state.q[0], state.v[0]
     s, c = math.sin(a), math.cos(a)
@@ -120,7 +120,7 @@ def pendulum_exact(t: float, derivative: int, multipliers: int = 2) -> np.ndarra
 
 
 def index2_errors(row: Row, steps: int) -> dict[str, float]:
-    """Errors at t = 1: of the states, and of the multipliers, individually and together."""
+    """Errors at t = 1 of the states, of lambda and mu, and the larger of the latter."""
     sol = solve_row(index2, pendulum_exact, row, steps)
     error = np.abs(sol.y[:, -1] - pendulum_exact(1.0, 0))
     return {"x": np.max(error[:4]), "lam": error[4], "mu": error[5], "y": np.max(error[4:])}
@@ -153,7 +153,7 @@ def canonical_exact(index: int, t: float, derivative: int) -> np.ndarray:
 
 
 def canonical_error(row: Row, index: int, steps: int) -> float:
-    """The error of the last component at t = 1."""
+    """Error of the last component at t = 1."""
 
     def exact(t: float, derivative: int) -> np.ndarray:
         return canonical_exact(index, t, derivative)
@@ -161,14 +161,11 @@ def canonical_error(row: Row, index: int, steps: int) -> float:
     return abs(solve_row(canonical, exact, row, steps).y[-1, -1] - exact(1.0, 0)[-1])
 
 
-# --- Brenan, Campbell and Petzold, chapter 3: orders of BDF with constant steps, and failures of implicit Euler
-# --------
-
 # --- BDF with exact starting values ---------------------------------------------------------------------------------
 
 
 def index1_bdf(table: PrintedTable) -> Values:
-    """The largest error of x over the steps."""
+    """Largest errors of x over the steps."""
 
     def error(row: Row, steps: int) -> float:
         sol = solve_row(index1, index1_exact, row, steps)
@@ -191,7 +188,7 @@ def index3_bdf(table: PrintedTable) -> Values:
 
 
 def wrong_start(table: PrintedTable) -> Values:
-    """Step numbers, counted after the k starting values; a variable is accurate when its error is below 0.2."""
+    """Number of steps, after the k starting values, until the error of a variable is below 0.2."""
 
     def residual(t, y, yp):
         return [yp[0] - y[1], yp[1] - y[2], y[0] - math.sin(t)]
@@ -215,7 +212,7 @@ def wrong_start(table: PrintedTable) -> Values:
 
 
 def step_change(table: PrintedTable) -> Values:
-    """x3/g'' if the last step has a different length than the previous ones."""
+    """x3/g'' if the last step differs in length from the previous ones."""
 
     def residual(t, x, xp, xpp):
         return np.array([xpp[0] - x[1], x[0] - math.sin(t)])
@@ -234,7 +231,7 @@ def step_change(table: PrintedTable) -> Values:
 
 
 def stiff_limit(table: PrintedTable) -> Values:
-    """Difference of implicit Euler for the stiff equation and for the DAE."""
+    """Differences between implicit Euler for the stiff equation and for the DAE."""
 
     def run(eps: float) -> np.ndarray:
         def residual(t, y, yp):
@@ -263,12 +260,10 @@ ORDERS = {
 
 # --- Brenan, Campbell and Petzold, chapters 4 and 6: implicit Runge-Kutta methods with constant steps on DAEs ---------
 
-# Properties of the coefficients are computed by :func:`daedal.analysis.analyse_method`.
-
 _FULLY_IMPLICIT = "F(t, y, y') = 0"
 _SEMI_EXPLICIT = "f(t, x, x', y) = 0, 0 = g(t, x, y)"
 _CONVERGED = 0.01  # lower orders count as zero
-_ROUND_OFF = 1e-12
+_ROUND_OFF = 1e-12  # smaller errors count as round-off
 
 
 # --- properties of the coefficients -----------------------------------------------------------------------------------
@@ -311,7 +306,7 @@ def index1_orders(table: PrintedTable) -> Values:
 
 
 def index1_steps(table: PrintedTable) -> Values:
-    """Errors of x, and the order of the last halving whose errors are listed."""
+    """Errors of x, and the order in the last halving above round-off."""
 
     def values(row: Row) -> Mapping[str, Any]:
         errors = {key: index1_error(row, int(key[1:])) for key in row.cells if key != "order"}
@@ -325,18 +320,18 @@ def index1_steps(table: PrintedTable) -> Values:
 
 
 def _index2_orders(row: Row, coarse: Mapping[str, float], fine: Mapping[str, float]) -> dict[str, Any]:
-    """Orders of differential variables x and algebraic variables y: by theorem 4.4.1, and observed."""
+    """Orders of differential variables x and algebraic variables y, by theorem 4.4.1 and observed."""
     predicted = {f"kG{name}": _predicted(row, _SEMI_EXPLICIT, name) for name in ("x", "y")}
     return _properties(row) | predicted | {f"kg{name}": halving(coarse[name], fine[name]) for name in ("x", "y")}
 
 
 def pendulum_orders(table: PrintedTable) -> Values:
-    """Table 4.4.1: the step from 40 to 80 steps."""
+    """Table 4.4.1, from 40 to 80 steps."""
     return table.each(lambda row: _index2_orders(row, index2_errors(row, 40), index2_errors(row, 80)))
 
 
 def trajectory_orders(table: PrintedTable) -> Values:
-    """Table 4.4.2: the step from h = 1 to h = 0.5; relative errors."""
+    """Table 4.4.2, from h = 1 to h = 0.5, with relative errors."""
     model = library.tppc2()
     assert model.reference is not None
     truth = model.reference.y
@@ -351,7 +346,7 @@ def trajectory_orders(table: PrintedTable) -> Values:
 
 
 def index2_steps(table: PrintedTable) -> Values:
-    """Errors after 80 steps and the orders of the last halving."""
+    """Errors after 80 steps, and orders observed between 40 and 80 steps."""
 
     def values(row: Row) -> Mapping[str, Any]:
         coarse, fine = (index2_errors(row, steps) for steps in (40, 80))
@@ -367,7 +362,7 @@ def index3_steps(table: PrintedTable) -> Values:
 
 
 def _canonical(table: PrintedTable) -> Values:
-    """Order of the last component; if it is round-off, its error."""
+    """Observed order of the last component, or its error if at round-off level."""
 
     def order(row: Row, index: int) -> float:
         coarse, fine = (canonical_error(row, index, steps) for steps in (80, 160))

@@ -1,4 +1,4 @@
-"""The web page of a report: one section for each document and table, self-contained."""
+"""The self-contained web page of a report, with a section for each document and table."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ from daedal.viz.pages import render
 
 
 def pictures(result: Result) -> list[tuple[str, str]]:
-    """Title and data URI of the pictures of a table."""
+    """Titles and data URIs of the pictures of a table."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -46,12 +46,11 @@ def pictures(result: Result) -> list[tuple[str, str]]:
 
 
 def _own_figures(document: str) -> Any:
-    """The figures of a document by table: title and function."""
     return getattr(import_module(f"daedal.studies.reproduce.tables_{document.replace('-', '_')}"), "FIGURES", {})
 
 
 def _comparison(result: Result, Figure: Any) -> Any:
-    """Sizes of printed and computed values by row; None if there are too few values."""
+    """Plot the sizes of printed and computed values by row; None if there are too few values."""
     from matplotlib.ticker import NullFormatter
 
     points = []
@@ -76,7 +75,7 @@ def _comparison(result: Result, Figure: Any) -> Any:
         axes.scatter([p[2] for p in mine], height, s=30, linewidths=1.0, **(style | {"facecolors": "none"}))
         axes.scatter([p[3] for p in mine], height, s=7, label=result.table.columns[key], **style)
     axes.set_xscale("log")
-    # mathtext would take most of the time for a page
+    # mathtext would dominate the time for a page
     axes.xaxis.set_major_formatter(lambda value, place: f"1e{math.log10(value):.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [result.table.rows[row].label for row in rows], fontsize=7)
@@ -95,7 +94,7 @@ def _data_uri(figure: Any) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
 
 
-# --- the web page of a report: one section for each document and table, self-contained --------------------------------
+# --- the page ---------------------------------------------------------------------------------------------------------
 
 CLASSES = {REPRODUCED: "yes", BAND: "band", OBSERVED: "seen", FAILED: "no", DOUBTFUL: "doubt", OPEN: "open"}
 
@@ -109,7 +108,7 @@ def write_page(report: Reproduction, folder: Path) -> Path:
 
 
 def page(report: Reproduction) -> str:
-    """The self-contained page as HTML."""
+    """Create the self-contained page."""
     chapters: dict[str, list[Result]] = {}
     for result in report.results:
         chapters.setdefault(result.table.document, []).append(result)

@@ -1,17 +1,17 @@
-"""The printed tables: data files with one entry per cell, and their identifiers.
+"""Printed tables: data files with an entry for each cell, and identifiers.
 
 A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
 columns (key and heading) and rows; a row has the parameters that identify it and its ``cells``. A cell is the printed
 text, or a dictionary with these entries:
 
-* ``printed``: the text in the source; or a value that follows from the source or was computed independently, if the
-  ``origin`` of the cell is derived or independent and not printed.
+* ``printed``: the text in the source; or, if the ``origin`` of the cell is "derived" or "independent", a value that
+  follows from the source or was computed independently.
 * ``band`` and ``basis``: admissible deviation of a computed value to either side, and its justification.
-* ``tag``: doubtful print, not reproduced or open, with a ``reason``.
+* ``tag``: "doubtful print", "not reproduced" or "open", with a ``reason``.
 * ``recomputed``: the value of an independent computation in addition to a printed one, or the value that should be
   printed.
 * ``truncated``: the source truncates digits.
-* ``missing``: information missing in the source that the cell depends on.
+* ``missing``: information that the cell depends on and the source omits.
 
 Columns and tables (``cell``) provide defaults for their cells; null removes a default. A text ``@name`` is looked up in
 the ``texts`` of the table or of the document. A row with an entry ``open``, whose value is a reason, is not computed.
@@ -31,14 +31,14 @@ import daedal
 from daedal.studies.reproduce.verdict import BASES, DOUBTFUL, FAILED, OPEN, ORIGINS, is_number, kind_of, limits, number
 
 TAGS = (DOUBTFUL, FAILED, OPEN)
-WIDEST = 10.0  # the largest ratio of sizes that a band may span to either side
-_SLACK = 1.0 + 1e-12
+WIDEST = 10.0  # largest ratio of an end of a band to the printed value, or its inverse
+_SLACK = 1.0 + 1e-12  # tolerance for round-off in this ratio
 _KEYS = {"printed", "tag", "origin", "band", "basis", "reason", "recomputed", "truncated", "missing"}
 _BANDS = {"relative", "absolute", "units", "factor", "range"}
 
 
 def broken_rules(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Errors in the entries of a cell.
+    """Violations of the rules for the entries of a cell.
 
     Examples
     --------
@@ -92,8 +92,10 @@ def _broken_by_band(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken_by_limits(entry: Mapping[str, Any], low: float, high: float) -> Iterator[str]:
-    """Check a band: both ends are finite, it contains the printed value, and for a size it does not reach zero, except
-    for round-off and single-digit values."""
+    """Check a band: it has finite ends and contains the printed value, and a band of a size does not reach zero.
+
+    Bands for round-off and in units of printed digits may reach zero.
+    """
     size = number(entry["printed"])
     size = abs(size) if "factor" in entry["band"] else size
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -120,7 +122,7 @@ DOCUMENTS = ("stability", "book", "half-explicit", "second-order", "multibody")
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its parameters, and its cells by column."""
+    """A row: its parameters, its cells by column, and the reason if it is open."""
 
     parameters: Mapping[str, Any]
     cells: Mapping[str, Mapping[str, Any]]
@@ -135,7 +137,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Its parameters as text; numbers and options with their names."""
+        """Parameters as text; numbers and options with their names."""
         return ", ".join(
             value if isinstance(value, str) and name not in ("D", "W", "R") else f"{name} = {_short(value)}"
             for name, value in self.parameters.items()
@@ -149,7 +151,7 @@ class PrintedTable:
     Attributes
     ----------
     document, number : str
-        Its identifier is ``document/number``.
+        Parts of the identifier ``document/number``.
     caption : str
         What it contains.
     notes : tuple of str
@@ -176,11 +178,11 @@ class PrintedTable:
 
     @property
     def title(self) -> str:
-        """``Table 4.1``, or the title in the data file."""
+        """The title in the data file; by default such as ``Table 4.1``."""
         return self.data.get("title", f"Table {self.number}")
 
     def compute(self) -> list[Mapping[str, Any] | None]:
-        """Computed values for each row by column, None for open rows. Cached."""
+        """Computed values for each row by column, None for open rows; cached."""
         return computed(self.identifier)
 
     def each(self, values: Any) -> list[Mapping[str, Any] | None]:
@@ -188,7 +190,7 @@ class PrintedTable:
         return [None if row.open else values(row) for row in self.rows]
 
     def by_column(self, runs: Sequence[Mapping[str, float]]) -> list[Mapping[str, Any] | None]:
-        """The values of a table that has a run for each column and a variable for each row."""
+        """Values of a table with a run for each column and a variable for each row."""
         columns = list(self.columns)
         return self.each(lambda row: {key: runs[i][row["variable"]] for i, key in enumerate(columns)})
 
@@ -205,7 +207,7 @@ class Document:
 
 @cache
 def computed(identifier: str) -> list[Mapping[str, Any] | None]:
-    """The values of a table; the runs are in the module of its document."""
+    """Compute the values of a table with the functions in the module of its document."""
     (table,) = find([identifier])
     module = import_module(f"daedal.studies.reproduce.tables_{table.document.replace('-', '_')}")
     return module.TABLES[table.number](table)
@@ -219,14 +221,14 @@ def document(name: str) -> Document:
 
 
 def read_document(name: str, content: dict[str, Any]) -> Document:
-    """The document of a data file; ValueError if a cell violates a rule."""
+    """Convert the content of a data file; ValueError if a cell violates a rule."""
     texts = content.get("texts", {})
     tables = {number: _table(name, number, entry, texts) for number, entry in content["tables"].items()}
     return Document(name, content["title"], content["source"], tables)
 
 
 def names() -> list[str]:
-    """The identifiers of all tables.
+    """Identifiers of all tables.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def names() -> list[str]:
 
 
 def find(identifiers: Iterable[str] = ()) -> list[PrintedTable]:
-    """Tables with these identifiers, or of these documents; all if none is given.
+    """Find tables by identifiers of tables or documents; by default all tables.
 
     Examples
     --------
@@ -263,7 +265,7 @@ def _suggestion(identifier: str, name: str) -> str:
     if close:
         return f"did you mean {' or '.join(close)}?"
     if name in DOCUMENTS:
-        return f"{name} has {', '.join(document(name).tables)}"
+        return f"the tables of {name} are {', '.join(document(name).tables)}"
     return f"the documents are {', '.join(DOCUMENTS)}; 'daedal reproduce --list' names all tables"
 
 
@@ -295,7 +297,7 @@ def _row(table: str, row: dict[str, Any], defaults: Mapping[str, dict[str, Any]]
 
 
 def _without_defaults(entry: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """A complete cell: text names are replaced, nulls and entries voided by its tag are removed."""
+    """A complete cell: text names are replaced; nulls, and entries voided by the tag, are removed."""
     void: tuple[str, ...] = ("band", "basis") if entry.get("tag") in ("open", "not reproduced") else ()
     if entry.get("tag") == "doubtful print" and "recomputed" in entry:
         void = ("band", "basis")

@@ -1,4 +1,4 @@
-"""Computation of tables: every cell with its printed value, its computed value and a verdict."""
+"""Computation of tables: cells with printed values, computed values and verdicts."""
 
 import json
 import math
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from daedal.common.tabular import plural
 from daedal.studies.reproduce.printed_table import PrintedTable, Row, find
 from daedal.studies.reproduce.verdict import (
     BAND,
@@ -43,13 +44,13 @@ WHERE_FROM = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: place, printed value, computed value, and the verdict with its reason.
+    """A cell: position, printed and computed value, and the verdict with its reason.
 
-    ``computed`` is a number, a text if the printed value is one, or None if nothing is computed. ``origin`` is
-    "printed" or, if the source prints no number, "derived" (``printed`` follows from the source) or "independent" (it
-    was computed independently). ``band`` and ``basis`` are empty if there is no band. ``missing`` is information that
-    the value depends on and the source omits. ``explained`` is whether the data file gives a reason for a value that is
-    not reproduced.
+    ``computed`` is a number, a text if the printed value is a text, or None if nothing is computed. ``origin`` is
+    "printed" or, if the source prints no number, "derived" (``printed`` follows from the source) or "independent"
+    (``printed`` was computed independently). ``band`` and ``basis`` are empty without a band. ``missing`` is
+    information that the value depends on and the source omits. ``explained`` is whether the data file contains a reason
+    if the value is not reproduced.
     """
 
     document: str
@@ -69,11 +70,11 @@ class Cell:
 
     @property
     def complete(self) -> bool:
-        """Whether it is legible and undisputed, and the source provides everything that it depends on."""
+        """Whether the value is printed and not doubtful, and the source provides all data that it depends on."""
         return self.origin == PRINTED and not self.missing and self.verdict != DOUBTFUL
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry of the JSON file; numbers that JSON cannot represent are written as text."""
+        """Entry of the JSON file; infinite numbers and NaN are written as text."""
         computed = self.computed
         if isinstance(computed, float) and not math.isfinite(computed):
             computed = str(computed)
@@ -94,7 +95,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """A computed table: its cells, and the duration."""
+    """A computed table: its cells, and the computing time."""
 
     table: PrintedTable
     cells: tuple[Cell, ...]
@@ -107,7 +108,7 @@ class Result:
 
     @property
     def complete(self) -> tuple[int, int]:
-        """Number of printed cells with complete data, and of those that agree or are within a band."""
+        """Number of printed cells with complete data, and how many of these agree or are within a band."""
         return _met(self.cells)
 
 
@@ -129,13 +130,12 @@ class Reproduction:
 
     @property
     def holds(self) -> bool:
-        """Whether every cell was reproduced, except those with a reason in the data files."""
+        """Whether every cell was reproduced or has a reason in the data files."""
         return all(cell.explained for cell in self.cells)
 
     def summary(self) -> str:
-        """Summary of the cells by origin, and of printed cells with complete data."""
-        count = len(self.results)
-        parts = [f"{count} table{'' if count == 1 else 's'}, {len(self.cells)} cells."]
+        """Summary of all cells by origin, and of printed cells with complete data."""
+        parts = [f"{plural(len(self.results), 'table')}, {len(self.cells)} cells."]
         for origin, words in WHERE_FROM.items():
             cells = [cell for cell in self.cells if cell.origin == origin]
             if cells:
@@ -152,14 +152,13 @@ class Reproduction:
         return " ".join(parts)
 
     def causes(self) -> list[tuple[int, str, str, str]]:
-        """Reasons for printed cells that are not reproduced or open: number, table, verdict, reason; most frequent
-        first."""
+        """(number, table, verdict, reason) of printed cells that are not reproduced or open, most frequent first."""
         rest = [cell for cell in self.cells if cell.origin == PRINTED and cell.verdict in (FAILED, OPEN)]
         found = Counter((f"{cell.document}/{cell.table}", cell.verdict, cell.reason) for cell in rest)
         return [(count, *cause) for cause, count in found.most_common()]
 
     def markdown(self) -> str:
-        """A table with one line per document: numbers of cells by origin and verdict."""
+        """A table of the numbers of cells by document, origin and verdict."""
         header = ("document", "tables", "origin", "cells", *VERDICTS)
         lines: list[tuple[Any, ...]] = [header, ("---",) * len(header)]
         for name in dict.fromkeys(result.table.document for result in self.results):
@@ -171,7 +170,7 @@ class Reproduction:
         return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
     def to_json(self) -> str:
-        """``{"cells": [...]}``."""
+        """All cells as JSON, ``{"cells": [...]}``."""
         return json.dumps({"cells": [cell.as_dict() for cell in self.cells]}, indent=1, ensure_ascii=False)
 
     def write_json(self, path: str | Path) -> None:
@@ -189,7 +188,7 @@ def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | Non
     identifiers : iterable of str
         Tables, such as ``stability/4.4``, or documents; by default all.
     done : callable, optional
-        Called with the result of every table when it is available.
+        Called with the result of every table when available.
 
     Returns
     -------
@@ -219,7 +218,7 @@ def run_table(table: PrintedTable) -> Result:
 
 
 def judged(table: PrintedTable, computed: Sequence[Mapping[str, Any] | None]) -> tuple[Cell, ...]:
-    """The cells of a table with the verdicts on their computed values, row by row."""
+    """Compare computed values with the cells of a table, row by row."""
     return tuple(
         _cell(table, i, row, key, None if values is None else _plain(values.get(key)))
         for i, (row, values) in enumerate(zip(table.rows, computed, strict=True))

@@ -1,4 +1,4 @@
-"""Brenan, Campbell and Petzold: the pendulum and trajectory control of chapter 6 by DASSL and by constant steps.
+"""Brenan, Campbell and Petzold: pendulum, trajectory control and flame of chapter 6; extrapolation of section 4.6.
 
 The tables of chapter 3 and those of implicit Runge-Kutta methods are in :mod:`daedal.studies.reproduce.book_orders`.
 """
@@ -23,7 +23,7 @@ FLAME_TIMES = np.linspace(0.0, 0.29, 101)  # "at time intervals of .0029"
 
 
 def control_histories(table: PrintedTable) -> Values:
-    """Figure 6.3.3: initial points of the curves, by the related system of index 1."""
+    """Figure 6.3.3: initial points of the curves, computed by the related system of index 1."""
     model = library.tppc2(form="index1")
     y0, _ = model.initial
     guess = np.where(model.problem.algebraic, 0.05, y0)
@@ -34,7 +34,7 @@ def control_histories(table: PrintedTable) -> Values:
 
 @cache
 def flame_curves() -> tuple[np.ndarray, np.ndarray]:
-    """The mesh and the temperatures of Figure 6.5.2: delta = 30 as printed, on a fixed mesh of 401 points."""
+    """Mesh and temperatures of Figure 6.5.2, with delta = 30 as printed, on a fixed mesh of 401 points."""
     model = library.flame(delta=30.0)
     sol = daedal.solve(model.problem, model.t_span, model.initial, t_eval=FLAME_TIMES, **model.options)
     return model.extra["x"], sol.y
@@ -58,8 +58,8 @@ _LEVELS = {"fig-6.3.3": control_histories, "fig-6.5.2": flame_figure}
 
 # --- section 4.6: orders in the extrapolation table of the linearly implicit Euler method -----------------------------
 
-# Orders up to 8 are visible only if errors are far below the round-off of floats. Therefore, decimal numbers with many
-# digits are used for a problem of index 1 with a rational solution.
+# Orders up to 8 are visible only if errors are far below floating-point round-off. Therefore, decimal numbers with many
+# digits are used, for a problem of index 1 with a rational solution.
 
 _DIGITS = 120
 _STEP = Decimal(2) ** -20
@@ -78,7 +78,7 @@ def _end(step: Decimal, n: int) -> tuple[Decimal, Decimal]:
 
 @cache
 def _errors(refinement: int, component: int) -> list[list[Decimal]]:
-    """The errors of all entries of the table after one basic step; the solution is y = (1 + t)^-2, z = (1 + t)^-1."""
+    """Errors of all entries of the table after one basic step; the solution is y = (1 + t)^-2, z = (1 + t)^-1."""
     with localcontext() as context:
         context.prec = _DIGITS
         step = _STEP / refinement
@@ -88,7 +88,7 @@ def _errors(refinement: int, component: int) -> list[list[Decimal]]:
 
 
 def _orders(component: int, loss: int) -> Callable[[PrintedTable], Any]:
-    """The exponents of H in the local error, minus `loss`."""
+    """Exponents of H in the local error, minus `loss`."""
 
     def values(row: Row) -> Mapping[str, float]:
         coarse, fine = (_errors(refinement, component)[row["j"] - 1] for refinement in (1, 2))
@@ -98,9 +98,6 @@ def _orders(component: int, loss: int) -> Callable[[PrintedTable], Any]:
 
 
 _EXTRAPOLATION = {"4.6.1": _orders(0, 1), "4.6.2": _orders(1, 0)}
-
-
-# --- Brenan, Campbell and Petzold: the pendulum and trajectory control of chapter 6 by DASSL and by constant steps ----
 
 
 def _residuals(sol: daedal.Solution) -> int:
@@ -187,8 +184,7 @@ def stabilised_pendulum(table: PrintedTable) -> Values:
 
 @cache
 def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
-    """Settings of the book: angles in radians, unknown derivatives of the controls set to zero, convergence rate
-    kept."""
+    """Solve with the settings of the book: unknown derivatives of the controls are zero, the rate is remembered."""
     relative = library.tppc2(form=f"index{index}")
     model = library.tppc2(form="inertial") if coordinates == "inertial" else relative
     assert relative.reference is not None
@@ -202,7 +198,7 @@ def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solut
 
 
 def truth(table: PrintedTable) -> Values:
-    """The solution at t = 300 by the index-1 form with tight tolerances."""
+    """The solution at t = 300, by the index-1 form with tight tolerances."""
     sol, _ = solve_tppc2("relative", 1, 1e-12)
     scale = dict.fromkeys(sol.names, 180.0 / math.pi) | {"H": 1.0, "V": 1.0}
     values = dict(zip(sol.names, sol.y[:, -1]))
@@ -231,7 +227,7 @@ def trajectory_statistics(table: PrintedTable) -> Values:
 
 
 def solve_tppc3(h: float, t1: float) -> daedal.Solution:
-    """Index 3; changes of the bank angle in one Newton iteration are limited, to stay on the branch of the book."""
+    """Solve index 3; changes of the bank angle per Newton iteration are limited, to obtain the branch of the book."""
     model = library.tppc3()
     method = DASSL(max_order=1, max_newton_change=[math.inf] * 6 + [0.3])
     return daedal.solve(model.problem, (model.t_span[0], t1), model.initial, fixed_step=h, method=method)
@@ -239,7 +235,7 @@ def solve_tppc3(h: float, t1: float) -> daedal.Solution:
 
 @cache
 def tppc3_truth(t1: float) -> np.ndarray:
-    """The trajectory of index 3 at a given time, by its index-1 form with tight tolerances."""
+    """The trajectory of index 3 at t1, by index reduction with tight tolerances."""
     model = library.tppc3()
     options: dict[str, Any] = {"method": "dassl", "rtol": 1e-13, "atol": 1e-13, "dense_output": False}
     sol = daedal.solve(model.problem, (model.t_span[0], t1), model.initial, **options)
@@ -270,7 +266,7 @@ def one_step_of_implicit_euler(table: PrintedTable) -> Values:
 
 
 def nothing(table: PrintedTable) -> Values:
-    """A table of methods not available in Daedal."""
+    """A table of methods that are not available in Daedal."""
     return table.each(lambda row: {})
 
 
@@ -308,7 +304,7 @@ def draw_controls(figure: Any, result: Any) -> None:
 
 
 def draw_drag(figure: Any, result: Any) -> None:
-    """Figures 6.3.5 and 6.3.6: the drag acceleration over the speed, and the bank angle."""
+    """Figures 6.3.5 and 6.3.6: drag acceleration over speed, and bank angle over time."""
     model = library.tppc3()
     sol = daedal.solve(model.problem, model.t_span, model.initial, method="dassl", rtol=1e-9, atol=1e-9)
     state = dict(zip(model.problem.names, sol.y))

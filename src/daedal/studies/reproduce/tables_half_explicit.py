@@ -18,7 +18,7 @@ from daedal.viz.figure import COLOURS, GRID
 
 
 class StepStages(NamedTuple):
-    """Velocities, accelerations and multipliers of all stages, for many steps at once: the last axis."""
+    """Velocities, accelerations and multipliers of all stages; the last axis contains many steps."""
 
     v: np.ndarray
     acceleration: np.ndarray
@@ -27,10 +27,10 @@ class StepStages(NamedTuple):
 
 
 def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> StepStages:
-    r"""The stages of steps of length h from q, v: q' = v, v' = (0, -1) - q \lambda, q v = 0 (section 2 of the source).
+    r"""Stages of steps of length h from q, v for q' = v, v' = (0, -1) - q \lambda, q v = 0 (section 2 of the source).
 
-    :math:`Z_i` is such that :math:`Q_{i+1}^T V_{i+1} = 0`, where :math:`Q_{i+1}, V_{i+1}` have the coefficients of the
-    next stage, or of the end of the step.
+    :math:`Z_i` is such that :math:`Q_{i+1}^T V_{i+1} = 0`, where :math:`Q_{i+1}, V_{i+1}` are the values of the next
+    stage or at the end of the step.
     """
     ab, s = tableau.floats()["ab"], tableau.s
     weight = np.array([[0.0], [-1.0]])
@@ -50,14 +50,12 @@ def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> Ste
 
 
 def five_stage_weights(theta: float) -> np.ndarray:
-    """Quadrature on the nodes of stages 3, 4 and 5 of HEM4: of third order in q, of second in v."""
+    """Quadrature weights for stages 3, 4 and 5 of HEM4, of third order in q and second in v."""
     r, t = np.sqrt(6.0), theta
     third = t * ((20.0 * r - 20.0) * t**2 + (24.0 - 39.0 * r) * t + 12.0 + 18.0 * r) / 36.0
     fourth = t * (-(20.0 * r + 20.0) * t**2 + (24.0 + 39.0 * r) * t + 12.0 - 18.0 * r) / 36.0
     return np.array([0.0, 0.0, third, fourth, t * (10.0 * t**2 - 12.0 * t + 3.0) / 9.0])
 
-
-# --- Brasey and Hairer: pendulum, seven-body mechanism, violin string -------------------------------------------------
 
 Values = list[Mapping[str, Any] | None]
 METHODS = {"hem3": HEM3, "hem4": HEM4, "hem5": HEM5, "phem56": PHEM56, "hedop5": HEDOP5}
@@ -121,7 +119,7 @@ def solve_pendulum(method: Any, t_span: tuple[float, float] = (0.0, 10.0), **opt
 
 
 def pendulum_errors(method: Any, steps: int) -> dict[str, float]:
-    """Largest errors over [0, 10] of q, v, and lambda by (3.6) at these points; the largest g and G v."""
+    """Largest errors over [0, 10] of q, v, and lambda by (3.6); largest g and G v."""
     sol = solve_pendulum(method, fixed_step=10.0 / steps)
     q, v = sol.raw.y[:2], sol.raw.y[2:]
     exact_q, exact_v, exact_lam = swing(sol.t)
@@ -136,7 +134,7 @@ def pendulum_errors(method: Any, steps: int) -> dict[str, float]:
 
 
 def stage_errors(method: Any, steps: int) -> dict[str, float]:
-    """Largest errors over [0, 10] of the first and of the last multiplier of the stages."""
+    """Largest errors over [0, 10] of the multipliers of the first and last stage."""
     sol = solve_pendulum(method, fixed_step=10.0 / steps)
     stages = pendulum_stages(method.tableau, sol.raw.y[:2, :-1], sol.raw.y[2:, :-1], 10.0 / steps)
     lam = swing(sol.t)[2]
@@ -195,7 +193,7 @@ def estimate(method: Any, h: float) -> float:
 
 
 def dense_errors(method: Any, h: float, projected: bool = False) -> np.ndarray:
-    """Errors of q and v at three points within a step, each the largest component."""
+    """Largest component of the errors of q and v, at three points within a step."""
     sol, t = one_step(method, h), 1.0 + h * np.array([0.25, 0.5, 0.75])
     y = sol(t).y if projected else daedal.Solution.__call__(sol, t)
     q, v, _ = swing(t)
@@ -203,7 +201,7 @@ def dense_errors(method: Any, h: float, projected: bool = False) -> np.ndarray:
 
 
 def five_stage_errors(h: float) -> np.ndarray:
-    """Errors of output from five stages of HEM4, which Daedal does not provide; second order in v."""
+    """Errors of dense output based on five stages of HEM4, of second order in v, which Daedal does not provide."""
     q, v, _ = swing(1.0)
     stages = pendulum_stages(HEM4().tableau, q[:, None], v[:, None], h)
     found = []
@@ -232,7 +230,7 @@ def dense_output(table: PrintedTable) -> Values:
 
 
 def jay(table: PrintedTable) -> Values:
-    """f nonlinear in z: largest relative error of y over the steps."""
+    """Largest relative errors of y over the steps, for f nonlinear in z."""
     model = library.jay_index2()
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -260,7 +258,7 @@ def _crank(t, q):
 
 @cache
 def massless() -> daedal.MechanicalSystem:
-    """The pendulum with its angle as a third, massless coordinate, for which only the augmented matrix is regular."""
+    """The pendulum with its angle as a massless third coordinate; only the augmented matrix is nonsingular."""
     return daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
 
 
@@ -285,7 +283,7 @@ def _moving_rod(t, q):
 
 @cache
 def moving() -> daedal.MechanicalSystem:
-    """A pendulum with a pivot that moves along 0.3 sin 2t."""
+    """A pendulum whose pivot moves like 0.3 sin 2t."""
     return daedal.MechanicalSystem(1.0, _weight, _moving_rod, n_q=2, n_constraints=1)
 
 
@@ -316,7 +314,7 @@ def solve_squeezer(t1: float, method: Any, **options: Any) -> Any:
 
 
 def squeezer_errors(sol: Any, t1: float) -> dict[str, float]:
-    """Errors at the end before projection: q, v relative to 1 + |v|, lambda by (3.6), and |g|, |G v|."""
+    """Final errors before projection of q, v (relative to 1 + |v|) and lambda by (3.6), and |g|, |G v|."""
     model = squeezer_model(t1)
     assert model.reference is not None
     truth, lam = model.reference.y, model.extra["lam"]
@@ -379,7 +377,7 @@ def played() -> library.ViolinRun:
 
 
 def violin(table: PrintedTable) -> Values:
-    """The transition times, by a run with tight tolerances."""
+    """Transition times in a run with tight tolerances."""
     switches = played().switches
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -390,7 +388,7 @@ def violin(table: PrintedTable) -> Values:
 
 
 def violin_tolerances(table: PrintedTable) -> Values:
-    """Errors of the first six transition times relative to the run with tight tolerances."""
+    """Deviations of the first six transition times from the run with tight tolerances."""
     truth = [switch.t for switch in played().switches]
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -418,17 +416,17 @@ _RUNS = {
 
 # --- the tables -------------------------------------------------------------------------------------------------------
 
-HIGHEST = {"1": 4, "3": 3, "4": 3}
+HIGHEST = {"1": 4, "3": 3, "4": 3}  # order by table number
 
 
 def conditions(table: PrintedTable) -> Values:
-    """Tables 1, 3 and 4: conditions generated from trees."""
+    """Tables 1, 3 and 4: order conditions generated from trees."""
     found = {c.number: c for c in order_conditions.conditions(HIGHEST[table.number], int(table.number))}
     return table.each(lambda row: {"order": found[row["nr"]].order, "condition": found[row["nr"]].formula()})
 
 
 def coefficients(table: PrintedTable) -> Values:
-    """Tables 2 and 5; HEM4 by the construction of section 4.2 from c_2 and the node c_3 of Radau."""
+    """Tables 2 and 5; HEM4 is constructed as in section 4.2 from c_2 and Radau's c_3."""
     hem4 = order_conditions.TABLEAUX["hem4"]
     tableau = {
         "2": lambda: order_conditions.TABLEAUX["hem3"],
@@ -445,7 +443,7 @@ def coefficients(table: PrintedTable) -> Values:
 
 
 def numbers_of_conditions(table: PrintedTable) -> Values:
-    """Number of conditions up to an order."""
+    """Numbers of order conditions up to given orders."""
 
     def values(row: Row) -> Mapping[str, Any]:
         counts = {
@@ -457,7 +455,7 @@ def numbers_of_conditions(table: PrintedTable) -> Values:
 
 
 def conditions_that_hold(table: PrintedTable) -> Values:
-    """Number of conditions of each order that a method satisfies."""
+    """Numbers of order conditions that methods satisfy, by order."""
 
     def values(row: Row) -> Mapping[str, Any]:
         counts = order_conditions.verify(row["method"], len(row.cells)).counts()
@@ -481,7 +479,7 @@ _TOLERANCES = 10.0 ** -np.arange(2.0, 9.0)
 
 
 def draw_violin(figure: Any, result: Any) -> None:
-    """Figure 3: the midpoint of the string, and its friction."""
+    """Figure 3: displacement and friction of the midpoint of the string."""
     run = played()
     upper, lower = figure.subplots(2, 1, sharex=True)
     upper.plot(run.t, run.middle, color=COLOURS[0])

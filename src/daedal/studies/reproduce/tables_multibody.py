@@ -21,7 +21,7 @@ Values = list[Mapping[str, Any] | None]
 
 
 def degenerate_switch(table: PrintedTable) -> Values:
-    """The event loop (7.4) with the location method of the table."""
+    """Event loop (7.4) with the location method of the table."""
     location = {"7.1": "roots", "7.3": "monitoring"}[table.number]
     model = library.degenerate_switch()
     assert model.reference is not None
@@ -46,7 +46,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
 
 
 def pulse(table: PrintedTable) -> Values:
-    """Table 7.2: the pulse is ignored, and its times are located as roots and as monitored functions."""
+    """Table 7.2: the pulse is ignored, located by roots, or located by monitoring."""
     model = library.switched_pulse()
     assert model.reference is not None
     truth = model.reference.y[0]
@@ -99,7 +99,7 @@ def crash_pendulum(table: PrintedTable) -> Values:
 
 
 def _apex(sol: Any, after: float) -> tuple[float, float]:
-    """Time at which phi' vanishes after the impact, by bisection of the dense output."""
+    """Time at which phi' vanishes after the impact, and phi there, by bisection of the dense output."""
     low, high = after, 1.6
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -130,7 +130,7 @@ _EVENTS = {
 }
 
 
-# --- Wijckmans' thesis: statements in the text and remaining axes of Figures 6.1 to 6.4 and 7.1 -----------------------
+# --- statements and axes of Figures 6.1 to 6.4 and 7.1 ----------------------------------------------------------------
 
 FORMS = {
     "index 1, not stabilised": Index1(),
@@ -139,24 +139,24 @@ FORMS = {
 }
 PARAMETERS = (1.0, 2.0, 4.0, 6.0, 10.0, 20.0, 40.0)
 """Baumgarte's parameters of Figure 6.3."""
-_CLEARLY = 3.0  # smallest visible factor on a logarithmic axis
+_CLEARLY = 3.0  # ratio from which curves clearly differ on a logarithmic axis
 
 
 def solve_with_dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
-    """A mechanism by DASSL with RTOL = ATOL = TOL."""
+    """Solve a mechanism by DASSL with RTOL = ATOL = TOL."""
     options: dict[str, Any] = {"rtol": tol, "atol": tol, "dense_output": False}
     return daedal.solve(model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options)
 
 
 @cache
 def swinging(form: str) -> Any:
-    """The rod pendulum of examples 6.1 to 6.3 over fifty periods."""
+    """Solve the rod pendulum of examples 6.1 to 6.3 over fifty periods."""
     return solve_with_dassl(library.rod_pendulum(), 1e-4, FORMS[form], DASSL())
 
 
 @cache
 def steps_with_baumgarte() -> tuple[int, ...]:
-    """The curve of Figure 6.3."""
+    """Numbers of steps in Figure 6.3."""
     model = library.rod_pendulum()
     forms = [Baumgarte(alpha=a, beta=a) for a in PARAMETERS]
     return tuple(solve_with_dassl(model, 1e-4, form, DASSL()).stats.steps for form in forms)
@@ -169,7 +169,7 @@ def deviations(sol: Any) -> np.ndarray:
 
 
 def drift_figures(table: PrintedTable) -> Values:
-    """Figures 6.1 to 6.3, as described in the text."""
+    """Statements in the text on Figures 6.1 to 6.3."""
     free, damped, _ = (deviations(swinging(form)).max(axis=0) for form in FORMS)
     tenth = free.size // 10
     curve = dict(zip(PARAMETERS, steps_with_baumgarte()))
@@ -186,7 +186,7 @@ def drift_figures(table: PrintedTable) -> Values:
 
 @cache
 def sliding() -> Any:
-    """The crank-slider mechanism of Figure 6.4, TOL = 1e-6."""
+    """Solve the crank-slider mechanism of Figure 6.4 with TOL = 1e-6."""
     return solve_with_dassl(library.crank_slider(), 1e-6, "ggl", DASSL())
 
 
@@ -201,7 +201,7 @@ def crank_slider_figure(table: PrintedTable) -> Values:
 
 @cache
 def ignoring() -> daedal.Solution:
-    """Example 7.1: x' = 0, then 5 from t = 10 on, without event handling."""
+    """Solve example 7.1, x' = 0 until t = 10, then x' = 5, without event handling."""
     problem = daedal.ImplicitDAE(lambda t, x, xp: [xp[0] - (5.0 if t > 10.0 else 0.0)], 1)
     options: dict[str, Any] = {"method": "dassl", "rtol": 1e-4, "atol": 1e-4, "switches": "never", "compile": "never"}
     return daedal.solve(problem, (0.0, 20.0), ([10.0], [0.0]), **options)
@@ -240,7 +240,7 @@ def eigenvalues(table: PrintedTable) -> Values:
 
 
 def drift(table: PrintedTable) -> Values:
-    """Examples 6.1 to 6.3: unprojected results against the exact state after 50 periods."""
+    """Examples 6.1 to 6.3: errors of unprojected results after 50 periods."""
     model = library.rod_pendulum()
     lam = [model.extra["lam"][0], 0.0]
 
@@ -265,7 +265,7 @@ STEPS = 2000
 
 
 def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
-    """The problem with errors in its constraint and in its derivative that differ at every step."""
+    """Add random errors, different at every step, to the constraint and its derivative."""
     random = np.random.default_rng(20)
     errors = random.uniform(4e-5, 6e-5, (STEPS + 2, problem.n_y))
     errors[0] = 0.0
@@ -284,8 +284,7 @@ def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
 
 
 def errors_in_the_constraint(table: PrintedTable) -> Values:
-    """Backward Euler, the last two thousand steps up to t = 1e-3: errors at the end, and the root mean square error of
-    y."""
+    """Backward Euler, the last 2000 steps up to t = 1e-3: final errors, and root mean square error of y."""
     build, formulation, names = DISTURBED[table.number]
     model = build()
     problem, exact = model.problem, model.extra["exact"]
@@ -315,13 +314,13 @@ def errors_in_the_constraint(table: PrintedTable) -> Values:
 
 
 def _method(form: str, model: library.Model) -> DASSL:
-    """For index 3, the error test is scaled by powers of h but Newton's test is not, as printed."""
+    """DASSL; for index 3 the error test is scaled by powers of h but Newton's test is not, as printed."""
     problem: Any = model.problem
     return DASSL(newton_weights=[0.0] * (2 * problem.n_q + problem.n_constraints)) if form == "index 3" else DASSL()
 
 
 def crank_slider(table: PrintedTable) -> Values:
-    """Table 6.4; e with the weights 1 + |x|."""
+    """Table 6.4; e is weighted with 1 + |x|."""
     model = library.crank_slider()
     assert model.reference is not None
     truth = model.reference.y
@@ -369,7 +368,7 @@ TABLES = {
 
 
 def draw_drift(figure: Any, result: Any) -> None:
-    """Figures 6.1 to 6.3: deviations from both constraints, and the cost of Baumgarte's parameter."""
+    """Figures 6.1 to 6.3: deviations from both constraints, and cost over Baumgarte's parameter."""
     axes = figure.subplots(1, 3)
     for place, name in zip(axes, list(FORMS)[:2]):
         sol = swinging(name)
@@ -414,7 +413,7 @@ def draw_crank_slider(figure: Any, result: Any) -> None:
 
 
 def draw_crash(figure: Any, result: Any) -> None:
-    """The angle over time; the force of the wall over the indentation."""
+    """Angle over time, and wall force over indentation."""
     sol = solved("crash_pendulum", 2.0)
     law = daedal.hybrid.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
     left, right = figure.subplots(1, 2)
@@ -441,7 +440,7 @@ def _wall(law: Any, p: float, deepest: float, loading: bool) -> float:
 
 
 def draw_oscillator(figure: Any, result: Any) -> None:
-    """Position and velocity; sticking phases are shaded."""
+    """Position and velocity, with sticking phases shaded."""
     sol = solved("friction_oscillator", 9.0)
     axes = figure.add_subplot()
     t = np.linspace(0.0, 9.0, 1201)

@@ -1,7 +1,4 @@
-"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with its step size control.
-
-Coefficients are in :mod:`daedal.studies.reproduce.tables_second_order`.
-"""
+"""Wunderlich's thesis: coefficients, ordinary and modified BDF with given steps, and its step size control."""
 
 import ast
 import math
@@ -27,7 +24,7 @@ _OPERATIONS: dict[type, Any] = {
 
 
 def value_of(text: str, names: Mapping[str, float] | None = None) -> float:
-    """The value of a printed formula; numbers, names, + - * / **, and sqrt.
+    """Evaluate a printed formula of numbers, names, + - * / ** and sqrt.
 
     Examples
     --------
@@ -54,7 +51,7 @@ def _value(node: Any, names: Mapping[str, float]) -> float:
 def formula_for(
     entry: Mapping[str, Any], computed: float, names: Mapping[str, float] | None = None, tolerance: float = 1e-9
 ) -> str:
-    """The formula of a cell that gives the computed value: the printed formula, the corrected one, or neither.
+    """The printed or the corrected formula of a cell if it agrees with the computed value, otherwise this value.
 
     Examples
     --------
@@ -69,13 +66,13 @@ def formula_for(
     return repr(float(computed))
 
 
-# --- Wunderlich's thesis: coefficients of Tables 2.1, 3.3 and 6.1, determined by steps of the integrators -------------
+# --- coefficients of Tables 2.1, 3.3 and 6.1, determined from steps of the integrators --------------------------------
 
 Values = list[Mapping[str, Any] | None]
 
 
 def bdf(table: PrintedTable) -> Values:
-    """Table 2.1. One step from unit vectors: of y' = 1 from zero, h/alpha_0; of y' = 0, -alpha_i/alpha_0."""
+    """Table 2.1. One step of y' = 1 from zero gives h/alpha_0, of y' = 0 from unit vectors -alpha_i/alpha_0."""
 
     def step(k: int, slope: float, past: np.ndarray) -> float:
         problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - slope], 1)
@@ -97,7 +94,7 @@ _FORCES: tuple[Callable[[float], float], ...] = (np.cos, lambda t: 1.0 + t * t)
 
 
 def _velocities(grid: np.ndarray, orders: list[int], force: Callable[[float], float]) -> np.ndarray:
-    """The velocities of x'' = force(t) at the points of a grid."""
+    """Velocities of x'' = force(t) at the points of a grid."""
     problem = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] - force(t)], 1)
     method = ModifiedBDF(grid=grid, max_order=2, orders=orders, family="sand")
     sol: Any = daedal.solve(problem, (grid[0], grid[-1]), ([1.0], [0.5]), method=method)
@@ -117,7 +114,7 @@ def _alpha(t: np.ndarray, velocities: list[np.ndarray], n: int, order: int) -> l
 
 
 def coefficients_of_modified_bdf(table: PrintedTable) -> Values:
-    """Table 3.3: the printed formulas at the points of the steps that use them."""
+    """Table 3.3: printed formulas, evaluated for the steps that use them."""
     grid, orders = np.array(table.data["grid"]), table.data["orders"]
     velocities = [_velocities(grid, orders, force) for force in _FORCES]
 
@@ -180,9 +177,6 @@ def _one_step(kind: str, c: list[float], constant: list[float], factor: list[flo
 _COEFFICIENTS = {"2.1": bdf, "3.3": coefficients_of_modified_bdf, "6.1": collocation}
 
 
-# --- Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with its step size control
-# --------------
-
 TIMES = np.linspace(0.0, 1.0, 11)
 
 
@@ -216,7 +210,7 @@ def variable_steps(table: PrintedTable) -> Values:
 
 
 def modified_bdf(table: PrintedTable) -> Values:
-    """Largest errors over 320 steps of length 1/320, without the first four, affected by the step of order 1."""
+    """Largest errors over 320 steps of length 1/320, except the first four, which are affected by a step of order 1."""
 
     def values(row: Row) -> Mapping[str, Any]:
         model = library.get(row["problem"])
@@ -261,21 +255,19 @@ def _extended(t, x, xp, xpp):
     )
 
 
-_OUTPUT = 0.1  # first output point of DASSL
+_OUTPUT = 0.1  # first output time of DASSL
 _END = 1.0  # TOUT of (4.30) for the modified BDF
-# (4.20) weights a difference v by RTOL |v| + ATOL, where |v| is the difference itself, practically zero
-_LITERAL = 1e-12
-_NEVER = 1e6  # with RTOL = ATOL = 1 the ratio is |v| / (|v| + 1), so the test never fails
+_LITERAL = 1e-12  # rtol: (4.20) weights a difference v by RTOL |v| + ATOL, where |v| is practically zero
+_NEVER = 1e6  # atol for RTOL = ATOL = 1: the ratio |v| / (|v| + 1) never fails the test
 
 
 def _first_step(rtol: float, atol: float) -> float:
-    """(4.30): a thousandth of the interval, or half the time in which the body, with speed 1, moves by the tolerance of
-    q1."""
+    """(4.30): 1/1000 of the interval, or half the time in which q1, with speed 1, changes by its tolerance."""
     return min(1e-3 * _END, 0.5 * (rtol + atol))
 
 
 def _setting(number: str) -> tuple[Any, Any, int, dict[str, Any]]:
-    """Problem, initial values, position of lambda, tolerances of the run of a table."""
+    """Problem, initial values, row of lambda, and tolerances for a table."""
     model, atol = library.body_on_circle(), [1e-4, 1e-4, 1e-2, 1e-2, 1e-2]
     options: dict[str, Any] = {"rtol": _LITERAL, "atol": atol, "first_step": _first_step(1e-4, 1e-4)}
     if number == "8.1":
@@ -288,13 +280,13 @@ def _setting(number: str) -> tuple[Any, Any, int, dict[str, Any]]:
         options["atol"] = [1e-4, 1e-4, 1e-3, 1e-2, 1e-2, 1e-2]
         initial = [0.0, 1.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]
         return daedal.SecondOrderDAE(_extended, 5), initial, 4, options
-    # lambda also has second order, as in the thesis
+    # here lambda has second order too, as in the thesis
     options["atol"] = [*atol, 1e-1]
     return model.problem.with_order([2, 2, 2]), ([0.0, 1.0, 0.0], [1.0, 0.0, 1.0]), 2, options
 
 
 def controlled_run(number: str, controller: str = "thesis", scale: float = 1.0, **options: Any) -> Any:
-    """The run of Table 8.1, 8.2, 8.3 (modified BDF) or 8.4 (collocation), with the tolerances times `scale`."""
+    """Run of Table 8.1, 8.2, 8.3 (modified BDF) or 8.4 (collocation), with tolerances multiplied by `scale`."""
     problem, initial, _, given = _setting(number)
     tolerances = {"atol": np.multiply(scale, given["atol"])}
     method = Collocation("radau", 2, controller=controller) if number == "8.4" else ModifiedBDF(controller=controller)
@@ -328,7 +320,7 @@ def _first_order_reduced(t, y, yp):
     return np.array([yp[0] - v1, yp[2] - f1, q1**2 + q2**2 - 1.0, 2.0 * q1 * v1 + 2.0 * q2 * v2, acceleration])
 
 
-_BESIDE: dict[str, tuple[Any, list[float]]] = {
+_BY_DASSL: dict[str, tuple[Any, list[float]]] = {
     "8.1": (_first_order, [1e-4, 1e-4, 1e-2, 1e-2, 1.0]),
     "8.2": (_first_order_stabilised, [1e-4] * 6),
     "8.3": (_first_order_reduced, [1e-4, 1e-4, 1e-3, 1e-2, 1e-2]),
@@ -336,8 +328,8 @@ _BESIDE: dict[str, tuple[Any, list[float]]] = {
 
 
 def dassl_run(number: str, **changes: Any) -> Any:
-    """The corresponding DASSL run, with all variables in the error test and the first step of DASSL for TOUT = 0.1."""
-    residual, atol = _BESIDE[number]
+    """Corresponding DASSL run, with all variables in the error test and DASSL's first step for TOUT = 0.1."""
+    residual, atol = _BY_DASSL[number]
     y, yp = [0.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -1.0, 1.0]
     if len(atol) == 6:
         y, yp = [*y, 0.0], [*yp, 0.0]
@@ -353,13 +345,13 @@ def _run(problem: Any, initial: Any, method: Any, **options: Any) -> Any:
 
 
 def cumulative(sol: Any) -> list[int]:
-    """Steps that start before 0.1, 0.2, ..., 1."""
+    """Numbers of steps that start before 0.1, 0.2, ..., 1."""
     starts = sol.history.t - sol.history.h
     return [int(np.sum(starts < t - 1e-12)) for t in TIMES[1:]]
 
 
 def returns(sol: Any) -> list[int]:
-    """Returns of DASSL: after every step and additionally at every output point but the last."""
+    """Numbers of returns of DASSL: after every step, and at every output time except the last."""
     return [steps + outputs for outputs, steps in enumerate(cumulative(sol))]
 
 
@@ -399,7 +391,7 @@ def truck(table: PrintedTable) -> Values:
 
 
 def multiplier_figures(table: PrintedTable) -> Values:
-    """Figures 8.1 and 8.2: statements in the text on them and on Table 8.1."""
+    """Statements in the text on Figures 8.1 and 8.2 and Table 8.1."""
     modified, dassl = controlled_run("8.1"), dassl_run("8.1")
     ours, theirs = errors("8.1", modified), errors("8.1", dassl)
     found = {f"error of {name}": np.max(theirs[name]) / np.max(ours[name]) for name in ours}
@@ -425,7 +417,7 @@ TABLES = {
 
 
 def draw_multipliers(figure: Any, result: Any) -> None:
-    """Figures 8.1 and 8.2: lambda of modified BDF and of DASSL at their steps, and the errors."""
+    """Figures 8.1 and 8.2: lambda of modified BDF and DASSL at the steps, and errors."""
     left, right = figure.subplots(1, 2)
     t = np.linspace(0.0, 1.0, 201)
     left.plot(t, np.sin(t) * np.cos(t), color=FAINT, label="exact")

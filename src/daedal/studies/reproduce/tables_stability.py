@@ -28,7 +28,7 @@ DIRECTIONS: dict[str, Any] = {"B": "B", "C^T": "CT", "unit": [[0.0], [1.0]]}
 
 
 def backward_euler(problem: Any, initial: Any, formulation: Any) -> daedal.Solution:
-    """Up to t = 1, or up to a step whose matrix is numerically singular."""
+    """Solve up to t = 1, or up to a step whose matrix is numerically singular."""
     options: dict[str, Any] = {"method": DASSL(max_order=1), "fixed_step": 0.01}
     try:
         return daedal.solve(problem, (0.0, 1.0), initial, formulation=formulation, **options)
@@ -37,7 +37,7 @@ def backward_euler(problem: Any, initial: Any, formulation: Any) -> daedal.Solut
 
 
 def states(sol: Any) -> np.ndarray:
-    """z at all steps before projection of the output; charts and the essential ODE have no drift to remove."""
+    """z at all steps, before projection of the output if there is a projection."""
     n = sol.y.shape[0]
     return sol.raw.y[:n] if sol.raw.y.shape[0] >= n else sol.y
 
@@ -58,7 +58,7 @@ FIRST_ORDER: dict[str, Callable[[Row], Any]] = {
 
 
 def first_order_examples(table: PrintedTable) -> list[Mapping[str, Any] | None]:
-    """Tables 4.1 and 4.2; the errors of the second are those of x_1."""
+    """Tables 4.1 and 4.2; errors in the latter are those of x_1."""
     model = library.get(f"stability_example{table.data['example']}")
 
     def values(row: Row) -> Mapping[str, float]:
@@ -155,7 +155,7 @@ FORMULATIONS: dict[str, Callable[[Row], Any]] = {
 
 
 def formulations(table: PrintedTable) -> list[Mapping[str, Any] | None]:
-    """Every formulation of Daedal described in the paper, for Example 3."""
+    """Example 3 by all formulations that are described in the paper and available."""
 
     def values(row: Row) -> Mapping[str, Any]:
         model = library.stability_example3(row["nu"], table.data["kappa"])

@@ -15,15 +15,15 @@ SYMBOLS = {REPRODUCED: "✓", BAND: "≈", OBSERVED: "∼", FAILED: "✗", DOUBT
 MEANINGS = {
     REPRODUCED: "the computed value has the printed digits",
     BAND: "within a justified band around the printed value: digits, machine, algorithm",
-    OBSERVED: "within a band that was set after seeing the computed value",
+    OBSERVED: "within a band that was chosen after the value was computed",
     FAILED: "the computed value differs, for the reason given",
-    DOUBTFUL: "the printed value contradicts its own document or is illegible, by the argument given",
+    DOUBTFUL: "the printed value contradicts the source or is illegible, for the reason given",
     OPEN: "not computed, for the reason given",
 }
 
 
 def written(cell: Cell) -> str:
-    """The computed value in the notation of the printed one, with two more digits.
+    """The computed value in the notation of the printed one, with two additional digits.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def written(cell: Cell) -> str:
 
 
 def like(printed: str, value: float) -> str:
-    """A number in the notation of a printed one."""
+    """Format a number in the notation of a printed one."""
     if not math.isfinite(value):
         return str(value).replace("inf", "∞")
     mantissa, letter, exponent = printed.partition("e") if "e" in printed else printed.partition("E")
@@ -65,13 +65,13 @@ STYLES = {
 
 
 def print_list(console: Console, tables: list[PrintedTable]) -> None:
-    """The identifiers, with the number of cells and the captions."""
+    """Print identifiers, numbers of cells and captions."""
     rows = [(table.identifier, sum(len(row.cells) for row in table.rows), table.caption) for table in tables]
     console.print(Tabular("lrl", rows, ("table", "cells", "shows")))
 
 
 def print_cells(console: Console, result: Result) -> None:
-    """All cells of a table: printed value and origin, computed value, verdict and reason."""
+    """Print all cells of a table with origin, computed value, verdict and reason."""
     table = result.table
     console.print(f"\n[bold]{table.identifier}[/bold]  {escape(table.caption)}")
     for note in table.notes:
@@ -91,9 +91,9 @@ def print_cells(console: Console, result: Result) -> None:
 
 
 def print_overview(console: Console, report: Reproduction) -> None:
-    """One line for each table: number of cells with each verdict, and number of cells with complete data that are met.
+    """Print one line per table with the number of cells for each verdict.
 
-    The reasons for printed cells that are not reproduced or open follow.
+    Reasons for printed cells that are not reproduced or open follow.
     """
     rows = []
     for result in report.results:

@@ -1,9 +1,9 @@
-"""Verdict on a computed value: equal to the printed one in its digits, within a justified band, or neither.
+"""Verdicts on computed values: equal to the printed value in its digits, within a justified band, or neither.
 
 A printed value is reproduced if the computed one rounds to it. If the source does not determine the value (another
-machine, another version of a code), the data file gives a band with two sides and its basis. If the printed value is
-doubtful, it gives the argument and the corrected value. If the data file contains the value of an independent
-computation in addition to the printed one, both must be met.
+machine, another version of a code), the data file contains a two-sided band and its basis. If the printed value is
+doubtful, the data file contains the reason and the corrected value. If it contains the value of an independent
+computation in addition to the printed one, both must agree.
 """
 
 import math
@@ -20,14 +20,14 @@ REPRODUCED, BAND, OBSERVED, FAILED, DOUBTFUL, OPEN = VERDICTS = (
     "open",
 )
 PRINTED, DERIVED, INDEPENDENT = ORIGINS = ("printed", "derived", "independent")
-SEEN_AFTERWARDS = "observed"  # the basis of a band that was set after seeing the computed value
+SEEN_AFTERWARDS = "observed"  # basis of a band that was chosen after the value was computed
 BASES = ("printed digits", "machine constants", "algorithm", SEEN_AFTERWARDS)
 
-_SLACK = 1.0 + 1e-6  # tolerance for the rounding of half a unit itself
+_SLACK = 1.0 + 1e-6  # tolerance for round-off in half a unit
 
 
 def number(text: str) -> float:
-    """The value of a printed number; fractions and ∞ are allowed.
+    """Value of a printed number; fractions and ∞ are allowed.
 
     Examples
     --------
@@ -87,9 +87,9 @@ def has_printed_digits(text: str, computed: float, truncated: bool = False) -> b
 
 
 def meets(independent: str, computed: float) -> bool:
-    """Whether `computed` equals the value of an independent computation in five digits.
+    """Whether `computed` agrees with an independent computation to a relative error of 1e-4.
 
-    Very large and very small errors result from growth or cancellation, and are known to one digit fewer.
+    Very large and very small values result from growth or cancellation; for these the error may be 1e-3.
 
     Examples
     --------
@@ -101,10 +101,10 @@ def meets(independent: str, computed: float) -> bool:
 
 
 def limits(band: Mapping[str, Any], text: str) -> tuple[float, float]:
-    """The two ends of a band around a printed number.
+    """Both ends of a band around a printed number.
 
-    A band is one of ``relative``, ``absolute`` (distance), ``units`` (of the last printed digit), ``factor`` (ratio of
-    the sizes, either sign), ``range`` (two values).
+    A band is one of ``relative`` and ``absolute`` (deviation), ``units`` (of the last printed digit), ``factor`` (ratio
+    of absolute values) and ``range`` (two values).
 
     Examples
     --------
@@ -136,7 +136,7 @@ def in_band(band: Mapping[str, Any], text: str, computed: float) -> bool:
 
 
 def describe(band: Mapping[str, Any]) -> str:
-    """Description of a band.
+    """Describe a band.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def describe(band: Mapping[str, Any]) -> str:
 
 
 def kind_of(basis: str) -> str:
-    """The kind of a basis, without its explanation.
+    """Kind of a basis, without its explanation.
 
     Examples
     --------
@@ -166,16 +166,15 @@ def kind_of(basis: str) -> str:
 
 
 def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, str]:
-    """The verdict on a cell, with its reason.
+    """Determine the verdict on a cell, with its reason.
 
     Parameters
     ----------
     entry : dict
-        The cell of the data file: ``printed`` and, if applicable, ``tag`` (doubtful print, not
-        reproduced, open),
-        ``band`` and ``basis``, ``reason``, ``recomputed``, ``truncated``.
+        The cell of the data file: ``printed`` and, if applicable, ``tag``, ``band`` and ``basis``, ``reason``,
+        ``recomputed``, ``truncated``.
     computed : float, str or None
-        The value computed by Daedal; None if nothing is computed, a text if the printed value is one.
+        The computed value; None if nothing is computed, a text if the printed value is a text.
 
     Returns
     -------
@@ -208,7 +207,7 @@ def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, 
 
 
 def _is_what_it_should_be(entry: Mapping[str, Any], computed: float | str) -> bool:
-    """Whether it equals the value of an independent computation, if there is one."""
+    """Whether the value agrees with an independent computation, if there is one."""
     expected = entry.get("recomputed")
     if expected is None:
         return True

@@ -1,4 +1,4 @@
-// Mechanisms in the plane, as SVG. Their data are JSON in whole numbers: see daedal.viz.animate.scene_data.
+// Planar mechanisms as SVG, from JSON data with integers; see daedal.viz.animate.scene_data.
 (function () {
   "use strict";
   const NS = "http://www.w3.org/2000/svg";

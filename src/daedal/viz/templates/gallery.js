@@ -1,4 +1,4 @@
-// Search, filters, the copy buttons, one button that stops or starts all motion, and cards without holes between them.
+// Search, filters, copy buttons, a button that stops or starts all motion, and gapless layout of cards.
 (function () {
   "use strict";
   const cards = Array.from(document.querySelectorAll(".card"));
@@ -56,7 +56,7 @@
     });
   });
 
-  // Rows of the grid are thin, and a card takes as many as it is high: the next one moves up to where there is room.
+  // Grid rows are thin, and a card spans as many as its height requires, so that there are no gaps.
   const grid = document.querySelector(".cards"), rowHeight = 4;
   const fit = new ResizeObserver(function (entries) {
     const gap = parseFloat(getComputedStyle(grid).columnGap) || 0;

@@ -1,6 +1,6 @@
-// Plays the motions of a page: the controls, the clock, keys, and when motion starts by itself. What is seen is drawn by
-// classes that derive from Player and enter themselves in daedalPage.kinds: they have stage(), which makes the element
-// that takes clicks and keys, and draw(frame).
+// Player of the motions of a page: controls, clock, keys and automatic start. Pictures are drawn by classes that derive
+// from Player and register in daedalPage.kinds; their methods are stage(), which creates the element that receives
+// clicks and keys, and draw(frame).
 (function () {
   "use strict";
   const ICONS = { play: "M3 1.5v13l11-6.5z", pause: "M3 1.5h3.6v13H3zM9.4 1.5H13v13H9.4z" };
@@ -24,9 +24,9 @@
       this.frame = 0;
       this.speed = 1;
       this.playing = false;
-      this.stopped = false; // by hand, so that scrolling does not start it again
+      this.stopped = false; // by the user, so that scrolling does not restart it
       this.label = root.dataset.label;
-      this.desk = root; // where the controls stand
+      this.desk = root; // parent of the controls
       const stage = this.stage();
       stage.addEventListener("click", this.toggle.bind(this));
       stage.addEventListener("keydown", this.key.bind(this));
@@ -123,7 +123,7 @@
     }
   }
 
-  // A player plays while it is seen, unless the reader stopped it or asks for calm.
+  // A player plays while visible, unless the user stopped it or prefers reduced motion.
   const page = { playing: !calm.matches, players: [], kinds: {}, Player: Player, control: control };
   page.playAll = function (wanted) {
     page.playing = wanted;

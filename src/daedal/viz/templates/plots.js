@@ -1,7 +1,7 @@
-// Curves beside a scene: the cursor and the values follow the time, and a click or a drag sets it.
+// Curves beside a scene: cursor and values show the current time; clicking or dragging sets the time.
 (function () {
   "use strict";
-  const NAMES = 4; // so many curves tell their values
+  const NAMES = 4; // number of curves up to which values are displayed
 
   window.daedalPage.Plots = class {
     constructor(player, floats) {

@@ -1,13 +1,13 @@
-// Mechanisms in space, by three.js. Their data: see daedal.viz.scene_page.page_data.
+// Spatial mechanisms by three.js; for the data see daedal.viz.scene_page.page_data.
 (function () {
   "use strict";
   const page = window.daedalPage, control = page.control;
   const RIGID = 0, STRETCHED = 1;
-  const NO_WEBGL = "This picture needs WebGL, which this browser does not offer or has switched off. Another browser, " +
-    "or hardware acceleration in the settings of this one, will show it.";
+  const NO_WEBGL = "This picture requires WebGL, which is not available in this browser. Remedy: enable hardware acceleration " +
+    "in the browser settings, or use another browser.";
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-  // One renderer draws all scenes of a page, since browsers have only a few to give; players keep copies of its pictures.
+  // One renderer draws all scenes of a page, since browsers limit their number; players store copies of its pictures.
   let shared;
   function renderer() {
     if (shared !== undefined) return shared;
@@ -30,7 +30,7 @@
 
   function floats(text) { return new Float32Array(buffer(text)); }
 
-  // Row number `frame` of an array with rows of this width, between two rows if it is not whole.
+  // Row `frame` of an array with rows of the given width; interpolates between rows if `frame` is not an integer.
   function row(array, width, frame, into) {
     const last = array.length / width - 1, k = Math.max(0, Math.min(Math.floor(frame), last - 1));
     const part = last ? frame - k : 0, next = last ? width : 0;
@@ -66,7 +66,7 @@
     }
 
     listen() {
-      let from = null; // a drag is no click
+      let from = null; // start of a drag, which does not count as a click
       this.canvas.addEventListener("pointerdown", function (event) { from = [event.clientX, event.clientY]; });
       this.canvas.addEventListener("click", function (event) {
         if (from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 5) event.stopImmediatePropagation();
@@ -75,7 +75,7 @@
       this.canvas.addEventListener("pointerleave", this.point.bind(this, null));
     }
 
-    // --- what is in the scene ---------------------------------------------------------------------------------------
+    // --- contents of the scene --------------------------------------------------------------------------------------
 
     build() {
       const data = this.data, counts = {}, layers = { part: "parts", rod: "parts", spring: "parts", arrow: "arrows", frame: "frames" };
@@ -112,7 +112,7 @@
             const material = new THREE.MeshStandardMaterial({ roughness: 0.5, metalness: 0.12, side: THREE.DoubleSide });
             const mesh = new THREE.InstancedMesh(geometries[piece.mesh], material, counts[piece.key]);
             mesh.frustumCulled = false;
-            if (item.layer === "frames") { // seen through everything: drawn last, without the depths of what came before
+            if (item.layer === "frames") { // visible through other objects: drawn last, with cleared depths
               material.transparent = true;
               mesh.renderOrder = 10 + this.layers.frames.children.length;
               if (mesh.renderOrder === 10) mesh.onBeforeRender = function (gl) { gl.clearDepth(); };
@@ -176,7 +176,7 @@
         if (line.cut !== undefined) {
           pairs.array.set(line.points.subarray(3 * line.cut + 3, 3 * line.cut + 6), 6 * line.cut + 3);
         }
-        line.cut = k < pairs.count ? k : undefined; // the piece that is still growing
+        line.cut = k < pairs.count ? k : undefined; // the last piece of a trace, which is still growing
         if (line.cut !== undefined) pairs.array.set(now, 6 * k + 3);
         line.object.geometry.instanceCount = Math.min(k + 1, pairs.count);
       } else {
@@ -185,7 +185,7 @@
       pairs.needsUpdate = true;
     }
 
-    // Lines and the grid have the colours of the page, light or dark.
+    // Lines and grid have the colours of the page, light or dark.
     paint() {
       const style = getComputedStyle(this.root);
       const resolve = function (name) { return name[0] === "#" ? name : style.getPropertyValue("--" + name).trim(); };
@@ -194,7 +194,7 @@
       this.view.shade.opacity = dark.matches ? 0.45 : 0.2;
     }
 
-    // At most one picture for each that the screen shows.
+    // Draw at most one picture per screen refresh.
     render() {
       if (!this.due) this.due = requestAnimationFrame(this.renderNow.bind(this));
     }
@@ -238,7 +238,7 @@
       tag.style.transform = "translate(" + left + "px," + top + "px) translate(.5em,-120%)";
     }
 
-    // What the mouse points at is named.
+    // Display the name of the object at the mouse pointer.
     point(event) {
       this.tip.hidden = true;
       if (!event || event.buttons || event.pointerType !== "mouse") return;

@@ -1,4 +1,4 @@
-// From where a scene is seen, the light on it, and the grid below or behind it.
+// Camera, lights, and the grid below or behind a scene.
 (function () {
   "use strict";
   const FIELD = 30; // degrees
@@ -29,13 +29,13 @@
       sun.shadow.radius = 4;
       sun.shadow.normalBias = 0.004 * size;
       sun.shadow.bias = -0.0005;
-      const fill = new THREE.DirectionalLight(0xffffff, 0.9); // from the eye, for what is turned away from the sun
+      const fill = new THREE.DirectionalLight(0xffffff, 0.9); // from the viewer, for surfaces in shade
       fill.position.copy(this.middle()).addScaledVector(this.vector(this.data.eyes[this.data.view]), size);
       fill.target = sun.target;
       scene.add(sun, sun.target, fill);
     }
 
-    // A grid that fades towards its rim, on a plane that takes shadows.
+    // A grid that fades towards its edge, on a plane that receives shadows.
     addBackdrop(scene) {
       const point = this.vector(this.data.backdrop[0]), normal = this.vector(this.data.backdrop[1]);
       const spacing = this.data.backdrop[2], reach = 1.3 * this.data.size, places = [], shades = [];
@@ -92,11 +92,11 @@
       this.look(this.data.view);
     }
 
-    // A view by name: everything is seen, in space with perspective, otherwise straight on.
+    // Set a view by name, in which the whole scene is visible: "space" has perspective, others are orthographic.
     look(name) {
       const current = name === "space" ? 0 : 1, camera = this.cameras[current], orbit = this.orbits[current];
       this.eye = this.vector(this.data.eyes[name]);
-      if (name === "top") { // not quite from above, so that it is known what is upwards in the picture
+      if (name === "top") { // not exactly from above, so that the upward direction in the picture is defined
         this.eye.addScaledVector(this.vector(this.data.eyes.front), 1e-4).normalize();
       }
       this.orbits.forEach(function (one) { one.enabled = one === orbit; });
@@ -110,7 +110,7 @@
       this.changed();
     }
 
-    // The corners of the bounds as seen by an eye: how far to the right, upwards and towards it.
+    // Corners of the bounds in camera coordinates: right, up, and towards the viewer.
     corners(eye) {
       const right = new THREE.Vector3().crossVectors(this.up(), eye).normalize();
       const above = new THREE.Vector3().crossVectors(eye, right), centre = this.middle(), found = [];

@@ -1,9 +1,10 @@
-"""Creates the font for formulas, ``math.woff.txt``, from Latin Modern Math; run manually, see README.md.
+"""Create the font for formulas, ``math.woff.txt``, from Latin Modern Math; run manually, see README.md.
 
     python math_font.py latinmodern-math.otf
 
-Browsers render MathML well with a font that has a table of mathematical sizes, which few systems have. The subset
-contains what the pages may need: Latin, Greek, upright and slanted, operators, accents and brackets of all sizes.
+Browsers render MathML well only with a font that has a table of mathematical sizes, which few systems provide. The
+subset contains the characters that pages may use: Latin, Greek, upright and slanted, operators, accents and brackets of
+all sizes.
 """
 
 import base64
