@@ -833,3 +833,9 @@ def test_an_output_time_may_be_a_switching_time():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         daedal.solve(pulses, (0.0, 10.0), [0.0], t_eval=np.linspace(0.0, 10.0, 11))
+
+
+def test_output_times_may_lie_after_the_only_switch():
+    """The first call of the compiled loop passes through all arcs."""
+    sol = daedal.solve(daedal.ODE(lambda t, y: [1.0 if t < 0.5 else -1.0], 1), (0.0, 2.0), [0.0], t_eval=[1.5, 2.0])
+    np.testing.assert_allclose(sol.y[0], [-0.5, -1.0], atol=1e-12)

@@ -70,18 +70,17 @@ class SwitchedRunState(FirstOrderRunState):
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
         end = self._end = tracker.horizon(self._t)
-        changes = self.left(earlier, end) | self.resolved(end)
+        arcs = tracker.planned(end, self._most_arcs) if along is None and self._chains_arcs() else []
+        changes = self.left(earlier, arcs[-1].end if arcs else end) | self.resolved(end)
         if earlier and self.choice.method.is_multistep and changes["first_step"] is None:
             changes["first_step"] = self.step_by_scale(end)
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
-            arcs = tracker.planned(end, self._most_arcs) if self._chains_arcs() else []
             if arcs:
-                changes |= self.left(earlier, arcs[-1].end) | self._chained(arcs, end)
+                changes |= self._chained(arcs, end)
             ready, task = self.ready, self.task(switching, progress, **changes)
         else:
-            arcs = []
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
             ready = along.ready
         self._n_own = n_own = 0 if own is None else own.direction.size
