@@ -17,7 +17,7 @@ from typing import Any
 
 import daedal
 from benchmarks.tracing import WRITTEN, writer
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.mechanism_graph import Mechanism
 
 WORDS = ("sin", "cos", "sqrt")

@@ -16,7 +16,18 @@ from daedal.multibody import (
     Universal,
     ground,
 )
+from daedal.multibody.closed_loops import (
+    BaseProjection,
+    fill_loop_bias,
+    fill_loop_jacobian,
+    floats_for_solution,
+    reduction_in,
+)
+from daedal.multibody.closure import fill_biases
+from daedal.multibody.dynamics import Elimination
 from daedal.multibody.kinematics import ANY_ROTATION
+from daedal.multibody.packed import sizes_of
+from daedal.multibody.vectors import open_room
 
 JOINTS = (Fixed, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Free)
 
@@ -56,3 +67,34 @@ def random_state(layout, seed):
         end = tree.first_q[j + 1]
         q[end - 4 : end] /= np.linalg.norm(q[end - 4 : end])
     return q, generator.normal(size=layout.n_v), generator.normal(size=layout.n_v)
+
+
+# --- kernels with arrays of their own ---------------------------------------------------------------------------------
+
+
+def reduction(tree, closures, chains, placed, moving, tau, force, torque):
+    """Elimination of the bodies, and the conditions carried to the base; interpreted."""
+    memory = np.empty(1 + floats_for_solution(sizes_of(tree, closures, chains)))
+    room = open_room(memory.ctypes.data)
+    left, reduced = reduction_in(room, tree, closures.stacked, chains, placed, moving, tau, force, torque)
+    return Elimination(*(array.copy() for array in left)), BaseProjection(*(array.copy() for array in reduced))
+
+
+def loop_jacobian(tree, placed, closures):
+    m = closures.kind.size
+    matrix = np.zeros((m, tree.first_v[-1]))
+    fill_loop_jacobian(tree, placed, closures.stacked, np.zeros((m, 2, 6)), matrix)
+    return matrix
+
+
+def loop_bias(tree, placed, moving, closures):
+    n, m = tree.parent.size, closures.kind.size
+    values, work = np.zeros(m), (np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((m, 2, 6)))
+    fill_loop_bias(tree, placed, moving, closures.stacked, *work, values)
+    return values
+
+
+def biases(closures, r, rotation, linear, angular):
+    values = np.zeros(closures.kind.size)
+    fill_biases(closures.stacked, r, rotation, linear, angular, values)
+    return values

@@ -104,7 +104,7 @@ def test_a_motor_works_against_dry_friction():
     [
         (lambda: pendulum("tau", inputs=["tua"]), "takes the input 'tau'.*did you mean 'tua'"),
         (lambda: pendulum("tau", inputs={"tau": [1.0, 2.0]}), "'tau' of .* is a number, got"),
-        (lambda: pendulum("3 Nm"), "must be a number, a function, or a name as of an input, got '3 Nm'"),
+        (lambda: pendulum("3 Nm"), "must be a number, a function, or the name of an input, got '3 Nm'"),
         (lambda: pendulum("hip").problem(), "'hip' is the name of a variable"),
         (lambda: daedal.solve(pendulum(1.0), (0.0, 1.0), {}, inputs={"tau": 1.0}), "let a force of the model name one"),
         (

@@ -109,7 +109,7 @@ def test_velocity_constraints_must_be_linear():
 
 
 def test_functions_of_a_lagrangian_system_can_be_traced_themselves_and_pickled():
-    from daedal.symbolic.evaluate import evaluate
+    from daedal.symbolic.graph import evaluate
     from daedal.symbolic.mechanism_graph import Mechanism
 
     system = daedal.lagrange(double_kinetic, double_potential, 2)

@@ -194,13 +194,13 @@ def test_a_loop_that_cannot_close_names_joint_and_gap():
         short.assemble(A=np.pi)  # the ends are 4.5 apart, of which 3.1 can be bridged
     with pytest.raises(daedal.InconsistentInitialError, match=r"a gap of 1\.4\b"):
         short.assemble(A=np.pi)
-    with pytest.raises(daedal.InconsistentInitialError, match=r"one of these is released: A \("):
+    with pytest.raises(daedal.InconsistentInitialError, match=r"one of these is released, .*: A \("):
         short.assemble(A=np.pi)
 
 
 def test_values_that_fight_are_named(slider):
     with pytest.raises(
-        daedal.InconsistentInitialError, match=r"A = 0\.5, D = 6\.8.*released: A \(0\.38\d+\), D \(6\.66"
+        daedal.InconsistentInitialError, match=r"A = 0\.5, D = 6\.8.*released, .*: A \(0\.38\d+\), D \(6\.66"
     ):
         slider.assemble(A=0.5, D=6.8)
     with pytest.raises(daedal.InconsistentInitialError, match="omit one of A, D"):

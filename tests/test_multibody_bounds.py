@@ -22,12 +22,12 @@ from daedal.multibody import (
     Spherical,
     Spring,
     Universal,
-    algorithms_compiled,
+    algorithms,
     ground,
     large,
     rnea,
 )
-from daedal.multibody.coordinates import coordinate_rates
+from daedal.multibody.kinematics import coordinate_rates
 from daedal.multibody.packed import LoadBlock, sizes_of
 from multibody_models import random_machine, random_state
 
@@ -124,16 +124,16 @@ def test_algorithms_keep_within_their_rooms(seed):
     q, u, a = random_state(layout, seed)
     ready, sizes = layout.prepared, sizes_of(*layout.arrays)
     result, room, loads = guarded(ready.n_v), guarded(ready.room), LoadBlock(sizes.n)
-    for kernel in (algorithms_compiled.rnea, algorithms_compiled.aba):
+    for kernel in (algorithms.rnea_at, algorithms.aba_at):
         assert kernel(ready.address, q, u, a, ready.no_loads, result[: ready.n_v], room) == 0
         assert is_whole(result) and is_whole(room) and np.all(np.isfinite(result[: ready.n_v]))
         assert kernel(ready.address, q[1:], u, a, ready.no_loads, result[: ready.n_v], room) < 0
     matrix = guarded(ready.n_v**2)
-    assert algorithms_compiled.crba(ready.address, q, matrix[:-GUARD].reshape(ready.n_v, -1), room) == 0
+    assert algorithms.crba_at(ready.address, q, matrix[:-GUARD].reshape(ready.n_v, -1), room) == 0
     assert is_whole(matrix) and is_whole(room)
-    multipliers, room = guarded(sizes.m), guarded(algorithms_compiled.room_for_accelerations(sizes))
+    multipliers, room = guarded(sizes.m), guarded(algorithms.room_for_accelerations(sizes))
     given = layout.packed.address, q, u, a, loads.address
-    assert algorithms_compiled.accelerations(*given, result[: ready.n_v], multipliers[: sizes.m], room) >= 0
+    assert algorithms.accelerations_at(*given, result[: ready.n_v], multipliers[: sizes.m], room) >= 0
     assert is_whole(result) and is_whole(multipliers) and is_whole(room)
     assert room[:1].view(np.int64)[0] <= room.size - GUARD
 

@@ -33,8 +33,8 @@ from daedal.multibody import (
     ground,
 )
 from daedal.multibody.algorithms import accelerations
-from daedal.multibody.coordinates import coordinate_rates
-from daedal.multibody.rotation import of_parameters, parameters_of
+from daedal.multibody.body import of_parameters, parameters_of
+from daedal.multibody.kinematics import coordinate_rates
 
 G = 9.81
 

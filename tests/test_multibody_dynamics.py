@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody import Body, Model, Revolute, aba, accelerations, crba, ground, rnea
-from daedal.multibody.closed_loops import loop_bias, loop_jacobian, reduction
 from daedal.multibody.closure import OFFSET, Closures, chains_of
-from daedal.multibody.coordinates import coordinate_rates, map_matrix
-from daedal.multibody.kinematics import placement, velocities
-from multibody_models import random_machine, random_state
+from daedal.multibody.kinematics import coordinate_rates, map_matrix, placement, velocities
+from multibody_models import loop_bias, loop_jacobian, random_machine, random_state, reduction
 
 
 def dense_solution(layout, q, u, tau, forces=None, torques=None):

@@ -33,8 +33,8 @@ from daedal.multibody import (
     Universal,
     ground,
 )
-from daedal.multibody.forces.spring import energy_of
-from daedal.multibody.rotation import parameters_of
+from daedal.multibody.body import parameters_of
+from daedal.multibody.spring import energy_of
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 

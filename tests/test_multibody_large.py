@@ -29,7 +29,7 @@ from daedal.multibody import (
     ground,
     large,
 )
-from daedal.multibody.coordinates import coordinate_rates
+from daedal.multibody.kinematics import coordinate_rates
 from daedal.symbolic import trace
 from multibody_models import random_machine, random_state
 

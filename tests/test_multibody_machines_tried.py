@@ -219,7 +219,7 @@ def test_rods_and_planes_are_drawn():
         planar=True,
     )
     scene = model.draw(model.assemble(flight=(0.0, 1.0, 0.0), swing=(0.0, 1.0, 0.0), coordinates="relative"))
-    from daedal.multibody.course import MotionHistory
+    from daedal.multibody.motion import MotionHistory
     from daedal.multibody.picture import scene_of
 
     start = model.assemble(flight=(0.0, 1.0, 0.0), swing=(0.6, 1.2, 0.0))

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from daedal.multibody import aba, accelerations, crba, rnea
-from daedal.multibody.closed_loops import loop_jacobian
+from daedal.multibody.body import parameters_of
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement
-from daedal.multibody.rotation import parameters_of
-from multibody_models import JOINTS, random_machine, random_state
+from multibody_models import JOINTS, loop_jacobian, random_machine, random_state
 from oracles import oracle
 
 TURNS = {ABOUT_Z: "z", ABOUT_Z_AND_Y: "zy", ANY_ROTATION: "b"}

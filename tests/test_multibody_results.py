@@ -27,8 +27,8 @@ from daedal.multibody import (
     UserConstraint,
     ground,
 )
+from daedal.multibody.poses import Start
 from daedal.multibody.results import Results
-from daedal.multibody.start import Start
 
 G = 9.81
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}

@@ -171,6 +171,7 @@ SURFACE = {
     "analysis": """
         Advice
         Analysis
+        Certificate
         ComparedRun
         Comparison
         Conditioning
@@ -183,6 +184,7 @@ SURFACE = {
         analyse_along
         analyse_conditioning
         analyse_method
+        certify
         order_conditions
     """.split(),
     "studies": """

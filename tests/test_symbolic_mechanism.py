@@ -5,7 +5,7 @@ import pytest
 
 import daedal
 from daedal.symbolic import Untraceable
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, compile_function
 from daedal.symbolic.mechanism_graph import Mechanism
 from library_models import default_model

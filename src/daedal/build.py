@@ -22,16 +22,15 @@ DEFAULT = (
     ),
     *("methods.half_explicit.half_explicit_step", "methods.explicit.runge_kutta_step"),
     *("mechanics.augmented", "mechanics.differences", "mechanics.evaluation", "mechanics.inspection"),
-    *("mechanics.manifold", "mechanics.readiness", "mechanics.settling"),
+    *("mechanics.manifold", "mechanics.readiness"),
     *(
         "mechanics.formulations.monitor",
         "mechanics.formulations.residuals",
-        "mechanics.formulations.form_jacobian",
-        "mechanics.formulations.condensed",
+        "mechanics.formulations.newton_matrices",
     ),
     "index.reduction.step_hooks",
-    *("multibody.closure", "multibody.coordinates", "multibody.closed_loops", "multibody.dynamics"),
-    *("multibody.kinematics", "ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
+    *("multibody.closure", "multibody.kinematics", "multibody.closed_loops", "multibody.dynamics"),
+    *("ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
     "ensembles.mechanism_kernel",
 )
 """Units needed by the defaults: Rosenbrock, Radau IIA and DASSL for index 1; explicit and half-explicit methods with

@@ -26,8 +26,8 @@ from daedal.multibody import (
     ground,
     large,
 )
-from daedal.multibody.course import MotionHistory
-from daedal.multibody.start import Start
+from daedal.multibody.motion import MotionHistory
+from daedal.multibody.poses import Start
 from dense_machine import Condition, DenseMachine, FreeBody, Pull
 from soak.case import Script
 

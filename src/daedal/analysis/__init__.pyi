@@ -2,17 +2,19 @@
 
 from daedal.analysis import order_conditions as order_conditions
 from daedal.analysis.advice import Advice as Advice
+from daedal.analysis.certificate import Certificate as Certificate
+from daedal.analysis.certificate import certify as certify
 from daedal.analysis.comparison import ComparedRun as ComparedRun
 from daedal.analysis.comparison import Comparison as Comparison
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
 from daedal.analysis.conditioning.measure import analyse_conditioning as analyse_conditioning
 from daedal.analysis.linear_models.linear_model import LinearModel as LinearModel
-from daedal.analysis.method_analysis import MethodAnalysis as MethodAnalysis
-from daedal.analysis.method_analysis import MultistepAnalysis as MultistepAnalysis
-from daedal.analysis.method_analysis import Prediction as Prediction
-from daedal.analysis.method_analysis import RungeKuttaAnalysis as RungeKuttaAnalysis
-from daedal.analysis.method_analysis import analyse_method as analyse_method
-from daedal.analysis.problem_page import Analysis as Analysis
+from daedal.analysis.method_analysis.analyse_method import MultistepAnalysis as MultistepAnalysis
+from daedal.analysis.method_analysis.analyse_method import RungeKuttaAnalysis as RungeKuttaAnalysis
+from daedal.analysis.method_analysis.analyse_method import analyse_method as analyse_method
+from daedal.analysis.method_analysis.predictions import MethodAnalysis as MethodAnalysis
+from daedal.analysis.method_analysis.predictions import Prediction as Prediction
+from daedal.analysis.problem_page.analysis_page import Analysis as Analysis
 from daedal.initial.local_structure import StructureAlong as StructureAlong
 from daedal.initial.local_structure import analyse_along as analyse_along
 

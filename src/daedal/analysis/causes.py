@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.index import LocalIndex, judge, partials
 from daedal.analysis.probe import (
     LARGEST_DENSE,
@@ -29,6 +28,7 @@ from daedal.analysis.wording import (
     FROM_ZERO,
     MOST_NAMED,
     Failure,
+    describe_inconsistency,
     equations,
     largest,
     listing,

@@ -22,7 +22,6 @@ from daedal.analysis.causes import (
     singularity,
     wrong_jacobian,
 )
-from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time
 from daedal.analysis.wording import (
     FROM_ZERO,
@@ -30,6 +29,7 @@ from daedal.analysis.wording import (
     Failure,
     counted,
     crawls,
+    describe_inconsistency,
     equations,
     largest,
     listing,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daedal.analysis.thresholds import ILL_CONDITIONED_MASS
-from daedal.mechanics.increments import typical_size
+from daedal.mechanics.setting import typical_size
 
 _DIRECTIONAL = 0.1  # increments for differences of G, as a fraction of the assembly's; G may itself be a difference
 _FORCE_INCREMENT = 1e-5
@@ -94,10 +94,10 @@ def measure(assembly, t: float, state) -> Measures | None:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.mechanics.assembly import Assembly
+    >>> from daedal.mechanics.system_workspace import SystemWorkspace
     >>> model = daedal.library.stability_example3(nu=1000.0, kappa=1.0)
     >>> q, v = model.initial
-    >>> at_start = measure(Assembly(model.problem, 0.0, q), 0.0, [*q, *v])
+    >>> at_start = measure(SystemWorkspace(model.problem, 0.0, q), 0.0, [*q, *v])
     >>> print(f"{at_start.V_B:.1f} {at_start.sigF:.1f} {at_start.rot:.2f}")
     499.9 500.0 0.20
     """

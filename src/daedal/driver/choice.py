@@ -103,7 +103,7 @@ class MethodChoice:
         The run is suspended during the check; a false alarm leaves it unchanged.
         """
         measures = self._measure(t, state)
-        if measures is None or h * _fastest(measures) >= STABILITY_BOUND * self.method.suspicious:
+        if measures is None or h * _fastest(measures) >= STABILITY_BOUND * self.method.stiffness_check:
             self._found_stiff = t, h, measures
             return 0
         patience, self._patience = self._patience, 2 * self._patience
@@ -130,7 +130,7 @@ class MethodChoice:
         """Return to the explicit method if it could take the steps of the stiff method; otherwise check again later."""
         t, state = segment.equations.last_state(segment.outcome)
         h, measures, explicit = abs(segment.outcome.h_last), self._measure(t, state[0]), self._explicit
-        bound = 0.0 if explicit is None else STIFFNESS_OVER * explicit[1].suspicious
+        bound = 0.0 if explicit is None else STIFFNESS_OVER * explicit[1].stiffness_check
         if explicit is not None and measures is not None and h * _fastest(measures) < bound:
             self.step_limit = None
             self._change(*explicit)

@@ -35,7 +35,7 @@ from daedal.errors import DerivativeWarning, IntegrationError, InvalidProblemErr
 from daedal.index.reduction import WAYS
 from daedal.initial.array_start import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial
-from daedal.initial.unknown_z import evaluable_guesses
+from daedal.initial.unknown_z import start_with_z
 from daedal.initial.variable_kinds import algebraic_variables, missing_entry, refuse_wrong_algebraic
 from daedal.mechanics.formulations.linear_reduction import first_order
 from daedal.methods.named_methods import named_method
@@ -335,7 +335,7 @@ class FirstOrderRunState(RunState):
         self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:
-            y0 = next(evaluable_guesses(plan.semi_explicit, span[0], y0))
+            y0 = start_with_z(plan.semi_explicit, plan.implicit, span[0], y0)
         self.excluded = _excluded(plan, span[0], y0, yp0)
         tested = plan.method.error_test
         self._automatic = isinstance(tested, str) and tested == "auto"

@@ -53,9 +53,14 @@ class UnsettledPlan(Wrapped):
         self._reason = str(reason)  # the exception itself would keep its traceback frames alive
 
     def solve(self, request: Request):
-        """Solve the problem as given, up to where this is possible."""
-        solution = self.plan.solve(request)
-        if solution.success:
+        """Solve the problem as given; raise if a run reaches its end, or does not leave the start."""
+        try:
+            solution = self.plan.solve(request)
+        except IntegrationError as error:
+            if error.solution.stats.steps:
+                raise
+            solution = None
+        if solution is None or solution.success:
             raise InconsistentInitialError(self._reason)
         return solution
 

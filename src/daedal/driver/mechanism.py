@@ -19,16 +19,16 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.reformulation import Reformulation, attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
-from daedal.mechanics.hessenberg_assembly import prepare_hessenberg
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.hessenberg_workspace import prepare_hessenberg
+from daedal.mechanics.setting import ConsistentStart
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_tolerances
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 

@@ -20,7 +20,7 @@ from daedal.driver.finish import (
 from daedal.driver.request import Request
 from daedal.driver.run_segments import MOST_IDLE, Segment
 from daedal.mechanics.formulations.reformulation import Reformulation
-from daedal.mechanics.pool import LockedWorkspace, WorkspacePool
+from daedal.mechanics.setting import LockedWorkspace, WorkspacePool
 from daedal.solution.constrained_solution import HessenbergSolution, RawOutput
 from daedal.solution.mechanical_solution import MechanicalSolution
 from daedal.solution.solution import DenseOutput

@@ -11,12 +11,10 @@ from daedal.driver.request import Request
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical_start import check_start, split_mechanical
 from daedal.kernels.functions import CodedFunction
-from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.consistent_start import ConsistentStart
-from daedal.mechanics.pool import Pool
-from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
-from daedal.mechanics.recursive_start import recursive_start, starts_recursively
-from daedal.mechanics.setting import EvaluationConfig, plain_setting, setting_at
+from daedal.mechanics.point import SOME_TIMES, asks_for_time, check_point
+from daedal.mechanics.readiness import recursive_start, starts_recursively
+from daedal.mechanics.setting import ConsistentStart, EvaluationConfig, Pool, plain_setting, setting_at
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
@@ -28,7 +26,7 @@ class MechanismStarts:
 
     def __init__(self, system: MechanicalSystem):
         self.system = system
-        self.pool = Pool(Assembly)
+        self.pool = Pool(SystemWorkspace)
         self._settings: dict[tuple, EvaluationConfig] = {}  # keyed by start, since the result is deterministic
         self._notes: dict[tuple, list[str]] = {}  # number of examined starts with redundant constraints
         self._is_coded = all(isinstance(f, CodedFunction) for f in vars(system).values() if callable(f))
@@ -43,7 +41,7 @@ class MechanismStarts:
 
     def begin(
         self, request: Request, known: dict[str, bool] | None = None
-    ) -> tuple[Assembly, ConsistentStart, list[str]]:
+    ) -> tuple[SystemWorkspace, ConsistentStart, list[str]]:
         """An assembly for the run, its consistent start and notes.
 
         `known` properties of the constraints, "autonomous" (independent of time) and "analytic" (the complex step
@@ -116,7 +114,7 @@ class MechanismStarts:
         return ready
 
     def _ready(self, request: Request, t: float, z: np.ndarray, r: np.ndarray, known: dict[str, bool], key: tuple):
-        """Assembly and start; None unless the given values are consistent to round-off and clearly regular."""
+        """Workspace and start; None unless the given values are consistent to round-off and clearly regular."""
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
         setting = None if known else self._settings.get(key)
@@ -164,7 +162,7 @@ class MechanismStarts:
         return self.__dict__ | {"_settings": {}, "_notes": {}}
 
 
-def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
+def stays_the_same(assembly: SystemWorkspace, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
     """Whether the constraints at `times` equal those at t0; times at which they cannot be evaluated are skipped."""
     from daedal.mechanics.readiness import same_in_time
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, TypeVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.implicit_options import CORRECTORS
+from daedal.methods.base import CORRECTORS
 from daedal.problems.checks import check_flag, check_positive
 
 if TYPE_CHECKING:

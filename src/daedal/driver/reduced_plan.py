@@ -40,6 +40,7 @@ selection changes if this exceeds the first threshold and has grown by the secon
 the optimal point of its selection. Measured with a pendulum passing over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the
 same; 4 costs 15 to 40 % more steps; 8 costs up to twice as many, and two digits with DASSL. A change costs a new matrix
 but no restart."""
+_LEAST_GAIN = 2.0 * GROWTH  # smallest ratio of the amplification limit to the new one that is worth a restart
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,15 @@ class ReducedRunState(FirstOrderRunState):
 
     plan: ReducedPlan
     _singular: Singular | None = None
+    _lower: tuple[np.ndarray, np.ndarray] | None = None  # u and sizes from which the run continues after a stop
 
     def _begin(self):
         plan, request, t = self.plan, self.request, self.request.span[0]
         reduction = plan.reduction
         u = consistent_start(reduction, request, *plan.given(request))
         rtol, atol = plan.tolerances
-        self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
+        self._least = np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0)
+        self._sizes = np.maximum(np.abs(u), self._least)
         self._failed_at = np.nan
         tested = plan.method.error_test
         excluded = reduction.excluded | (False if isinstance(tested, str) else plan.method.excluded(plan.implicit))
@@ -177,6 +180,9 @@ class ReducedRunState(FirstOrderRunState):
         except SingularBlock as singular:
             self._singular = Singular(t, singular.block)
             return False
+        self._lower = self._lowered(t, y)
+        if self._lower is not None:
+            return False
         if changed:
             self._selections.append((t, self.plan.reduction))
             assert self.workspace is not None
@@ -194,6 +200,24 @@ class ReducedRunState(FirstOrderRunState):
         u = reduction.all_unknowns(y[None], self.ready.slope()[None])[0]
         self._sizes = np.maximum(self._sizes, np.abs(u))
         return self._select(t, u)
+
+    def _lowered(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """u with small derivatives where the equations leave them open, and its sizes; None if little is gained.
+
+        These derivatives may grow with every new selection, until the equations have no solution near them.
+        """
+        reduction, slope = self.plan.reduction, self.ready.slope()
+        if self._limit <= GROWTH * LIMIT:
+            return None
+        u = reduction.lowered(t, reduction.all_unknowns(y[None], slope[None])[0], slope, self._sizes)
+        if u is None:
+            return None
+        sizes = np.append(self._sizes[: reduction.n], np.maximum(np.abs(u), self._least)[reduction.n :])
+        try:
+            gain = self._limit / reduction.selected(t, u, sizes).amplification(t, u, sizes)
+        except SingularBlock:
+            return None
+        return (u, sizes) if gain > _LEAST_GAIN else None
 
     # --- segments -----------------------------------------------------------------------------------------------------
 
@@ -251,6 +275,11 @@ class ReducedRunState(FirstOrderRunState):
             self._failed_at = t
         if not before.unknowns_stay:
             u = before.all_unknowns(self.y0[None], self.yp0[None])[0]
+            self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
+        elif self._lower is not None:
+            u, self._sizes = self._lower
+            self._lower = None
+            self._select(t, u)
             self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
         self.plan.give_back(self.choice.method, self.ready, self.workspace)
         self._take()

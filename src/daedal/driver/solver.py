@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
@@ -14,7 +15,6 @@ from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
-from daedal.driver.run_segments import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
@@ -29,8 +29,7 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import jumps_of, require_inputs
 from daedal.problems.preparable import Preparable, prepared_of
-from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start, problem_of
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source, problem_and_start, problem_of
 from daedal.problems.symbols import given_params
 from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
@@ -293,6 +292,7 @@ _LATER: dict[Any, tuple[str, ...]] = {
 }
 """Modules imported late by runs; importing them counts as first use."""
 _MOST_PROBLEMS, _MOST_PLANS = 32, 8  # number of problems with cached plans, and plans per problem
+_LARGEST_PLANNED = 10_000  # number of unknowns up to which plans are cached
 _keeping = Recent(_MOST_PROBLEMS)  # weak references to these problems
 
 
@@ -306,7 +306,7 @@ def plan_for(problem, settings: Settings) -> Plan:
         plan = make_plan(problem, settings)
         for module in _LATER.get(type(problem), _LATER[ImplicitDAE]):
             import_module(module)
-    if getattr(problem, "n", LARGEST_KEPT + 1) <= LARGEST_KEPT:
+    if getattr(problem, "n", inf) <= _LARGEST_PLANNED:
         prepared_of(problem).setdefault("plans", Recent(_MOST_PLANS)).keep(settings.key, plan)
         for other in _keeping.keep(ref(problem, _keeping.drop), None):
             found = other()

@@ -16,8 +16,7 @@ from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, Second
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import require_inputs
-from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source, problem_and_start
 from daedal.solution.solution import Solution
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.initial.mechanical_start import split_mechanical
 from daedal.initial.sparse_start import sparse_start
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reformulation import check_sparse
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_equations import highest_frequency
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 from daedal.methods.named_methods import named_method
 from daedal.problems import MechanicalSystem
 
@@ -49,7 +49,9 @@ class SparseChoice:
         Whether the maximum order of the method is chosen here.
     """
 
-    def __init__(self, assembly: SparseAssembly, start: ConsistentStart, request, formulation, method, automatic: bool):
+    def __init__(
+        self, assembly: SparseWorkspace, start: ConsistentStart, request, formulation, method, automatic: bool
+    ):
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
         self.step_limit: int | None = None
@@ -92,7 +94,7 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
     return form
 
 
-def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
+def _oscillates(assembly: SparseWorkspace, start: ConsistentStart, request, frequency: float) -> bool:
     """Whether modes that are irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
 
     These orders are unstable on a section of the imaginary axis and must resolve every undamped mode; order 2 is stable

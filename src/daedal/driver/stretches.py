@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.pool import WorkspacePool
+from daedal.mechanics.setting import WorkspacePool
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems.compile import with_numbers
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 
 
 class ArcEvaluator:
@@ -50,10 +50,10 @@ class ArcEvaluator:
 class _ArcAssembly:
     """An assembly that computes accelerations arc by arc."""
 
-    start = Assembly.start
+    start = SystemWorkspace.start
 
     def __init__(
-        self, base: Assembly, lenders: dict[tuple, WorkspacePool], moded: SwitchedParams, evaluator: ArcEvaluator
+        self, base: SystemWorkspace, lenders: dict[tuple, WorkspacePool], moded: SwitchedParams, evaluator: ArcEvaluator
     ):
         self._base, self._lenders, self._moded, self._evaluator = base, lenders, moded, evaluator
 
@@ -61,7 +61,7 @@ class _ArcAssembly:
         return getattr(self._base, name)
 
     def accelerate(self, times, states, guesses=None):
-        """a, lam, r' and w at the rows of `states`, as in :meth:`Assembly.accelerate`."""
+        """a, lam, r' and w at the rows of `states`, as in :meth:`SystemWorkspace.accelerate`."""
         base = self._base
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
         results = [np.full((times.size, k), np.nan) for k in (base.nx, base.n_c, base.n_r, base.n_w)]

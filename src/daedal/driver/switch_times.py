@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.driver.request import Request
 from daedal.events.event import Enclosed, no_functions
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
 _NEAR, _MOST_NEAR = 1e-10, 100  # switches this close to each other, as a fraction of the interval, and their number

@@ -20,7 +20,7 @@ from daedal.driver.switch_times import SwitchTimes
 from daedal.errors import DaedalError, SwitchWarning
 from daedal.events.accumulation import AccumulationWatch
 from daedal.events.event import Enclosed, EventRecord, SwitchingFunctions, no_functions
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 
 JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)

@@ -28,7 +28,7 @@ from daedal.errors import (
     TraceWarning,
 )
 from daedal.kernels.functions import CodedFunction
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.solution.constrained_solution import ConstrainedSolution
@@ -38,11 +38,12 @@ from daedal.symbolic.tracing.agreement import (
     disagreement,
     infinite_derivatives,
     irregular_derivatives,
+    jump_words,
+    stateful_words,
     wrong_entry,
 )
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.problem import traced_problem, untraced_words
-from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which two branches may differ next to a surface
@@ -235,7 +236,8 @@ class TracedPlan(Plan):
             return None, infinite
         start = start_of(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
-        if start is None or found is not None or not irregular:
+        only_guessed = isinstance(self.problem, SemiExplicitDAE) and request.initial[1] is None
+        if start is None or found is not None or not irregular or only_guessed:
             return found, ()
         infinite = infinite_derivatives(traced, self.problem.params, *start)
         self._infinite = at, infinite

@@ -165,7 +165,7 @@ class HybridPlan(Plan):
             return None
         if hasattr(system.mass, "tocsr") or system.n_q + system.n_lambda > _LARGEST_SETTLED:
             return None
-        from daedal.mechanics.settling import settle
+        from daedal.mechanics.readiness import settle
 
         moved = y.copy()
         with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:

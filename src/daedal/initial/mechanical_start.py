@@ -15,7 +15,7 @@ from daedal.initial.accelerations import accelerations_at
 from daedal.initial.manifold_projection import Manifold, unevaluable
 from daedal.initial.refusals import check_permanent, check_velocity, refuse_position, refuse_values
 from daedal.mechanics.contact import contact_coordinates
-from daedal.mechanics.probes import check_point
+from daedal.mechanics.point import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_mask, check_positive, check_vector
 
@@ -207,7 +207,7 @@ def check_start(
     small: float = SMALL,
     tolerance: float = RANK_TOLERANCE,
 ) -> MechanicalStart:
-    """The start of an integration; an error that names the violated constraints and consistent values if inconsistent.
+    """Compute the start of a run; raise if it is inconsistent, with the violated constraints and consistent values.
 
     Parameters
     ----------

@@ -18,8 +18,7 @@ import numpy as np
 from daedal.library.registry import Model, check_positive, mechanical_model
 from daedal.multibody import Model as Machine
 from daedal.multibody import Start
-from daedal.multibody.coordinates import joint_velocities
-from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.kinematics import joint_velocities, placement, velocities
 from daedal.multibody.motion import Motion
 
 MACHINE_EQUATIONS = r"M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q)"

@@ -20,11 +20,11 @@ from daedal.problems.compile import last_argument
 
 _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
-_INCREMENT = 6e-6  # about the cube root of round-off: central differences
+_INCREMENT = 6e-6  # relative increment of central differences, the cube root of the unit round-off
 _FAST, _CLOSE = 0.1, 1e-3  # the matrix is reused while steps shrink by this factor and are below this fraction of s
-_SHORTEST = 1e-4  # smallest damping factor of Newton's step
+_SHORTEST = 1e-4  # smallest factor by which a Newton step is shortened
 
-# Functions derived from a system's own, cached: compiling them is slow, and they contain no data of a run.
+# Caches of functions derived from those of a system: compiling them is slow, and they contain no data of a run.
 _without: WeakKeyDictionary = WeakKeyDictionary()
 _solvers: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -35,17 +35,6 @@ def without_contact(system: MechanicalSystem) -> MechanicalSystem:
     Functions of (t, q, v, ...) receive s after w. `constraint_jacobian`, `constraint_t` and `acceleration_bias` receive
     s as the last argument, and are derivatives of the constraint with s substituted. Results are NaN if h = 0 has no
     solution.
-
-    Examples
-    --------
-    >>> import daedal
-    >>> from daedal.mechanics.contact import without_contact
-    >>> system = daedal.MechanicalSystem(  # a point at the height of a track whose parameter is s
-    ...     1.0, lambda t, q, v, s: [0.0, -9.81], lambda t, q, s: [q[1] - s[0] ** 2], n_q=2, n_constraints=1,
-    ...     contact=lambda t, q, s: [s[0] ** 3 + s[0] - q[0]], n_s=1,
-    ... )
-    >>> print(without_contact(system).constraint(0.0, [2.0, 3.0])[0])
-    2.0
     """
     if not system.n_s:
         return system
@@ -55,13 +44,7 @@ def without_contact(system: MechanicalSystem) -> MechanicalSystem:
 
 
 def contact_coordinates(system: MechanicalSystem, t: float, q) -> np.ndarray:
-    """The contact coordinates s at (t, q).
-
-    Raises
-    ------
-    InconsistentInitialError
-        If Newton's method finds no solution of h(t, q, s) = 0 from `contact_guess`.
-    """
+    """The contact coordinates s at (t, q); raises InconsistentInitialError if Newton's method does not find them."""
     if not system.n_s:
         return np.zeros(0)
     solver, _ = _solver(system)
@@ -109,7 +92,7 @@ def _plain(function, params):
 
 
 def _inserted(function, solver, behind: int, has_params: bool):
-    """`function` with s computed and inserted after (t, q) and `behind` further arguments."""
+    """`function` without its argument s, which is computed and inserted after (t, q) and `behind` further arguments."""
     if has_params:
 
         def insert(t, q, *rest):

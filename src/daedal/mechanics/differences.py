@@ -24,21 +24,21 @@ from daedal.mechanics.constrained import CONSTRAINED, fetch
 _EPS = float(np.finfo(float).eps)
 _RATIO = 10.0  # ratio of consecutive increments that are compared
 _LEAST = 1e-11  # first increment, as a fraction of the coordinate
-_SMALLEST = 1e-24  # at least this fraction of the largest coordinate, or of 1
+_SMALLEST = 1e-24  # lower bound of the first increment, as a fraction of the largest coordinate, or of 1
 _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # safety factor on the estimated rounding errors
 _ROUGHLY = 1e-6
-_FEATURE = 1e3  # change, in rounding errors, of a constraint that seemed independent of a coordinate
-_BISECTIONS, _RAMP = 12, 1e-2  # fraction of a change that may occur in its first interval, unless it is round-off
-_BEYOND = 1e6  # ratio to the increment of a first change beyond which the opposite difference is tried
-_LONGEST = 0.1  # largest increment
+_FEATURE = 1e3  # smallest change, in rounding errors, that shows a dependence on a coordinate without influence so far
+_BISECTIONS, _RAMP = 12, 1e-2  # a first change below this fraction of the whole change is a ramp, not round-off
+_BEYOND = 1e6  # largest ratio of increments up to which a first change must continue on both sides
+_LONGEST = 0.1  # largest increment, as a fraction of the coordinate or of the interval
 _ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L if n is the unit round-off
 _NOISIEST = 1e-4
 
-_DISAGREE = 1e-2  # relative difference of quotients along the line whose 6th-order combination still has seven digits
+_DISAGREE = 1e-2  # relative difference of quotients along the line up to which their combination has seven digits
 _DISAGREE_JACOBIAN = 1e-6
 _TOO_NOISY, _EXPECTED = 1e-9, 100.0
-_NOISY_LINE = 1e-6  # fifty times the rounding errors relative to the terms of G v
+_NOISY_LINE = 1e-6  # largest noise (50 rounding errors) relative to the terms of G v
 _FREE_SEARCHES, _EVALUATIONS_PER_SEARCH, _WAIT = 50, 20, 50
 
 
@@ -93,7 +93,7 @@ def search(c, t, anywhere):
             along, single = _ALONG * _EPS**0.125 * length, (3.0 * _EPS) ** (1.0 / 3.0) * length
             if not anywhere and increments[j] >= along:
                 continue
-        elif length == np.inf:  # linear as far as tested, so any increment is right
+        elif length == np.inf:  # linear as far as tested, so any increment is suitable
             along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
             single = along
         increments[j], singles[j] = along, single
@@ -220,8 +220,9 @@ def _scale(c, t, shifted, j, low, high):
 def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
     """Size of the first change of constraint i between increments low and h; 0 if it is not a rounding error.
 
-    Cancelling terms whose derivatives vanish as well, such as 20 + 20 cos q near q = pi, are not visible otherwise. A
-    change hidden by their round-off starts with a step, unlike a ramp, and continues on both sides, unlike a jump.
+    The round-off of cancelling terms whose derivatives vanish as well, such as 20 + 20 cos q near q = pi, is not
+    visible otherwise. A change hidden by round-off starts with a step, unlike a ramp, and continues on both sides,
+    unlike a jump.
     """
     here, ahead, behind = c.probes[0, i], c.probes[1], c.probes[2]
     whole = max(abs(ahead[i] - here), abs(behind[i] - here))
@@ -263,7 +264,7 @@ def _descend(c, t, shifted, j, kept, high, low, largest):
 
 @part
 def _both_sides(c, t, shifted, j, up, down, ahead, behind):
-    """All constraints with z_j, or t, set to either value."""
+    """All constraints with z_j (or t, j = nx) set to `up` and to `down`; returns a status."""
     if j == c.nx:
         return all_constraints(c, up, shifted, ahead) or all_constraints(c, down, shifted, behind)
     kept = shifted[j]
@@ -284,7 +285,7 @@ def may_search(c):
 
 @part
 def did_not_help(c):
-    """Delay the next search, each time by a longer interval: changes of increments are discontinuities for a method."""
+    """Delay the next search, each time by a longer interval, since changes of increments disturb a method."""
     c.patience = c.evaluations + _WAIT * c.searches
 
 

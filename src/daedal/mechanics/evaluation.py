@@ -1,8 +1,7 @@
 """Evaluation of a constrained system: the user's functions, and differences for missing derivatives.
 
-Differences are checked with values that are computed anyway. If quotients disagree, new increments are chosen.
-
-The kernel is compiled once; all others call it through its address in the record of the system.
+Differences are checked with values that are computed anyway. If quotients disagree, new increments are chosen. All
+kernels call the evaluator through its address in the record of the system, so that it is compiled once.
 """
 
 from daedal.kernels.callbacks import is_given
@@ -38,7 +37,7 @@ from daedal.mechanics.differences import (
 
 @entry(EVALUATION)
 def evaluator(system, t, what):
-    """The kernel called by :func:`evaluate`: compiled once, and called through its address."""
+    """The kernel called by :func:`evaluate`."""
     return _evaluate(record_at(system, CONSTRAINED), t, what)
 
 
@@ -97,7 +96,7 @@ def _evaluate_holonomic(c, t, state, what):
 
 @part
 def _derivatives(c, t, state, what):
-    """G, G v + g_t and the bias if computed by differences; a status, and whether increments are doubtful.
+    """G, and G v + g_t and the bias unless given; returns a status, and whether increments are doubtful.
 
     For constraints independent of time, G v is the derivative along the motion, which is checked as well.
     """
@@ -127,7 +126,7 @@ def _derivatives(c, t, state, what):
 
 @part
 def _velocity_level(c, t, state):
-    """g' = G v + g_t by its terms, if g_t is given or an accurate value is requested."""
+    """g' as the sum G v + g_t, if g_t is given or an accurate value is requested."""
     nx, rows = c.nx, c.all_g
     velocity, jacobian = c.all_velocity[:rows], c.all_jacobian
     status, partial_t = 0, c.probes[PROBES - 1, :rows]
@@ -187,7 +186,7 @@ def _evaluate_nonholonomic(c, t, state, what):
 
 @part
 def _line_derivative(c, t, state, target):
-    """d/ds c(t + s, q + s v, v) at s = 0; a status, and whether the result is doubtful."""
+    """d/ds c(t + s, q + s v, v) at s = 0; returns a status, and whether the result is doubtful."""
     unused = c.probes[PROBES - 1, : c.all_v]
     return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, c.all_v, target, unused, 1)
 

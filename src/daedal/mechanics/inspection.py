@@ -26,12 +26,12 @@ DEPENDS_ON_TIME, NOT_ANALYTIC, UNEXPLAINED = HOOK_STOP + 4, HOOK_STOP + 5, HOOK_
 
 NO_CHANGES, ALL_CHANGES, CHANGES_WITH_TIME = 0, 1, 2
 
-_GROSS = 0.5  # fraction of the terms of the predicted change
-_CURVED = 0.5  # fraction of h^2 g''
-_NEGLIGIBLE = 1e-7  # fraction of the terms of the constraint
-_NOT_THE_SAME = 1e-5  # relative difference between the complex step and differences
+_GROSS = 0.5  # largest deviation from the predicted change, as a fraction of its terms,
+_CURVED = 0.5  # plus this fraction of h^2 g'',
+_NEGLIGIBLE = 1e-7  # plus this fraction of the terms of the constraint
+_NOT_THE_SAME = 1e-5  # largest relative difference between the complex step and differences
 _MOST_REPETITIONS = 6
-_TIMES = 64.0  # number of times in the interval at which constraints are evaluated, besides the ends of steps
+_TIMES = 64.0  # number of times per interval at which constraints are compared, in addition to the ends of steps
 
 INSPECTION = Struct(
     "INSPECTION",
@@ -192,7 +192,7 @@ def make_inspection(assembly, *, changes: bool):
     Without `changes`, as for constant steps, which may be arbitrarily coarse, changes are not predicted.
     """
     from daedal.kernels.records import Record
-    from daedal.mechanics.probes import asks_for_time
+    from daedal.mechanics.point import asks_for_time
 
     system, rows, compares = assembly.system, assembly.system.n_constraints, NO_CHANGES
     # Exact derivatives of a traced function do not reveal its jumps.

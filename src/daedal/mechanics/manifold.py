@@ -16,6 +16,7 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.kernels.vectors import copy, largest, squares, transpose
+from daedal.mechanics.augmented import accelerate_only, project_straight
 from daedal.mechanics.constrained import (
     CONSTRAINED,
     JACOBIAN,
@@ -28,7 +29,6 @@ from daedal.mechanics.constrained import (
     load_start,
     load_state,
 )
-from daedal.mechanics.straight_line import accelerate_only, project_straight
 
 IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
 _MAX_ITERATIONS = 30
@@ -79,7 +79,7 @@ def project(p, c, t):
     status = evaluate(c, t, JACOBIAN | POSITION | (MASS if p.weight_kind == MASS_WEIGHT else 0))
     if status != 0:
         return status
-    if c.n_g == c.n_c or top == 0:  # all levels use the same matrix
+    if c.n_g == c.n_c or top == 0:  # all levels have the same matrix
         if _factor_projection(p, c, c.n_c) != 0:
             return SINGULAR
     elif c.n_g > 0 and _factor_projection(p, c, c.n_g) != 0:

@@ -1,13 +1,24 @@
-r"""Compiled check that a mechanism may start at given values: consistent to round-off and clearly regular.
+r"""Checks that a mechanism may start at given values, or at values projected onto the constraints, in compiled code.
 
-Most starts pass, and need no search for consistent values and redundant constraints. The conditions are
+A start must be consistent to round-off and clearly regular. Most starts pass, and need no search for consistent values
+and redundant constraints. The conditions are
 
     |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M = M^T > 0,
 
 where M = M^T > 0 on the kernel of K is sufficient: it follows from M + K^T K > 0. M and K also determine the norm of
 output projections: that of M, unless the displacement F g with F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than
 the shortest one, K^+ g.
+
+Mechanisms with recursive elimination are checked without the mass matrix: if the result is finite, elimination from the
+tips to the base has found a positive pivot for every joint, and multipliers for all constraints.
+
+Transitions to another mode lead to correct positions and nearly correct velocities, or remove a constraint. The nearest
+velocity in the norm of M is then that of the output projection, so :func:`settle` tries this projection first.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +26,17 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.vectors import add_product, copy, copy_matrix, largest, squares
+from daedal.mechanics.augmented import accelerate_only
 from daedal.mechanics.constrained import CONSTRAINED, RATE, evaluate, fetch, load
-from daedal.mechanics.straight_line import accelerate_only
+from daedal.mechanics.manifold import PROJECTOR, project_point
+from daedal.mechanics.setting import ConsistentStart
 
 NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
 _EVERYTHING = 255
 _CONSISTENT = 1e-13
-_INDEPENDENT = 1e-3  # fraction of a unit row that is independent of the others
-_SYMMETRIC = 1e-9  # asymmetry relative to the largest entry of M
-_DEFINITE = 1e-6  # pivots of the Cholesky factorisation relative to the diagonal
+_INDEPENDENT = 1e-3  # smallest independent component of a unit row of K
+_SYMMETRIC = 1e-9  # largest asymmetry of M, relative to its largest entry
+_DEFINITE = 1e-6  # smallest pivot of the Cholesky factorisation, relative to the diagonal entry
 _LONGEST_MOVE = 10.0
 
 
@@ -210,7 +223,7 @@ def same_in_time(system, t0, times, states):
 
 @part
 def _constraints(c, t, state, target):
-    """All constraints, position and velocity; False where they cannot be evaluated."""
+    """Write all constraints to `target`; returns False if they cannot be evaluated."""
     nx = c.nx
     if c.all_g > 0 and fetch(c.constraint, t, state, nx, c.all_g) != 0:
         return False
@@ -219,3 +232,67 @@ def _constraints(c, t, state, target):
     copy(target, floats(c.constraint.block + 8 * nx, c.all_g))
     copy(target[c.all_g :], floats(c.velocity_constraint.block + 16 * nx, c.all_v))
     return True
+
+
+def starts_recursively(system: Any) -> bool:
+    """Whether recursive code exists and covers all functions and constraints of the system."""
+    code = system.straight_line
+    if not getattr(code, "is_recursive", False) or not code.belongs_to(system):
+        return False
+    others = system.n_velocity_constraints or system.n_w or system.n_s or system.force_uses_multipliers
+    return not others
+
+
+def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> ConsistentStart | None:
+    """The start at z = (q, v) and r; None unless it is consistent to round-off and clearly regular."""
+    q, v = np.split(z, 2)
+    given = (q, v, r) if system.n_r else (q, v)
+    if system.n_constraints and not _is_regular(system, t, q, v):
+        return None
+    status, values = system.straight_line.function("accelerations").evaluate(t, *given)
+    if status != 0 or not np.all(np.isfinite(values)):
+        return None
+    rate = np.asarray(system.state_rate(t, *given), dtype=float) if system.n_r else np.zeros(0)
+    return ConsistentStart(t, z.copy(), values[: q.size].copy(), values[q.size :].copy(), r.copy(), rate)
+
+
+def _is_regular(system: Any, t: float, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the constraints are satisfied at both levels and clearly independent."""
+    from scipy.linalg import qr
+
+    residual, rows = system.constraint(t, q), system.constraint_jacobian(t, q)
+    norms = np.linalg.norm(rows, axis=1)
+    if not np.all(norms > 0.0) or rows.shape[0] > rows.shape[1]:
+        return False
+    rates = rows @ v + system.constraint_t(t, q)
+    lengths = np.maximum(np.abs(q), system.typical_sizes).max()
+    if np.any(np.abs(residual) > _CONSISTENT * norms * lengths) or np.any(
+        np.abs(rates) > _CONSISTENT * norms * np.max(np.abs(v))
+    ):
+        return False
+    factor = qr((rows / norms[:, None]).T, mode="r", pivoting=True, check_finite=False)[0]
+    return bool(np.abs(factor[norms.size - 1, norms.size - 1]) >= _INDEPENDENT)
+
+
+_ATTEMPTS = 4  # largest number of projections
+_STAYS = 1e-9  # largest change of q by a projection, as a fraction of its size
+
+
+@entry(boolean(i64, i64, f64, f64[:]))
+def settle(system, projector, t, y):
+    """Project y = (q, v, r) onto the constraints; False unless it is near them and they are clearly regular."""
+    c, p = record_at(system, CONSTRAINED), record_at(projector, PROJECTOR)
+    nx = c.nx
+    given = c.given
+    copy(given, y[:nx])
+    for _ in range(_ATTEMPTS):
+        if is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0:
+            return True
+        if project_point(p, c, t, y) != 0:
+            break
+        size = _STAYS * largest(given)
+        for i in range(nx):
+            if not abs(y[i] - given[i]) <= size:
+                copy(y, given)
+                return False
+    return is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0

@@ -1,26 +1,72 @@
-"""Evaluation settings of a mechanical system for one run, derived from its starting point.
+r"""How a constrained system is evaluated in a run: configuration, consistent start, pools of assemblies.
 
-They are not stored on the system, so that settings depend only on the start and not on earlier runs.
+Configurations are derived from the start of a run and are not stored on the system, so that they do not depend on
+earlier runs.
+
+Missing derivatives of compiled constraints are computed by the complex step, exact to round-off without subtraction:
+
+.. math:: \partial g_i / \partial q_j = \operatorname{Im} g_i(t, q + i \varepsilon e_j) / \varepsilon
+
+This requires an analytic function that Numba compiles for complex arguments; analyticity is checked by comparison with
+differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS, five_point
 from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.mechanics.contact import without_contact
-from daedal.mechanics.increments import typical_size
 from daedal.problems import MechanicalSystem
 
+_ROUNDOFF = float(np.finfo(float).eps)
+_OFFSETS = np.array([0.0, 0.37, -0.61])  # nearby points, since all quotients agree at a point of symmetry
+_SHARES = 10.0 ** np.arange(-9.0, -0.5, 0.5)
+_WORSE = 1e3  # multiple of the smallest disagreement above which the search ends
+
+
+def best_increment(function, scale: float) -> float:
+    """The increment h for which the quotients of ``function(h)`` with h and h/2 agree best.
+
+    ``function(s)`` is a vector, evaluated at the displacement s; it may raise outside its domain.
+    """
+    best, smallest = 1e-3 * scale, np.inf
+    for h in scale * _SHARES:
+        try:
+            differences = [_quotient(function, h, s) - _quotient(function, 0.5 * h, s) for s in _OFFSETS * h]
+        except Exception:  # user functions may raise anything outside their domain
+            break
+        error = np.max(np.abs(differences), initial=0.0) + _ROUNDOFF / h
+        if not np.isfinite(error) or error > _WORSE * smallest:
+            break
+        if error <= 2.0 * smallest:  # among equally good increments, the longest also suits second differences
+            best, smallest = h, min(error, smallest)
+    return float(best)
+
+
+def _quotient(function, h: float, s: float) -> np.ndarray:
+    """The central difference quotient of fourth order at the displacement s."""
+    return five_point(lambda move: function(s + move), h)
+
+
+def typical_size(q: np.ndarray) -> np.ndarray:
+    """Sizes of the coordinates: the largest absolute value for all of them, or 1."""
+    largest = float(np.max(np.abs(q), initial=0.0))
+    return np.full(q.shape, largest if largest > 0.0 else 1.0)
+
+
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")
-_NOTHING = 1e-13  # fraction of a coordinate's size that may be a rounding error
-_BESIDE = 1e-2  # fraction of a coordinate's size at which increments are chosen if it is zero
-_SAME = 1e-5  # relative difference between complex step and differences attributed to rounding errors
+_NOTHING = 1e-13  # fraction of a coordinate's size below which the coordinate counts as zero
+_BESIDE = 1e-2  # value instead of zero at which increments are chosen, as a fraction of the coordinate's size
+_SAME = 1e-5  # largest relative difference between complex step and differences that counts as round-off
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +90,7 @@ class EvaluationConfig:
     guess : numpy.ndarray, optional
         Algebraic variables and multipliers (w, lam) of the start, if they are found by Newton's method.
     interval : (float, float)
-        Interval of the run, which limits how slow the constraints may be.
+        Interval of the run, which bounds the increment of time.
     """
 
     rows: np.ndarray
@@ -74,10 +120,10 @@ def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Evaluat
 
 
 def lengths_of(system: MechanicalSystem, q: np.ndarray, otherwise: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sizes of the coordinates; for machines, at least the typical sizes of their joints.
+    """Sizes of the coordinates; for machines, at least their typical sizes.
 
-    Joint coordinates are measured from a zero position, in which the terms of constraints do not vanish. For other
-    systems only q is known: `otherwise` computes its sizes.
+    Joint coordinates may be zero at positions in which the terms of constraints do not vanish. For other systems,
+    sizes are ``otherwise(q)``.
     """
     typical = getattr(system, "typical_sizes", None)
     return otherwise(q) if typical is None else np.maximum(np.abs(q), typical)
@@ -105,9 +151,9 @@ def setting_at(
     if not _is_differenced(reduced, autonomous):
         return setting
     if assembly is None:
-        from daedal.mechanics.assembly import Assembly
+        from daedal.mechanics.system_workspace import SystemWorkspace
 
-        assembly = Assembly(system, setting=setting)
+        assembly = SystemWorkspace(system, setting=setting)
     else:
         assembly.adopt(setting)
     from daedal.mechanics.differences import find_increments
@@ -142,7 +188,7 @@ def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
 
 
 def _forget_errors(assembly):
-    """Ignore exceptions of user functions outside their domain; the run raises a better error if it gets there."""
+    """Ignore exceptions of user functions outside their domain; the run raises them if they matter."""
     pending, assembly.bridge.exception = assembly.bridge.exception, None
     if isinstance(pending, KeyboardInterrupt):
         raise pending
@@ -155,8 +201,6 @@ _complex_functions: WeakKeyDictionary = WeakKeyDictionary()
 
 def complex_functions(system: MechanicalSystem) -> dict[str, Any]:
     """Compiled complex-step derivatives, functions of (t, q[, v], tuning); cached per constraint, without numbers."""
-    from daedal.mechanics.complex_step import complex_derivatives
-
     known = _complex_functions.setdefault(system.constraint, {})
     n_p = -1 if system.params is None else parameter_vector(system.params).size
     key = system.n_q, system.n_constraints, n_p
@@ -201,3 +245,160 @@ def _complex_step_holds(system: MechanicalSystem, assembly, t: float, z: np.ndar
     sizes = np.abs(jacobian[used]) @ np.abs(v) + np.abs(partial_t[used]) + np.abs(rate)
     wrong_rate = np.abs((jacobian @ v + partial_t)[used] - rate) > _SAME * sizes
     return not (np.any(wrong) or np.any(wrong_rate))
+
+
+_STEP = 1e-30
+
+
+def complex_derivatives(constraint, n_q: int, n_g: int, n_p: int):
+    r"""Compiled ``jacobian(t, q, tuning)``, ``partial_t(t, q, tuning)`` and ``bias(t, q, v, tuning)`` of a constraint.
+
+    The bias is :math:`\gamma = -d^2/ds^2\, g(t + s, q + s v)`: a fourth-order difference of complex-step slopes.
+    `tuning` holds the `n_p` parameters of the constraint (-1 if it takes none), followed by the increments of the
+    coordinates and of time.
+    """
+    import numba
+
+    if n_p < 0:
+
+        @numba.njit
+        def complex_constraint(t, x, tuning):
+            return constraint(t, x)
+
+    else:
+
+        @numba.njit
+        def complex_constraint(t, x, tuning):
+            return constraint(t, x, tuning[:n_p])
+
+    first = max(n_p, 0)
+
+    @numba.njit
+    def imaginary(values):
+        result = np.empty(n_g)
+        for i in range(n_g):
+            result[i] = values[i].imag / _STEP
+        return result
+
+    @numba.njit
+    def jacobian(t, q, tuning):
+        result = np.empty((n_g, n_q))
+        x = q.astype(np.complex128)
+        for j in range(n_q):
+            x[j] = complex(q[j], _STEP)
+            column = imaginary(complex_constraint(complex(t, 0.0), x, tuning))
+            x[j] = q[j]
+            for i in range(n_g):
+                result[i, j] = column[i]
+        return result
+
+    @numba.njit
+    def partial_t(t, q, tuning):
+        return imaginary(complex_constraint(complex(t, _STEP), q.astype(np.complex128), tuning))
+
+    @numba.njit
+    def bias(t, q, v, tuning):
+        speed = 1.0 / tuning[first + n_q]
+        for j in range(n_q):
+            speed = max(speed, abs(v[j]) / tuning[first + j])
+        result = np.zeros(n_g)
+        x = np.empty(n_q, dtype=np.complex128)
+        for side in range(4):
+            move = PLACES[side] / speed
+            weight = WEIGHTS[side] / DIVISOR * speed
+            for j in range(n_q):
+                x[j] = complex(q[j] + move * v[j], _STEP * v[j])
+            slope = imaginary(complex_constraint(complex(t + move, _STEP), x, tuning))
+            for i in range(n_g):
+                result[i] -= weight * slope[i]
+        return result
+
+    return jacobian, partial_t, bias
+
+
+@dataclass
+class ConsistentStart:
+    """Consistent values at the start of a run: z = (q, v), r, w, accelerations, and multipliers of the rows in use."""
+
+    t: float
+    z: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    r: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    w: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    direction: int = 1  # direction of time: -1 for backward integration, which changes the sign of damping
+
+    def towards(self, sign: float) -> ConsistentStart:
+        """A copy with the given direction of time."""
+        return self if sign * self.direction > 0 else replace(self, direction=int(sign))
+
+    @property
+    def slope(self) -> np.ndarray:
+        """z'."""
+        nx = self.a.size
+        return np.concatenate([self.z[nx:], self.a])
+
+
+_KEPT = 4  # number of idle assemblies of each kind in the pool
+
+
+class Pool:
+    """A pool of assemblies of systems that differ only in their parameters, created by ``kind(system, setting=...)``.
+
+    No state of an earlier use survives: `adopt` resets everything that a run changes in an assembly.
+    """
+
+    def __init__(self, kind):
+        self._kind = kind
+        self._shelves: dict[Any, list] = {}
+
+    def take(self, system, setting):
+        """An assembly of the system with this setting, for exclusive use."""
+        shelf = self._shelves.setdefault(setting.key, [])
+        try:
+            return shelf.pop().adopt(setting, system)
+        except IndexError:  # none is free: another thread may have taken the last one
+            return self._kind(system, setting=setting)
+
+    def give_back(self, assembly):
+        """Return an assembly to the pool."""
+        shelf = self._shelves.setdefault(assembly.setting.key, [])
+        if len(shelf) < _KEPT:
+            shelf.append(assembly)
+
+    @contextmanager
+    def lend(self, system, setting):
+        """Context manager that borrows an assembly from the pool."""
+        assembly = self.take(system, setting)
+        try:
+            yield assembly
+        finally:
+            self.give_back(assembly)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_kind": self._kind, "_shelves": {}}
+
+
+class WorkspacePool:
+    """Assemblies of one system with one setting, for solutions that evaluate it from any thread."""
+
+    def __init__(self, pool: Pool, system, setting):
+        self.pool, self.system, self.setting = pool, system, setting
+
+    def lend(self):
+        """Context manager that borrows an assembly."""
+        return self.pool.lend(self.system, self.setting)
+
+
+class LockedWorkspace:
+    """One assembly shared by several threads under a lock."""
+
+    def __init__(self, assembly):
+        self._assembly, self._lock = assembly, RLock()
+
+    @contextmanager
+    def lend(self):
+        """Context manager that locks the assembly."""
+        with self._lock:
+            yield self._assembly

@@ -8,44 +8,15 @@
 
 from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
-from daedal.multibody.constraints import (
-    Belt,
-    Constraint,
-    Coupling,
-    Distance,
-    Gear,
-    PointOnCurve,
-    PointOnSurface,
-    Prescribed,
-    PrescribedMotion,
-    Rack,
-    Rolling,
-    RollingSphere,
-    UserConstraint,
-)
+from daedal.multibody.constraint import Belt, Constraint, Coupling, Gear, Prescribed, PrescribedMotion, Rack
+from daedal.multibody.controller import PID, Actuator, Controller, Hydraulics, Motor
+from daedal.multibody.discontinuity import Contact, JointFriction
 from daedal.multibody.driven_motion import DeadPointError, KinematicSolution
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
+from daedal.multibody.fields import Drag, GeneralForce, Gravitation, SmoothFriction, SoftContact, Torque
 from daedal.multibody.flexible import Segmented, beam, cable
-from daedal.multibody.forces import (
-    PID,
-    Actuator,
-    Bushing,
-    Contact,
-    Controller,
-    Damper,
-    Drag,
-    Force,
-    GeneralForce,
-    Gravitation,
-    Hydraulics,
-    JointFriction,
-    Motor,
-    SmoothFriction,
-    SoftContact,
-    Spring,
-    Torque,
-    TorsionSpring,
-)
+from daedal.multibody.force import Force
+from daedal.multibody.geometric import Distance, PointOnCurve, PointOnSurface, UserConstraint
 from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
     Cartesian,
@@ -62,9 +33,11 @@ from daedal.multibody.joints import (
 )
 from daedal.multibody.linearised import Linearised, Mode
 from daedal.multibody.model import Model
+from daedal.multibody.poses import Start
 from daedal.multibody.report import Report
 from daedal.multibody.results import Energy, Results
-from daedal.multibody.start import Start
+from daedal.multibody.rolling import Rolling, RollingSphere
+from daedal.multibody.spring import Bushing, Damper, Spring, TorsionSpring
 from daedal.multibody.urdf import from_urdf
 from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView, JointView
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daedal.multibody.inverse_dynamics import InverseDynamics
     from daedal.multibody.linearised import Linearised
     from daedal.multibody.multibody_system import Conditions, MotionEquations
-    from daedal.multibody.start import Start
+    from daedal.multibody.poses import Start
 
 
 class Analyses:
@@ -49,11 +49,11 @@ class Analyses:
 
     @property
     def initial_states(self) -> list[float]:
-        """Initial states of forces, for example of controllers."""
+        """Initial force states, for example of controllers."""
         return [value for force in self.forces for value in force.initial]
 
     def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:
-        """The machine at rest, assembled from the drawn positions of the bodies, with other joints at zero."""
+        """Assemble the machine at rest, starting from the drawn bodies, or from joints at zero."""
         return self.assemble(coordinates=coordinates, cut=cut)
 
     def assemble(
@@ -68,26 +68,26 @@ class Analyses:
         t: float = 0.0,
         **joint_values: Any,
     ) -> Start:
-        """Positions and velocities that satisfy all joints.
+        """Find positions and velocities that satisfy all joints.
 
         Parameters
         ----------
         **joint_values
-            Values of joints that are fixed: ``A=0.5``. A joint with several coordinates takes all of them, a ball joint
-            an orientation, a free joint a pair of position and orientation.
+            Joint values to be held: ``A=0.5``. A joint with several coordinates takes all of them, a ball joint an
+            orientation, a free joint a pair (position, orientation).
         hold : dict, optional
-            The same for names that are not identifiers, and for single coordinates: ``{"nut.angle": 0.5}``.
+            Joint values whose names are not identifiers, and values of single coordinates: ``{"nut.angle": 0.5}``.
         velocities : dict, optional
-            Fixed velocities of joints; all others are as small as the joints allow.
+            Joint velocities to be held; all others are as small as the joints allow.
         side : dict, optional
             Selects one of several closures by the sign of joint coordinates: ``{"B": "+"}``.
         guess : dict or Start, optional
-            Initial guess for joints that are not fixed. Others start at the drawn positions of the bodies, or at zero.
-            Without `side` the nearest closure is taken.
+            Initial guess for joints that are not held. Without a guess, joints start at the drawn positions of the
+            bodies, or at zero. Without `side`, the closure nearest to the guess is chosen.
         coordinates, cut
             As in :meth:`system`.
         t : float
-            Time, for prescribed motions.
+            Time at which prescribed motions are evaluated.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class Analyses:
         Raises
         ------
         InconsistentInitialError
-            If the mechanism cannot be closed: the message names the joint, the gap and the conflicting values.
+            If the mechanism cannot be closed; the message names the joint, the gap and the conflicting values.
 
         Examples
         --------
@@ -135,7 +135,7 @@ class Analyses:
         guess: Mapping[str, Any] | Start | None = None,
         cut: Sequence[str] = (),
     ) -> KinematicSolution:
-        """Motion of a mechanism whose driven joints follow given functions: no forces, no integration.
+        """Compute the motion of a mechanism whose driven joints follow given functions, without integration.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Analyses:
             fixes it, or its values at the times `t`, interpolated by a spline. Functions are differentiated exactly if
             they can be traced.
         side, guess, cut
-            As in :meth:`assemble`, for the first position; the others follow from it.
+            As in :meth:`assemble`, for the first position, from which the others are continued.
 
         Returns
         -------
@@ -190,12 +190,12 @@ class Analyses:
         t: float = 0.0,
         **joint_values: Any,
     ) -> Equilibrium:
-        """A position in which all forces are balanced, found by descent from a guess.
+        """Find a position in which all forces are balanced, by descent from a guess.
 
         Parameters
         ----------
         **joint_values, hold, side, guess, coordinates, cut, t
-            As in :meth:`assemble`; joints with given values are fixed at these.
+            As in :meth:`assemble`; joints with given values are held there.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class Analyses:
         Raises
         ------
         NoEquilibriumError
-            If none was found; the message names the joint along which a force remains.
+            If no equilibrium was found; the message names the joint along which a force remains.
 
         Examples
         --------
@@ -222,7 +222,7 @@ class Analyses:
         return equilibrium(self, values, side=side, guess=guess, coordinates=coordinates, cut=cut, t=t)
 
     def linearise(self, at: Start) -> Linearised:
-        """Linearisation about a state that satisfies all joints: reduced matrices, eigenvalues and modes.
+        """Linearise about a state that satisfies all joints, with reduced matrices, eigenvalues and modes.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class Analyses:
         coordinates: str = RELATIVE,
         cut: Sequence[str] = (),
     ) -> InverseDynamics:
-        """Torques and forces of chosen joints that produce a given motion.
+        """Compute torques and forces of chosen joints that produce a given motion.
 
         Parameters
         ----------
@@ -263,9 +263,9 @@ class Analyses:
             :class:`PrescribedMotion`) only define the motion. By default the joints that were driven, that are moved by
             drives of the model, or whose accelerations are given; otherwise all joints of the tree.
         accelerations : dict, optional
-            With a start: accelerations of joints; all others are as small as possible.
+            Joint accelerations, only if `motion` is a start; all others are as small as possible.
         coordinates, cut
-            For a solution, as in :meth:`system`.
+            As in :meth:`system`, if `motion` is a solution.
 
         Examples
         --------

@@ -1,13 +1,12 @@
-r"""Assembly: positions and velocities that satisfy all joints, near a rough guess and with given values of joints.
+r"""Assembly: positions and velocities that satisfy all joints, near a rough guess and with given joint values.
 
 .. math:: g(t, q) = 0, \qquad K v + k = 0,
 
-with some coordinates and velocities of joints fixed. The unknowns are the coordinates of a spanning tree, in which only
+with some joint coordinates and velocities held. The unknowns are the coordinates of a spanning tree, in which only
 the joints that close loops impose conditions.
 
-Closing loops: the nearest zero of possibly dependent conditions, by the Levenberg-Marquardt method.
-
-A step is :math:`-V\, s / (s^2 + \mu)\, U^T r` with the singular values s of the Jacobian :math:`U s V^T`; for
+Loops are closed by the Levenberg-Marquardt method, which finds the nearest zero of possibly dependent conditions. A
+step is :math:`-V\, s / (s^2 + \mu)\, U^T r` with the singular values s of the Jacobian :math:`U s V^T`; for
 :math:`\mu = 0` it is the Gauss-Newton step of smallest norm, and :math:`\mu` grows if the residual does not decrease
 (Nocedal and Wright, *Numerical Optimization*, 10.3). Steps are bounded, so that the branch near the guess is found.
 """
@@ -20,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.multibody.constraints.drives import drives_in_words
-from daedal.multibody.coordinates import coordinate_rates, map_matrix
+from daedal.multibody.body import parameters_of
+from daedal.multibody.constraint import drives_in_words
 from daedal.multibody.joints import Joint
-from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, coordinate_rates, map_matrix
 from daedal.multibody.poses import (
     Held,
+    Start,
     characteristic_length,
     coordinates_of,
     first_guess,
@@ -40,8 +40,6 @@ from daedal.multibody.poses import (
     states_of,
     velocities_of,
 )
-from daedal.multibody.rotation import parameters_of
-from daedal.multibody.start import Start
 
 _SIDES = {"+": 1.0, "-": -1.0}
 
@@ -68,7 +66,7 @@ class AssemblyProblem:
     # --- positions ----------------------------------------------------------------------------------------------------
 
     def positions(self, given: Mapping[str, Any], side: Mapping[str, str], guess: Any) -> np.ndarray:
-        """Coordinates of the closed mechanism with the given values of joints."""
+        """Coordinates of the closed mechanism with the given joint values."""
         held = held_values(self.joints, given)
         signs = self._sides(side)
         start = self._guess(held, guess, signs)
@@ -116,7 +114,7 @@ class AssemblyProblem:
             near = guess.in_coordinates("relative").q if guess.layout is not self.layout else guess.q
             return self._with_values(near, held)
         if guess is not None and not isinstance(guess, Mapping):
-            raise InvalidProblemError(f"guess must be a dictionary of values of joints or a start, got {guess!r}")
+            raise InvalidProblemError(f"guess must be a dictionary of joint values or a start, got {guess!r}")
         hints = held_values(self.joints, {**(guess or {})})
         q = first_guess(self.layout, [*hints, *held], self.joints)
         for name, sign in signs.items():
@@ -166,7 +164,7 @@ class AssemblyProblem:
         return np.concatenate([matrix, self.rate_rows(q, rows)])
 
     def rate_rows(self, q: np.ndarray, rows: Sequence[Held]) -> np.ndarray:
-        """The matrix that maps rates of the coordinates to velocities of joints."""
+        """The matrix that maps coordinate rates to velocities of the held joints."""
         if not rows:
             return np.zeros((0, q.size))
         columns = []
@@ -183,7 +181,7 @@ class AssemblyProblem:
         return np.column_stack(columns) @ map_matrix(tree, q)
 
     def _row_scale(self, q: np.ndarray, rows: Sequence[Held], free: np.ndarray) -> np.ndarray:
-        """Norms of the gradients here and nearby, so that conditions of all units have equal weight."""
+        """Norms of the gradients at `q` and nearby, so that conditions of all units have equal weight."""
         beside = q + 0.1 * self.column_scale * np.cos(0.4 + 1.9 * np.arange(q.size)) * free
         norms = [np.linalg.norm(self._jacobian(x, rows) * self.column_scale, axis=1) for x in (q, beside)]
         n_g = self.conditions.n_g
@@ -228,7 +226,7 @@ class AssemblyProblem:
     # --- velocities ---------------------------------------------------------------------------------------------------
 
     def rates(self, q: np.ndarray, given: Mapping[str, Any]) -> np.ndarray:
-        """Rates of the coordinates with the given velocities of joints; all other rates are as small as possible."""
+        """Coordinate rates for the given joint velocities; all other rates are as small as possible."""
         held = held_rates(self.joints, given)
         if not held and not np.any(self.conditions.speed(self.t, q)):
             return np.zeros(q.size)
@@ -242,11 +240,11 @@ class AssemblyProblem:
                 "or make them compatible"
             )
         loose = [one.key for one in held if self._least_rates(q, [x for x in held if x is not one])[1] <= _CONSISTENT]
-        named = ", ".join(f"{one.key} = {_told(one)}" for one in held)
+        named = ", ".join(f"{one.key} = {_printed(one)}" for one in held)
         if loose:
             remedy = f"Remedy: omit one of {', '.join(loose)}, or make them compatible"
         else:
-            remedy = "Remedy: give fewer of them, or assemble in another position; this one may be a dead point"
+            remedy = "Remedy: give fewer velocities, or assemble in another position; this one may be a dead point"
         raise InconsistentInitialError(f"no motion has the velocities {named}: the joints do not allow it. {remedy}")
 
     def _least_rates(self, q: np.ndarray, held: Sequence[Held]) -> tuple[np.ndarray, float]:
@@ -261,7 +259,7 @@ class AssemblyProblem:
 
     def _refuse(self, q: np.ndarray, start: np.ndarray, held: Sequence[Held]):
         gaps = self._gaps(q)
-        values = ", ".join(f"{one.key} = {_told(one)}" for one in held)
+        values = ", ".join(f"{one.key} = {_printed(one)}" for one in held)
         loose = []
         for one in held:
             found = self.closed(start, [other for other in held if other is not one])
@@ -269,9 +267,9 @@ class AssemblyProblem:
                 loose.append(f"{one.key} ({self._reached(found.x, one)})")
         message = f"the mechanism cannot be closed{' with ' + values if values else ''}: {'; '.join(gaps)}."
         if loose:
-            message += f" It closes if one of these is released: {', '.join(loose)}, with the value in brackets."
+            message += f" It closes if one of these is released, with the value in brackets: {', '.join(loose)}."
         elif held:
-            message += " It does not close if one of these values is omitted, either."
+            message += " Omitting any one of these values does not close it."
         else:
             message += (
                 " Remedy: check lengths and frames of the bodies in this loop, or give a guess nearer to the solution."
@@ -317,13 +315,13 @@ def _gap(joint: Joint, distance: float, angle: float) -> str:
     return f"joint '{joint.name}' between '{one}' and '{two}' stays open by {' and '.join(parts)}"
 
 
-def _told(one: Held) -> str:
+def _printed(one: Held) -> str:
     values = one.values[one.which] if one.values.size == len(one.joint.slides) else one.values
     return f"{values[0]:.6g}" if values.size == 1 else "(" + ", ".join(f"{x:.6g}" for x in values) + ")"
 
 
 def _excess(joint: Joint, shift: np.ndarray, turn: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Difference of a joint from given coordinates, as minus the velocities that would remove it in unit time."""
+    """Deviation of a joint from given coordinates: minus the velocities that would remove it in unit time."""
     if joint.turn != ANY_ROTATION:
         values = coordinates_of(joint, shift, turn, target)
         return values - target
@@ -357,7 +355,7 @@ Conditions = Callable[[np.ndarray], np.ndarray]
 
 
 def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> Closed:
-    """A zero of `residual` near `x`; otherwise a point near it at which the residual is smallest."""
+    """Find a zero of `residual` near `x`, otherwise a nearby point of smallest residual."""
     r = residual(x)
     size, damping = float(np.linalg.norm(r)), 0.0
     for _ in range(_MOST):
@@ -393,9 +391,9 @@ def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> C
 
 
 def search(residual: Conditions, jacobian: Conditions, x: np.ndarray, accepted: Callable[[np.ndarray], bool]) -> Closed:
-    """The nearest acceptable zero, tried from points at increasing distance; or the best point found.
+    """Search for an acceptable zero from points at increasing distance from `x`, otherwise return the best point found.
 
-    If no zero is acceptable, an unacceptable one is returned.
+    An unacceptable zero is better than a point that is not a zero.
     """
     best = nearest_zero(residual, jacobian, x)
     if (best.found and accepted(best.x)) or x.size == 0:

@@ -1,6 +1,8 @@
-"""Rigid bodies, the ground, and frames on them.
+r"""Rigid bodies with their inertia, common solids, the ground, frames on bodies, and rotations.
 
-Mass, centre of mass and inertia of rigid bodies and of common solids.
+Euler parameters :math:`p = (p_0, p_1, p_2, p_3)` with :math:`|p| = 1` describe the rotation by the angle :math:`2
+\arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. The functions for kernels are in
+:mod:`daedal.multibody.vectors`. Numbers given to parts of a machine are checked; messages name the part.
 """
 
 from __future__ import annotations
@@ -12,9 +14,125 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.rotation import direction, frame_along, matrix_of, point, positive
-from daedal.problems.checks import check_real
+from daedal.multibody.vectors import rows_of_parameters
+from daedal.problems.checks import check_finite, check_positive, check_real
 from daedal.viz.shapes3d import Box, Cylinder, Disc, Rod, Sphere
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+"""Axes by name; with a minus sign, the opposite direction."""
+
+
+def about_z(angle):
+    """The matrix of a rotation about the z axis."""
+    matrix = np.zeros((3, 3))
+    c, s = math.cos(angle), math.sin(angle)
+    matrix[0, 0], matrix[0, 1] = c, -s
+    matrix[1, 0], matrix[1, 1] = s, c
+    matrix[2, 2] = 1.0
+    return matrix
+
+
+def about_y(angle):
+    """The matrix of a rotation about the y axis."""
+    matrix = np.zeros((3, 3))
+    c, s = math.cos(angle), math.sin(angle)
+    matrix[0, 0], matrix[0, 2] = c, s
+    matrix[2, 0], matrix[2, 2] = -s, c
+    matrix[1, 1] = 1.0
+    return matrix
+
+
+def of_parameters(p):
+    """The rotation matrix of Euler parameters."""
+    matrix = np.zeros((3, 3))
+    rows = rows_of_parameters(p[0], p[1], p[2], p[3])
+    for k in range(3):
+        matrix[0, k], matrix[1, k], matrix[2, k] = rows[0][k], rows[1][k], rows[2][k]
+    return matrix
+
+
+def parameters_of(matrix) -> np.ndarray:
+    """Euler parameters of a rotation matrix, with nonnegative first component."""
+    from scipy.spatial.transform import Rotation
+
+    x, y, z, w = Rotation.from_matrix(np.asarray(matrix)).as_quat()
+    p = np.array([w, x, y, z])
+    return -p if w < 0 else p
+
+
+def direction(axis, argument: str = "axis") -> np.ndarray:
+    """A unit vector from three numbers (two in the plane), or from a name such as "x" or "-z"."""
+    if isinstance(axis, str):
+        sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
+        if name not in AXES:
+            raise InvalidProblemError(
+                f"{argument}={axis!r} is not an axis; use 'x', 'y', 'z', '-x', '-y', '-z' or a vector"
+            )
+        return sign * np.array(AXES[name])
+    vector = point(axis, argument)
+    length = float(np.linalg.norm(vector))
+    if length == 0.0:
+        raise InvalidProblemError(f"{argument} has length zero; give a nonzero vector")
+    return vector / length
+
+
+def point(values, argument: str) -> np.ndarray:
+    """Three coordinates; if two are given, the third is zero."""
+    vector = check_real(values, argument, "be two or three numbers")
+    if vector.shape not in ((2,), (3,)) or not np.all(np.isfinite(vector)):
+        raise InvalidProblemError(f"{argument} must be two or three finite numbers, got {values!r}")
+    return np.concatenate([vector, np.zeros(3 - vector.size)])
+
+
+def matrix_of(rotation, argument: str = "orientation") -> np.ndarray:
+    """A rotation matrix from a matrix, an angle about z, Euler parameters or a ``scipy`` rotation."""
+    if rotation is None:
+        return np.eye(3)
+    if hasattr(rotation, "as_matrix"):
+        return np.asarray(rotation.as_matrix(), dtype=float)
+    values = check_real(rotation, argument, "be an angle about z, Euler parameters or a rotation matrix")
+    if not np.all(np.isfinite(values)):
+        raise InvalidProblemError(f"{argument} holds values that are not finite")
+    if values.ndim == 0:
+        return np.asarray(about_z(float(values)))
+    if values.shape == (4,):
+        length = float(np.linalg.norm(values))
+        if not length > 0.0:
+            raise InvalidProblemError(f"{argument} has Euler parameters of length zero")
+        return np.asarray(of_parameters(values / length))
+    if values.shape != (3, 3):
+        raise InvalidProblemError(
+            f"{argument} has shape {values.shape}; expected an angle about z, four Euler parameters or a 3 by 3 matrix"
+        )
+    if not np.allclose(values @ values.T, np.eye(3), atol=1e-8) or np.linalg.det(values) < 0:
+        raise InvalidProblemError(f"{argument} is not a rotation: its rows must be orthonormal and right-handed")
+    return values
+
+
+def frame_along(axis) -> np.ndarray:
+    """A rotation that maps the z axis to the unit vector `axis`; for an axis in the xy plane, y becomes the normal."""
+    z = np.asarray(axis, dtype=float)
+    up = np.array([0.0, 0.0, 1.0]) - z[2] * z
+    length = float(np.linalg.norm(up))
+    if length < 1e-12:
+        return np.diag([1.0, np.sign(z[2]), np.sign(z[2])])
+    y = up / length
+    return np.column_stack([np.cross(y, z), y, z])
+
+
+def positive(value: Any, what: str) -> float:
+    """A positive, finite number."""
+    return check_positive(check_finite(value, what), what)
+
+
+def of_shape(values: Any, shape: tuple[int, ...], what: str):
+    """Check the shape of the result of a user function."""
+    found = np.shape(values)
+    if found != shape or values is None or isinstance(values, str):
+        expected = "a number" if shape == () else f"numbers of shape {shape}"
+        raise InvalidProblemError(f"{what} returned {values!r}; expected {expected}")
+    return values
+
 
 GROUND = "ground"
 
@@ -28,7 +146,7 @@ def checked_name(name: Any, what: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A point on a body with axes, the attachment of joints, forces and traces.
+    """A point on a body with axes, to which joints, forces and traces are attached.
 
     Parameters
     ----------
@@ -52,7 +170,7 @@ class Frame:
     rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
 
     def turned(self, rotation) -> Frame:
-        """The same point with other axes: `rotation` maps the new axes to those of this frame."""
+        """A frame at the same point with other axes; `rotation` maps the new axes to those of this frame."""
         return Frame(self.body, self.position, self.rotation @ rotation)
 
 
@@ -74,7 +192,7 @@ class Body:
     position, orientation : optional
         The drawn position: the origin of the body frame and the rotation from its axes to those of the ground (an angle
         about z, Euler parameters, a matrix or a ``scipy`` rotation). Joints given by points of the ground (``at=``)
-        refer to it; otherwise it is the starting point of the assembly.
+        refer to this position; otherwise the assembly starts from it.
     shapes : sequence, optional
         Shapes for drawings, in the frame of the body: :class:`daedal.viz.Box`, :class:`daedal.viz.Cylinder`, ...; the
         constructors :meth:`rod`, :meth:`box`, :meth:`cylinder`, :meth:`sphere` provide them. A body without shapes is
@@ -109,8 +227,8 @@ class Body:
     def at(self, *position, axis=None, rotation=None) -> Frame:
         """A frame at a point of the body: ``body.at(0.5, 0.0)`` or ``body.at(0.5, 0, 0, axis="x")``.
 
-        `axis` is the direction of its z axis in the axes of the body, `rotation` the matrix from its axes to those of
-        the body.
+        `axis` is the direction of the frame's z axis in the axes of the body, `rotation` the matrix from the axes of
+        the frame to those of the body.
         """
         values = position[0] if len(position) == 1 else position
         where = point(values if len(position) else (0.0, 0.0, 0.0), f"the point of body '{self.name}'")
@@ -137,12 +255,12 @@ class Body:
 
     @property
     def is_ground(self) -> bool:
-        """Whether this is the ground."""
+        """Whether this body is the ground."""
         return self.name == GROUND
 
     @classmethod
     def rod(cls, name: str, *, length: float, mass: float | None = None, density=None, radius=None, **others) -> Body:
-        """A straight rod along its x axis, with the frame at its midpoint; thin, or round with a radius."""
+        """A straight rod along the x axis with its frame at the midpoint; thin, or round if a radius is given."""
         length = _positive(length, "length", name)
         width = _positive(radius, "radius", name) if radius is not None else None
         if width is None and density is not None:
@@ -165,7 +283,7 @@ class Body:
 
     @classmethod
     def box(cls, name: str, *, size, mass: float | None = None, density=None, **others) -> Body:
-        """A box with edges along its axes, with the frame at its centre."""
+        """A box with edges along the axes of its frame, which is at the centre."""
         edges = [_positive(edge, "size", name) for edge in np.atleast_1d(size)]
         if len(edges) != 3:
             raise InvalidProblemError(f"the size of box '{name}' must be three numbers, got {size!r}")
@@ -175,7 +293,7 @@ class Body:
 
     @classmethod
     def cylinder(cls, name: str, *, radius, length, mass: float | None = None, density=None, **others) -> Body:
-        """A solid cylinder along its z axis (a wheel, a disc, a drum), with the frame at its centre."""
+        """A solid cylinder (a wheel, a disc, a drum) along the z axis of its frame, which is at the centre."""
         radius, length = _positive(radius, "radius", name), _positive(length, "length", name)
         mass = _mass(mass, density, math.pi * radius**2 * length, name)
         others.setdefault("shapes", (Disc(radius, length) if radius > length else Cylinder(radius, length),))
@@ -183,7 +301,7 @@ class Body:
 
     @classmethod
     def sphere(cls, name: str, *, radius, mass: float | None = None, density=None, **others) -> Body:
-        """A solid sphere, with the frame at its centre."""
+        """A solid sphere with its frame at the centre."""
         radius = _positive(radius, "radius", name)
         mass = _mass(mass, density, 4.0 / 3.0 * math.pi * radius**3, name)
         others.setdefault("shapes", (Sphere(radius),))
@@ -229,7 +347,7 @@ class Inertia:
 
     @staticmethod
     def checked(mass, moments, center, name: str) -> Inertia:
-        """A physically possible inertia; `name` is the body's, for messages."""
+        """Check that an inertia is physically possible; `name` is the name of the body, for messages."""
         value = check_real(mass, f"the mass of body '{name}'", "be a number")
         if value.ndim != 0 or not np.isfinite(value) or value < 0:
             raise InvalidProblemError(f"the mass of body '{name}' must be finite and not negative; got {mass!r}")
@@ -249,11 +367,11 @@ class Inertia:
         return Inertia(float(value), matrix, point(center, f"the centre of body '{name}'"))
 
     def shifted(self, by) -> Inertia:
-        """The same inertia, displaced with its centre of mass."""
+        """This inertia displaced by a vector."""
         return Inertia(self.mass, self.moments, self.center + by)
 
     def turned(self, rotation) -> Inertia:
-        """The same inertia rotated about the origin of the frame."""
+        """This inertia rotated about the origin of the frame."""
         return Inertia(self.mass, rotation @ self.moments @ rotation.T, rotation @ self.center)
 
     def __add__(self, other: Inertia) -> Inertia:

@@ -1,4 +1,4 @@
-r"""Accelerations of machines with closed loops: chains reduced to the base, appendix B of the formalism.
+r"""Accelerations of machines with closed loops by reduction of chains to the base, appendix B of the formalism.
 
 The conditions of cut joints, :math:`\phi_{u} \dot v = \gamma` (2.45), are carried along when bodies are eliminated from
 the tips (:mod:`daedal.multibody.dynamics`). Initially :math:`\hat\Phi = \phi_u` at the bodies that were cut apart, and
@@ -14,9 +14,8 @@ At the ground, where :math:`\dot v_0 = 0`, the system (2.42), (2.46), (2.47) has
 \hat\gamma + \gamma`, one for each set of loops that share bodies. Accelerations then follow from the base to the tips,
 with :math:`\hat\Phi_j^T \lambda` among the loads (B.6).
 
-Minimum-norm solution of a system with a positive semidefinite matrix.
-
-Conditions of joints that close loops, in the velocities of the other joints: :math:`J u = 0, J \dot u = \gamma`.
+The module also solves systems with a positive semidefinite matrix in the least-norm sense, and computes J and gamma of
+the conditions :math:`J u = 0, J \dot u = \gamma` of cut joints in the velocities of the other joints.
 """
 
 from typing import NamedTuple
@@ -28,9 +27,9 @@ from daedal.kernels.records import data_of, float_rows
 from daedal.kernels.signatures import void
 from daedal.kernels.vectors import copy
 from daedal.multibody.closure import Closures, fill_biases, fill_gradients
-from daedal.multibody.dynamics import Elimination, accelerate, eliminate
+from daedal.multibody.dynamics import accelerate, eliminate
 from daedal.multibody.kinematics import BodyTree, Placement, Velocities
-from daedal.multibody.packed import ELIMINATION, MachineSizes, elimination_at, floats_for, rows, sizes_of
+from daedal.multibody.packed import ELIMINATION, MachineSizes, elimination_at, floats_for, rows
 from daedal.multibody.vectors import (
     MATRICES,
     ROWS,
@@ -41,7 +40,6 @@ from daedal.multibody.vectors import (
     grouped,
     matrix,
     numbers,
-    open_room,
     plus,
     put,
     row,
@@ -77,7 +75,7 @@ def floats_for_change(sizes: MachineSizes) -> int:
 
 @part
 def constrained_solution(tree, chains, placed, moving, left, reduced, result, multipliers, room):
-    """Accelerations of the joints, and multipliers of the conditions; returns the number of dependent conditions."""
+    """Compute joint accelerations and the multipliers of the conditions; returns the number of dependent conditions."""
     redundant = solve_at_base(chains, reduced, multipliers, room)
     apply_reactions(tree, chains, reduced, multipliers, left)
     n = tree.parent.size
@@ -87,7 +85,7 @@ def constrained_solution(tree, chains, placed, moving, left, reduced, result, mu
 
 @part
 def shortest_change(tree, closures, chains, placed, gap, change, room):
-    """The change of the coordinates, smallest in the norm of H, that changes the conditions by -gap; returns the number
+    """Compute the coordinate change, smallest in the norm of H, that changes the conditions by -gap; returns the number
     of dependent conditions.
 
     This is the acceleration of a machine at rest and without loads, with -gap instead of gamma.
@@ -102,17 +100,6 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
     for i in range(gap.size):
         reduced.gamma[i] += gap[i]
     return constrained_solution(tree, chains, placed, moving, left, reduced, change, vector(room, gap.size), room)
-
-
-def reduction(tree, closures, chains, placed, moving, tau, force, torque):
-    """Eliminate bodies and carry conditions to the base: an ``Elimination`` and a :class:`BaseProjection`.
-
-    Interpreted, for studies: kernels use :func:`reduction_in`.
-    """
-    memory = np.empty(1 + floats_for_solution(sizes_of(tree, closures, chains)))
-    room = open_room(memory.ctypes.data)
-    left, reduced = reduction_in(room, tree, closures.stacked, chains, placed, moving, tau, force, torque)
-    return Elimination(*(array.copy() for array in left)), BaseProjection(*(array.copy() for array in reduced))
 
 
 @part
@@ -222,7 +209,7 @@ def solve_at_base(chains, reduced, multipliers, room):
 
 
 DEPENDENT = 1e-12
-"""A row is dependent if elimination leaves less than the given fraction of its diagonal entry."""
+"""A row is dependent if elimination leaves less than this fraction of its diagonal entry."""
 
 
 def floats_for_solutions(total: int, entries: int) -> int:
@@ -232,10 +219,10 @@ def floats_for_solutions(total: int, entries: int) -> int:
 
 @part
 def least_norm_solution(matrix, right, x, room):
-    """Smallest x with A x = b for a positive semidefinite matrix A (only its lower triangle is read), and the rank.
+    """Compute the smallest x with A x = b for a positive semidefinite A; returns the rank.
 
-    Cholesky factorisation with diagonal pivoting, A = L L^T with as many columns as the rank; if rank-deficient, L = Q
-    R and x = Q R^{-T} R^{-1} Q^T b.
+    Only the lower triangle of A is read. By Cholesky factorisation with diagonal pivoting, A = L L^T with as many
+    columns as the rank; if rank-deficient, L = Q R and x = Q R^{-T} R^{-1} Q^T b.
     """
     n = right.size
     factor, order, left = room_for_matrix(room, n, n), numbers(room, n), vector(room, n)
@@ -320,18 +307,13 @@ def _product(matrix, k, v):
     return value
 
 
-def loop_jacobian(tree, placed, closures):
-    """The matrix J, shape (m, n_v): the gradients of the conditions, carried from the cut bodies to the base."""
-    m = closures.kind.size
-    matrix = np.zeros((m, tree.first_v[-1]))
-    fill_loop_jacobian(tree, placed, closures.stacked, np.zeros((m, 2, 6)), matrix)
-    return matrix
-
-
 @grouped
 @entry(void(BodyTree, Placement, Closures, MATRICES, ROWS))
 def fill_loop_jacobian(tree, placed, closures, rows, matrix):
-    """The matrix of :func:`loop_jacobian`; `rows` is workspace for the gradients."""
+    """Compute J, shape (m, n_v): the gradients of the conditions, carried from the cut bodies to the base.
+
+    `rows` is workspace for the gradients at the cut bodies.
+    """
     fill_gradients(closures, placed.r, placed.rotation, rows)
     matrix[:, :] = 0.0
     for i in range(closures.kind.size):
@@ -346,22 +328,12 @@ def fill_loop_jacobian(tree, placed, closures, rows, matrix):
                 j = tree.parent[j]
 
 
-def loop_bias(tree, placed, moving, closures):
-    r"""The vector :math:`\gamma`, (m,)."""
-    n, m = tree.parent.size, closures.kind.size
-    values = np.zeros(m)
-    fill_loop_bias(
-        tree, placed, moving, closures.stacked, np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((m, 2, 6)), values
-    )
-    return values
-
-
 @grouped
 @entry(void(BodyTree, Placement, Velocities, Closures, ROWS, ROWS, MATRICES, VECTOR))
 def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
-    """The vector of :func:`loop_bias`.
+    r"""Compute :math:`\gamma`, (m,).
 
-    Needs workspace for the accelerations of the bodies with zero joint accelerations, and for the gradients.
+    `linear`, `angular` and `rows` are workspace: body accelerations at zero joint accelerations, and gradients.
     """
     for j in range(tree.parent.size):
         i = tree.parent[j]

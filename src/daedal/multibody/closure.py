@@ -1,7 +1,7 @@
 r"""Conditions on two frames, from which loop-closing joints are composed.
 
-Frame A at :math:`p_A` with the axes :math:`a_x, a_y, a_z` and frame B accordingly; :math:`d = p_B - p_A`, all in the
-axes of the ground. Every condition has one of three forms,
+Frame A is at :math:`p_A` with the axes :math:`a_x, a_y, a_z`, frame B accordingly, and :math:`d = p_B - p_A`, all in
+the axes of the ground. Every condition has one of three forms,
 
 .. math:: d_k = 0, \qquad a_k \cdot d = 0, \qquad a_k \cdot b_l = 0,
 
@@ -9,7 +9,7 @@ each with its gradient with respect to the virtual displacements and rotations o
 acceleration-free terms of its second derivative (Haug's basic constraints). They are the :math:`\phi(u_n, u_{n+1})` of
 (2.44), (2.45).
 
-The bodies through which conditions act: chains from cut joints to the base (2.3), as arrays.
+Conditions act through the chains of bodies from cut joints to the base (2.3), which are stored as arrays.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ OFFSET, ALONG, ACROSS = 0, 1, 2
 class Closures(NamedTuple):
     """Conditions as arrays: their bodies (-1 is the ground), frame positions on them, and kinds."""
 
-    kind: np.ndarray  # (m,)
-    k: np.ndarray  # (m,)
-    l: np.ndarray  # (m,)
-    body: np.ndarray  # (m, 2)
+    kind: np.ndarray  # (m,) OFFSET, ALONG or ACROSS
+    k: np.ndarray  # (m,) axis of the ground, or of frame A
+    l: np.ndarray  # (m,) axis of frame B, for ACROSS
+    body: np.ndarray  # (m, 2) -1 is the ground
     place: np.ndarray  # (m, 2, 3) from the centre of mass, in the axes of the body
     axes: np.ndarray  # (m, 2, 3, 3) from the axes of the frame to those of the body; (m, 6, 3) for kernels
 
     @property
     def stacked(self) -> Closures:
-        """The same with the axes of the two frames stacked."""
+        """These conditions with the axes of the two frames stacked, for kernels."""
         return self._replace(axes=self.axes.reshape(-1, 6, 3))
 
 
@@ -63,7 +63,7 @@ Closures.kinds = (NUMBERS, NUMBERS, NUMBERS, i64[:, :], MATRICES, MATRICES)  # t
 
 @part
 def _arm(closures, rotation, i, side):
-    """Vector from the centre of mass to the frame on the given side of condition i; from the origin for the ground."""
+    """Vector from the centre of mass to the frame on the given side of condition i; for the ground, from the origin."""
     places, body = closures.place, closures.body[i, side]
     place = places[i, side, 0], places[i, side, 1], places[i, side, 2]
     return place if body < 0 else product(rotation, body, place)
@@ -71,14 +71,12 @@ def _arm(closures, rotation, i, side):
 
 @part
 def _point(closures, r, i, side, arm):
-    """Position of the frame."""
     body = closures.body[i, side]
     return arm if body < 0 else plus(row(r, body), arm)
 
 
 @part
 def _axis(closures, rotation, i, side, k):
-    """Axis k of the frame."""
     axes, body = closures.axes, closures.body[i, side]
     axis = axes[i, 3 * side, k], axes[i, 3 * side + 1, k], axes[i, 3 * side + 2, k]
     return axis if body < 0 else product(rotation, body, axis)
@@ -106,7 +104,6 @@ def residuals(closures, r, rotation):
 @grouped
 @entry(void(Closures, ROWS, MATRICES, VECTOR))
 def fill_residuals(closures, r, rotation, values):
-    """The values of :func:`residuals`."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
@@ -127,7 +124,6 @@ def gradients(closures, r, rotation):
 @grouped
 @entry(void(Closures, ROWS, MATRICES, MATRICES))
 def fill_gradients(closures, r, rotation, rows):
-    """The rows of :func:`gradients`."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
@@ -148,17 +144,10 @@ def fill_gradients(closures, r, rotation, rows):
             rows[i, 0, 3 + l], rows[i, 1, 3 + l] = first[l], second[l]
 
 
-def biases(closures, r, rotation, linear, angular):
-    r"""gamma of (2.45): minus the acceleration-free terms of the second derivative of each condition."""
-    values = np.zeros(closures.kind.size)
-    fill_biases(closures.stacked, r, rotation, linear, angular, values)
-    return values
-
-
 @grouped
 @entry(void(Closures, ROWS, MATRICES, ROWS, ROWS, VECTOR))
 def fill_biases(closures, r, rotation, linear, angular, values):
-    """The values of :func:`biases`."""
+    """gamma of (2.45): minus the acceleration-free terms of the second derivative of each condition."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         spin_a, spin_b = _motion(closures, angular, i, 0), _motion(closures, angular, i, 1)
@@ -191,7 +180,7 @@ class Chains(NamedTuple):
     first_product: np.ndarray
     side: np.ndarray  # (m, 2) entries of the two bodies of a condition, -1 for the ground
     group: np.ndarray  # (m,) the set of each condition
-    within: np.ndarray  # (m,) its index in this set
+    within: np.ndarray  # (m,) the index of each condition in its set
     member: np.ndarray  # (m,) the conditions sorted by set
     first_member: np.ndarray  # (sets + 1,)
     first_entry: np.ndarray  # (sets + 1,) start of the matrix of each set

@@ -12,8 +12,6 @@ from
 
 (Haug, *Computer Aided Kinematics and Dynamics*, 3.6). Positions are continued in time with the predictor :math:`q + h
 \dot q + h^2 \ddot q / 2`; they end at points where the matrix is singular (dead points).
-
-Motions that were not integrated: those of a driven mechanism, or of a mode.
 """
 
 from __future__ import annotations
@@ -28,18 +26,17 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly_problem import AssemblyProblem, nearest_zero
-from daedal.multibody.coordinates import with_unit_parameters
 from daedal.multibody.inverse_dynamics import MeasuredCoordinates, course_of
+from daedal.multibody.kinematics import with_unit_parameters
 from daedal.multibody.poses import stated_joints
-from daedal.multibody.recorded import recorded
-from daedal.multibody.results import Results
+from daedal.multibody.results import Results, recorded
 from daedal.problems.checks import check_real
 from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
-_NEAR = 0.05  # correction of the prediction that does not require a smaller step
-_SHARE = 0.25  # fraction of the step
-_SHORTEST = 1e-10  # step, as a fraction of the whole interval
+_NEAR = 0.05  # largest scaled correction of a predicted position; beyond it, the step is halved
+_SHARE = 0.25  # largest correction as a fraction of the step
+_SHORTEST = 1e-10  # shortest step, as a fraction of the whole interval
 
 
 class DeadPointError(InvalidProblemError):
@@ -103,7 +100,9 @@ class _Follower:
         self.courses = [course_of(key, driven[key], n, times) for key, n in self.measures.sizes.items()]
         self.n_g = self.conditions.n_g
         self.dead: list[tuple[float, str]] = []
-        self._rows = np.zeros(0, dtype=int)  # independent conditions, as many as coordinates, chosen at the start
+        self._rows = np.zeros(
+            0, dtype=int
+        )  # indices of independent conditions, as many as coordinates, chosen at the start
 
     def drive(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """f and its derivatives."""
@@ -114,7 +113,7 @@ class _Follower:
     # --- the equations ------------------------------------------------------------------------------------------------
 
     def residual(self, t: float, q: np.ndarray) -> np.ndarray:
-        """All conditions on position level."""
+        """All conditions at position level."""
         wanted = self.drive(t)[0]
         return np.concatenate([self.conditions.value(t, q), self.measures.values(q, wanted) - wanted])
 
@@ -123,7 +122,7 @@ class _Follower:
         return np.concatenate([self.conditions.jacobian(t, q)[: self.n_g], self.measures.jacobian(q)])
 
     def position(self, t: float, guess: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The position near `guess`."""
+        """The position near `guess`, and whether it satisfies all conditions."""
         norms = self._norms(self.matrix(t, guess))
         found = nearest_zero(
             lambda x: self.residual(t, x * self.scale) / norms,
@@ -139,7 +138,7 @@ class _Follower:
         )
 
     def motion(self, t: float, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, str | None]:
-        """Velocities and accelerations, and the joint that moves freely if they are undetermined."""
+        """Velocities, accelerations, and the joint that moves freely if these are undetermined, otherwise None."""
         _, rate, second = self.drive(t)
         matrix = self.matrix(t, q)
         norms = self._norms(matrix)
@@ -164,7 +163,7 @@ class _Follower:
     # --- continuation -------------------------------------------------------------------------------------------------
 
     def run(self, side: Mapping[str, str], guess: Any) -> KinematicSolution:
-        """Positions, velocities and accelerations at all times."""
+        """Follow the mechanism through all times."""
         values = self._by_key(self.drive(self.times[0])[0])
         q = self.assembly.positions(values, side, guess)
         self._check_determined(q)
@@ -198,7 +197,7 @@ class _Follower:
         return float(np.linalg.det(matrix / self._norms(matrix / self.scale)[:, None]))
 
     def _loosest(self, t: float, q: np.ndarray) -> str:
-        """The joint that is least constrained."""
+        """The name of the least constrained joint."""
         matrix = self.matrix(t, q)
         return self._named(np.linalg.svd(matrix * self.scale / self._norms(matrix)[:, None])[2][-1])
 
@@ -238,7 +237,7 @@ class _Follower:
         )
 
     def _check_determined(self, q: np.ndarray):
-        """Raise if the drives do not determine the motion, here and nearby."""
+        """Raise if the drives do not determine the motion at `q` and nearby."""
         t = float(self.times[0])
         free = self._free_direction(t, q)
         if free is None:
@@ -274,7 +273,7 @@ class _Follower:
 
 
 def _independent(matrix: np.ndarray) -> np.ndarray:
-    """As many of the most independent rows as there are columns (QR with pivoting)."""
+    """Indices of the most independent rows, as many as columns (QR with pivoting)."""
     from scipy.linalg import qr
 
     pivots = qr(matrix.T, mode="r", pivoting=True)[1]
@@ -283,7 +282,7 @@ def _independent(matrix: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KinematicSolution(PartsOfMotion):
-    """The motion of a driven mechanism; provides bodies and joints like the solution of a model.
+    """The motion of a driven mechanism or of a mode; provides bodies and joints like the solution of a model.
 
     Attributes
     ----------
@@ -341,7 +340,7 @@ class KinematicSolution(PartsOfMotion):
         return self.model.inverse_dynamics(self).lam
 
     def at(self, t: Any) -> KinematicSolution:
-        """The motion at other times between the first and the last, by Hermite interpolation."""
+        """Interpolate the motion at other times between the first and the last, by Hermite polynomials."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         order = np.argsort(self.t)
         low, high = self.t[order[0]], self.t[order[-1]]
@@ -393,7 +392,7 @@ class KinematicSolution(PartsOfMotion):
         return {name: value for name, value in self.__dict__.items() if name != "_results"}
 
     def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or file, with plots of driven joints; see :func:`daedal.multibody.picture.animate`."""
+        """Animate the motion as a scene or file, with plots of the driven joints; see :meth:`Results.animate`."""
         joints = {joint.name for joint in self.model.joints}
         driven = dict.fromkeys(key if key in joints else key.rpartition(".")[0] for key in self.driven)
         return self._results.animate(path, **({"plots": tuple(driven)} | options))

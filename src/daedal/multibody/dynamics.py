@@ -1,11 +1,10 @@
-r"""Forces from motions and masses from positions, by recursion over bodies: ``rnea`` and ``crba``.
+r"""Forces, mass matrices and accelerations of a tree by recursion over bodies: ``rnea``, ``crba`` and ``aba``.
 
 The equations of motion of a tree in the velocities of its joints are :math:`H(q) \dot u + C(q, u) = \tau`. The
 recursive Newton-Euler algorithm (``rnea``) computes the forces :math:`\tau` for given accelerations, the
 composite-rigid-body algorithm (``crba``) computes H. Both use the results of :mod:`daedal.multibody.kinematics`.
 
-Accelerations of a tree in O(n): elimination from the tips, appendix A of the formalism, Featherstone's ``aba``.
-
+Accelerations are computed in O(n) by elimination from the tips (appendix A of the formalism, Featherstone's ``aba``).
 With :math:`\bar M_j`, :math:`\bar g_j` the mass and the load of body j, including contributions of the outer bodies,
 
 .. math::
@@ -57,7 +56,7 @@ class Sweep(NamedTuple):
     linear: np.ndarray  # (n, 3) accelerations of the centres of mass
     angular: np.ndarray  # (n, 3) angular accelerations
     pull: np.ndarray  # (n, 3) force that the joint of a body exerts on it
-    twist: np.ndarray  # (n, 3) its torque about the centre of mass
+    twist: np.ndarray  # (n, 3) torque of this joint about the centre of mass
 
 
 Sweep.kinds = (ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
@@ -76,13 +75,13 @@ Composite.kinds = (VECTOR, ROWS, MATRICES)  # type: ignore[attr-defined]
 
 @part
 def moment_of_momentum(tree, placed, j, spin):
-    """The moments of inertia of body j about its centre of mass times a vector, in the axes of the ground."""
+    """Multiply the inertia of body j about its centre of mass by a vector in the axes of the ground."""
     return product(placed.rotation, j, product(tree.inertia, j, transposed_product(placed.rotation, j, spin)))
 
 
 @part
 def world_inertia(tree, placed, j, target):
-    """Write the moments of inertia of body j about its centre of mass, in the axes of the ground, to target[j]."""
+    """Write the inertia of body j about its centre of mass, in the axes of the ground, to target[j]."""
     rotation, inertia = placed.rotation, tree.inertia
     for k in range(3):
         turned = product(inertia, j, (rotation[j, k, 0], rotation[j, k, 1], rotation[j, k, 2]))
@@ -93,7 +92,7 @@ def world_inertia(tree, placed, j, target):
 
 
 def rnea(tree, placed, moving, accelerations, force, torque):
-    """Generalised forces of the joints for given accelerations of the joints.
+    """Generalised joint forces for given joint accelerations.
 
     `force` and `torque` (n, 3) act on the bodies at their centres of mass, in the axes of the ground, in addition to
     gravity.
@@ -102,7 +101,7 @@ def rnea(tree, placed, moving, accelerations, force, torque):
 
 
 def transmission(tree, placed, moving, accelerations, force, torque):
-    """The arrays of a :class:`Sweep`, and the result of ``rnea``: components along the velocities of the joints."""
+    """The arrays of a :class:`Sweep`, and the result of ``rnea``: reaction components along joint velocities."""
     n, result = tree.parent.size, np.zeros(tree.first_v[-1])
     sweep = Sweep(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result)
@@ -147,7 +146,7 @@ def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, resu
 
 
 def crba(tree, placed):
-    """The mass matrix in the velocities of the joints."""
+    """The mass matrix in the joint velocities."""
     n, n_v = tree.parent.size, tree.first_v[-1]
     matrix = np.zeros((n_v, n_v))
     composite_bodies(tree, placed, Composite(np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3, 3))), matrix)
@@ -157,7 +156,7 @@ def crba(tree, placed):
 @grouped
 @entry(void(BodyTree, Placement, Composite, ROWS))
 def composite_bodies(tree, placed, composite, matrix):
-    """Fill a matrix."""
+    """Compute the composite bodies and the mass matrix."""
     n = tree.parent.size
     mass, moment, inertia = composite
     for k in range(tree.first_v[n]):
@@ -189,7 +188,7 @@ def composite_bodies(tree, placed, composite, matrix):
             arm = row(placed.arm, j)
             mass[i] += heavy
             add(moment, i, plus(lever, times(heavy, arm)))
-            # (parallel axes) of the composite about the parent's centre: I - (m~ a~ + a~ m~) - m a~ a~
+            # inertia of the composite about the parent's centre (parallel axes): I - (m~ a~ + a~ m~) - m a~ a~
             trace = 2.0 * dot(lever, arm) + heavy * dot(arm, arm)
             for k in range(3):
                 inertia[i, k, k] += trace
@@ -199,7 +198,7 @@ def composite_bodies(tree, placed, composite, matrix):
 
 
 class Elimination(NamedTuple):
-    r"""Results of the sweep to the base: for each body, and for each velocity of a joint."""
+    r"""Results of the sweep to the base, by body and by joint velocity."""
 
     # [[P, Q], [Q^T, S]], the articulated inertia of a body: Mbar, and Pi Mbar after elimination of its joint
     pp: np.ndarray  # (n, 3, 3)

@@ -3,7 +3,7 @@ r"""Static equilibrium: positions in which the forces are balanced by reactions,
 .. math:: f(t, q, 0) - K^T \lambda = 0, \qquad g(t, q) = 0.
 
 In the admissible directions Z, the force :math:`Z^T f` vanishes; its derivative is minus the reduced stiffness
-:math:`Z^T (K^T \lambda - f)_q Z`. Newton steps use the absolute values of its eigenvalues, so that they go downhill
+:math:`Z^T (K^T \lambda - f)_q Z`. Newton steps use the absolute values of its eigenvalues, so that they descend
 (Nocedal and Wright, *Numerical Optimization*, 3.4), and are halved until the forces do positive work.
 """
 
@@ -20,8 +20,7 @@ from daedal.multibody.inverse_dynamics import MeasuredCoordinates
 from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.linearised import linearise
 from daedal.multibody.multibody_system import null_space
-from daedal.multibody.poses import held_values, pose_of
-from daedal.multibody.start import Start
+from daedal.multibody.poses import Start, held_values, pose_of
 
 STABLE, NEUTRAL, UNSTABLE = "stable", "neutral", "unstable"
 _MOST = 300
@@ -58,7 +57,7 @@ class Equilibrium(Start):
     lam : numpy.ndarray
         The multipliers of the constraints.
     holding : dict
-        Forces that hold the joints whose values were given; for a joint with spatial rotation the torque in the axes of
+        Forces required at the joints with given values; for a joint with spatial rotation, the torque in the axes of
         its second frame.
 
     Examples
@@ -139,7 +138,7 @@ class _BalanceSearch:
         raise self._none(q)
 
     def _step(self, q, f, Z, reduced, held) -> np.ndarray | None:
-        """The next position, which has a smaller remaining force or is reached with positive work of the forces."""
+        """A position with a smaller remaining force, or reached with positive work of the forces; None if not found."""
         force = Z.T @ f
         values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
         floor = max(1e-8 * float(np.max(np.abs(values))), 1e-6 * float(np.linalg.norm(force)))
@@ -174,7 +173,7 @@ class _BalanceSearch:
         return f, lam, null_space(K, self.scale, self.conditions.sizes(K.shape[0]))
 
     def _settle(self, q: np.ndarray):
-        """Stationary states of forces: f_d = 0 (Newton's method)."""
+        """Solve f_d = 0 for the force states by Newton's method."""
         lam, rest = np.zeros(self.n_lambda), self._rest
         for _ in range(50 if self.r.size and not self.has_integrators else 0):
             rate = self.equations.state_rate(self.t, q, rest, self.r)
@@ -187,7 +186,7 @@ class _BalanceSearch:
             self.r = self.r + np.linalg.solve(slopes, rate)
 
     def _together(self, q: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions and states of forces together, if the states have no separate equilibrium (integrators)."""
+        """Solve for positions and force states simultaneously, if the states alone are undetermined (integrators)."""
         n, rest = q.size, self._rest
         for _ in range(_MOST):
             f, lam, Z = self._balance(q)
@@ -213,7 +212,7 @@ class _BalanceSearch:
         raise self._none(q)
 
     def _stiffness(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        """Minus the derivative of the remaining force, with stationary states of forces and fixed joints."""
+        """Minus the derivative of the remaining force, with stationary force states."""
         rest, n = self._rest, q.size
         found = self.equations.derivatives(self.t, q, rest, self.r, rest, lam[: self.n_lambda])
         H = found.balance[:, :n]
@@ -222,7 +221,7 @@ class _BalanceSearch:
         return H + self.measures.curvature(q, lam[self.n_lambda :])
 
     def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray, H: np.ndarray) -> float:
-        """Scale of the remaining force: weights and stiffness of the machine."""
+        """Scale with which the remaining force is compared: weights and stiffness of the machine."""
         K = self._conditions_at(q)
         tree = self.layout.tree
         weight = float(np.sum(tree.mass) * np.linalg.norm(tree.gravity)) * self.assembly.length
@@ -247,7 +246,7 @@ class _BalanceSearch:
         return found.x * scale, found.size <= 1e-9 * max(1.0, self.assembly.length)
 
     def holding(self, lam: np.ndarray) -> dict[str, np.ndarray]:
-        """Forces that hold joints, on their second bodies."""
+        """Forces on the second bodies of the held joints."""
         forces = -lam[self.n_lambda :]
         ends = np.cumsum(list(self.measures.sizes.values()))
         return {key: forces[end - n : end] for (key, n), end in zip(self.measures.sizes.items(), ends)}

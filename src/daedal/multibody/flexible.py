@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame, checked_name
-from daedal.multibody.forces import Bushing, Force, TorsionSpring
+from daedal.multibody.body import Body, Frame, checked_name, positive
+from daedal.multibody.force import Force
 from daedal.multibody.joints import Joint, Revolute, Spherical, Universal
-from daedal.multibody.rotation import positive
+from daedal.multibody.spring import Bushing, TorsionSpring
 from daedal.problems.checks import check_finite, check_size
 
 
 @dataclass(frozen=True, eq=False)
 class Segmented:
-    """A beam or a cable: its parts for a model, ``Model(*beam, ...)``, and frames on them.
+    """The parts of a beam or cable, to be passed to a model as ``Model(*beam, ...)``, with frames on them.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Segmented:
         return self.bodies[-1].end
 
     def at(self, length: float) -> Frame:
-        """The point at a length from the start."""
+        """The frame at a given length from the start."""
         x, total = check_finite(length, f"length of a point of '{self.name}'"), float(self.ends[-1])
         if not 0.0 <= x <= total:
             raise InvalidProblemError(f"'{self.name}' has length {total:g}, so it has no point at {x:g}")
@@ -96,26 +96,26 @@ def beam(
     name : str
         Prefix of the names of segments, joints and springs.
     length : float
-        L.
+        Length L.
     segments : int
         n, the number of hinges; there are n + 1 rigid segments.
     bending_stiffness : float
-        EI, the same in all directions.
+        Bending stiffness EI, equal in all directions.
     mass_per_length : float
         The mass of the beam, divided by its length.
     planar : bool
-        Whether it bends about the z axis only, for models of the plane; otherwise about y and z.
+        Whether the beam bends about the z axis only, for planar models; otherwise about y and z.
     torsional_stiffness : float, optional
-        GJ; a beam in space without it is rigid in torsion. Needs the radius.
+        Torsional stiffness GJ, which requires the radius; by default a beam in space is rigid in torsion.
     radius : float, optional
         Radius of a round section, for moments of inertia about the axis and for drawings.
     damping : float
-        A time :math:`\tau`: torques :math:`\tau k \dot\varphi` at the hinges (Kelvin and Voigt).
+        Time constant :math:`\tau` of the torques :math:`\tau k \dot\varphi` at the hinges (Kelvin and Voigt).
 
     Returns
     -------
     Segmented
-        Straight, along the x axis of ``beam.start``; it does not stretch.
+        A straight, inextensible beam along the x axis of ``beam.start``.
 
     Notes
     -----
@@ -161,7 +161,7 @@ def beam(
                 forces.append(spring)
         else:
             if radius is None:
-                raise InvalidProblemError(f"{what} turns about its axis and needs a radius, for its moment of inertia")
+                raise InvalidProblemError(f"{what} can twist, so it needs a radius for its moment of inertia")
             twist = positive(torsional_stiffness, f"torsional_stiffness of {what}") / h
             about = np.array([twist, k, k])
             joints.append(Spherical(label, one.end, two.start))
@@ -191,24 +191,24 @@ def cable(
     name : str
         Prefix of the names of links, joints and springs.
     length : float
-        L.
+        Length L.
     segments : int
         The number n of links.
     mass_per_length : float
         The mass of the cable, divided by its length.
     planar : bool
-        Whether it lies in the xy plane, with hinges about z; otherwise links are joined by universal joints.
+        Whether the cable lies in the xy plane, with hinges about z; otherwise universal joints connect the links.
     bending_stiffness : float
-        EI, small; springs EI/h at the joints.
+        Small bending stiffness EI: springs EI/h at the joints.
     radius : float, optional
-        For drawings and moments of inertia.
+        Radius of a round section, for drawings and moments of inertia.
     damping : float
-        Torque per rate at each joint.
+        Torque per angular rate at each joint.
 
     Returns
     -------
     Segmented
-        Straight, along the x axis of ``cable.start``. Attach its ends by hinges, in space by universal joints.
+        A straight cable along the x axis of ``cable.start``. Attach its ends by hinges, in space by universal joints.
 
     Notes
     -----

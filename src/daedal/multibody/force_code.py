@@ -4,10 +4,9 @@ Forces that differ only in numbers and attachment share code (:mod:`daedal.symbo
 (:mod:`daedal.multibody.loops_compiled`) evaluates them. The evaluation time is proportional to their number, and so is
 the preparation time.
 
-Forces of this package that differ only in their attachment are traced once.
-
-A beam of a thousand segments has a thousand equal springs. The inputs and outputs of a force belong to the bodies of
-its frames and to the coordinates of its joints; for another force of the same kind, these are exchanged.
+Forces of this package that differ only in their attachment are traced once, such as the thousand equal springs of a
+beam of a thousand segments. The inputs and outputs of a force belong to the bodies of its frames and to the coordinates
+of its joints; for another force of the same kind, these are exchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 
 from daedal.kernels.records import Record
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force
+from daedal.multibody.force import Force
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.layout import Layout
 from daedal.multibody.loops_compiled import Places
@@ -37,7 +36,7 @@ from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.substitution import Substitution
 
 _SYMBOLIC = Substitution(Dependencies())
-_OWN = "daedal."  # objects of this package are constant
+_OWN = "daedal."  # prefix of modules of this package, whose objects are constant
 _IN_THE_PLANE = {
     "r": frozenset({2}),
     "rotation": frozenset({2, 5, 6, 7}),
@@ -48,7 +47,7 @@ _IN_THE_PLANE = {
 
 
 class _Local:
-    """An object of this module that a trace does not replace."""
+    """Base class of objects that a trace uses unchanged."""
 
     @property
     def on_symbols(self):
@@ -130,8 +129,7 @@ class _Element(_Local):
         self.motion = _SymbolicMotion(code.layout, symbols["q"], symbols["u"], placed, moving, states)
 
     def on_symbols_with(self, given: Any) -> Any:
-        """The force as called in a trace; for forces of this package, only user functions are passed to it
-        (`given`)."""
+        """The force to call in a trace: `given`, or a force of this package with its user functions in `given`."""
         if not self._is_own:
             return given
         force = object.__new__(_SYMBOLIC.of(type(self.force)))
@@ -162,7 +160,7 @@ class _Element(_Local):
                 break
             except Untraceable:
                 if len(self.targets) == known:
-                    raise  # another path through its branches affects another entry: repeat
+                    raise  # otherwise another branch affects further entries: repeat with these
         felt = [i for i, node in enumerate(made.nodes) if not self.graph.is_zero(node)]
         self.targets = [self.targets[i] for i in felt]
         return replace(made, nodes=tuple(made.nodes[i] for i in felt), shape=(len(felt),))
@@ -177,18 +175,7 @@ def _applied(t, element, given):
 
 
 class ForceCode:
-    """The forces of a machine as machine code.
-
-    Parameters
-    ----------
-    forces : sequence of Force
-    layout : Layout
-
-    Raises
-    ------
-    Untraceable
-        If one of them cannot be traced.
-    """
+    """The forces of a machine as machine code; raises Untraceable if one of them cannot be traced."""
 
     def __init__(self, forces: Sequence[Force], layout: Layout):
         self.layout, self.places = layout, Places(layout, sum(len(force.initial) for force in forces))
@@ -312,7 +299,7 @@ class Likeness(NamedTuple):
 
 
 def likeness(force: Force, layout: Any) -> Likeness | None:
-    """None for forces with functions, with states, or on joints whose coordinates are computed from frames."""
+    """Likeness of a force; None if it has functions or states, or joints whose coordinates are computed from frames."""
     rows: dict[str, list[int]] = {"body": [], "q": [], "v": []}
     key: list[Any] = [type(force)]
     if force.initial:
@@ -358,7 +345,7 @@ def entries(
 ) -> list[ForceEntry] | None:
     """Entries for given indices; None if one of them is not in any row.
 
-    `arrays` gives for each array the kind of its rows, its beginning, the number of rows and their length.
+    `arrays` gives for each array the kind of its rows, its start, the number of rows and their length.
     """
     found = [_entry(index, arrays, rows) for index in indices]
     known = [one for one in found if one is not None]

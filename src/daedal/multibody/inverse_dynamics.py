@@ -5,10 +5,10 @@ admissible directions Z, K Z = 0, eliminates the multipliers,
 
 .. math:: (c_q Z)^T \tau = Z^T (M \ddot q - f),
 
-which then follow. For a tree with all joints actuated, this is ``rnea``. Prescribed motions are not constraints here;
-their forces are those of the actuated joints.
+which are then computed from :math:`\tau`. For a tree with all joints actuated, this is ``rnea``. Prescribed
+motions are not constraints here; their forces are those of the actuated joints.
 
-Coordinates of chosen joints as functions of those of a layout, with exact derivatives; and functions of time.
+The module also computes coordinates of chosen joints from those of a layout, with exact derivatives.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ import numpy as np
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly_problem import AssemblyProblem
-from daedal.multibody.constraints import Prescribed, PrescribedMotion
-from daedal.multibody.constraints.constraint import named_coordinate
+from daedal.multibody.constraint import Prescribed, PrescribedMotion, named_coordinate
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.kinematics import ANY_ROTATION, placement
 from daedal.multibody.motion import Motion
 from daedal.multibody.multibody_system import Conditions, null_space
-from daedal.multibody.poses import StatedJoint, held_rates, named_coordinates, stated_joints
-from daedal.multibody.start import Start
+from daedal.multibody.poses import Start, StatedJoint, held_rates, named_coordinates, stated_joints
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-7
@@ -44,8 +42,8 @@ class InverseDynamics:
     t : numpy.ndarray, shape (nt,)
         The times.
     forces : dict
-        For each actuated joint its torque or force over time, shape (nt,), or (n, nt) for n coordinates: on its second
-        body, with the reaction on the first.
+        Torque or force of each actuated joint over time, shape (nt,), or (n, nt) for n coordinates: on the second body
+        of the joint, with the reaction on the first.
     lam : numpy.ndarray, shape (n_lambda, nt)
         The multipliers of the constraints.
     redundant : bool
@@ -67,7 +65,7 @@ class InverseDynamics:
     redundant: bool
 
     def __getitem__(self, joint: str) -> np.ndarray:
-        """The force of a joint."""
+        """The torque or force of a joint."""
         return self.forces[joint]
 
     def __str__(self):
@@ -313,7 +311,7 @@ Course = Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def course_of(key: str, given: Any, n: int, t: np.ndarray) -> Course:
-    """Time function of `n` coordinates: a traced function, a table over `t` (a quintic spline), or constants."""
+    """The motion of `n` coordinates from a function of time, values at `t` (by a quintic spline), or constants."""
     if callable(given):
         return _of_function(given, n)
     values = np.asarray(given, dtype=float)

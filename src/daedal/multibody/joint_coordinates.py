@@ -13,12 +13,10 @@ second_angle       atan2(-R_zx, R_zz)                 b_y . (omega_b - omega_a)
 displacement       a_z . d; x and y likewise          a_z . (v_b - v_a - omega_a x d)
 =================  =================================  ===========================================
 
-Angles that count turns, for joints outside the spanning tree.
-
-The positions of two bodies do not determine the number of turns. In the plane, every angle is a sum of coordinates,
-which do. In space, a cut joint gets an additional coordinate, that of a massless body that is hinged to the first frame
-of the joint and rotates with the second, :math:`m_x \cdot b_y = 0`. The mass matrix is then singular, but positive
-definite on all admissible motions.
+The positions of two bodies do not determine the number of turns of an angle. In the plane, every angle is a sum of
+coordinates, which determine it. In space, a cut joint gets an additional coordinate, that of a massless body that is
+hinged to the first frame of the joint and rotates with the second, :math:`m_x \cdot b_y = 0`. The mass matrix is then
+singular, but positive definite on all admissible motions.
 """
 
 from __future__ import annotations

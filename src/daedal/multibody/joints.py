@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.body import Body, Frame, checked_name, direction, frame_along, point
 from daedal.multibody.closure import ACROSS, ALONG, OFFSET
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, NO_ROTATION
-from daedal.multibody.rotation import direction, frame_along, point
 from daedal.problems.checks import check_finite
 
 X, Y, Z = 0, 1, 2
@@ -50,7 +49,7 @@ class Joint:
     at: Any = None
     axis: Any = "z"
 
-    shifts: ClassVar[tuple[int, ...]] = ()  # axes of the joint's frame along which it slides
+    shifts: ClassVar[tuple[int, ...]] = ()  # axes of the joint's frame along which the joint slides
     turn: ClassVar[int] = NO_ROTATION
     closure: ClassVar[tuple[tuple[int, int, int], ...]] = ()  # conditions if the joint is cut
     coordinates: ClassVar[tuple[str, ...]] = ()  # names of its velocities
@@ -105,14 +104,14 @@ class Joint:
 
     @property
     def slides(self) -> np.ndarray:
-        """Direction of the shift for each velocity of the joint."""
+        """Direction of the shift for each velocity of the joint, (n, 3)."""
         rows = np.zeros((len(self.coordinates), 3))
         for row, axis in zip(rows, self.shifts):
             row[axis] = 1.0
         return rows
 
     def swapped(self) -> Joint:
-        """The same joint seen from the other body: the bodies are exchanged.
+        """This joint with its two bodies exchanged.
 
         Both frames are rotated about x, so that an angle about z and a displacement along it keep their signs.
         """
@@ -241,7 +240,7 @@ class Screw(Joint):
 
     turn = ABOUT_Z
     coordinates = ("angle",)
-    closure = Cylindrical.closure  # also the coupling of displacement and angle
+    closure = Cylindrical.closure  # and, as a separate constraint, the coupling of displacement and angle
 
     def __post_init__(self):
         object.__setattr__(self, "pitch", check_finite(self.pitch, f"the pitch of joint '{self.name}'"))
@@ -289,8 +288,7 @@ class Universal(Joint):
         return np.column_stack([across, self.second_axis, axis])
 
     def swapped(self):
-        """The joint seen from the other body: the second axis comes first, and both are reversed to preserve the signs
-        of angles."""
+        """This joint with its bodies exchanged; the axes are exchanged, and reversed to preserve signs of angles."""
         exchange = -np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
         return self._with_frames(self.b.turned(exchange), self.a.turned(exchange))
 
@@ -331,7 +329,7 @@ class Planar(Joint):
 
 
 class Free(Joint):
-    """No constraint: six free motions.
+    """A joint without constraints: six free motions.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from daedal.errors import Unevaluable
 from daedal.kernels.functions import CodedFunction
 from daedal.kernels.records import Record
 from daedal.multibody import loops_compiled
+from daedal.multibody.force import Force
 from daedal.multibody.force_code import ForceCode
-from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
 from daedal.multibody.packed import packed, sizes_of
 from daedal.symbolic import Untraceable
@@ -71,19 +71,10 @@ class LargeMachine:
 
 
 class CompiledLoops(CodedFunction):
-    """A function of a machine: compiled loops over its bodies.
+    """A function of :mod:`daedal.multibody.loops_compiled` for a machine.
 
-    Parameters
-    ----------
-    name : str
-        One of the functions of :mod:`daedal.multibody.loops_compiled`.
-    machine : LargeMachine
-    arguments : tuple of int
-        Lengths of its arguments after t.
-    shape : tuple of int
-        Length of its result.
-    stated : callable, optional
-        The same function in Python, called if a force raises an exception.
+    `arguments` are the lengths of the arguments after t, `shape` is that of the result; `stated` is the same function
+    in Python, which is called if a force raises an exception.
     """
 
     is_derivative = True  # derivatives of constraints are exact
@@ -115,7 +106,7 @@ class CompiledLoops(CodedFunction):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Total length of its block in floats."""
+        """Total length of the block of arguments, result and workspace, in floats."""
         return sum(self._arguments) + prod(self._shape) + self.workspace
 
     def is_current(self) -> bool:
@@ -136,7 +127,7 @@ class CompiledLoops(CodedFunction):
         if status != 0:
             if self._stated is not None:
                 return self._stated(t, *arguments)
-            raise Unevaluable(f"{self.__name__} cannot be computed here")
+            raise Unevaluable(f"{self.__name__} of the model cannot be evaluated at t = {t:g}")
         return values
 
     def __repr__(self) -> str:
@@ -168,10 +159,10 @@ class RecursiveCode:
 
 
 def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
-    """The model in the coordinates of a layout, if its functions are to be compiled loops; cached.
+    """The cached data of a model whose functions are compiled loops; None if its functions are traced.
 
-    Constraints other than joints are Python functions and are traced, as are forces if one of them cannot be traced
-    separately or the machine has inputs.
+    Functions are traced for small machines, with constraints other than joints, with inputs, and if a force cannot be
+    traced separately.
     """
     if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints or model.inputs is not None:
         return None

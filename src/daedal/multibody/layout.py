@@ -1,7 +1,4 @@
-"""A model in chosen coordinates as arrays for algorithms: the tree and the conditions that close loops.
-
-Validation of the parts of a model before any computation.
-"""
+"""A model in chosen coordinates as arrays, the tree and the conditions that close loops, and checks of its parts."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.records import Record
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.closure import ACROSS, Chains, Closures, chains_of, gradients
-from daedal.multibody.constraints import Constraint
-from daedal.multibody.constraints.couplings import Thread
+from daedal.multibody.constraint import Constraint, Thread
 from daedal.multibody.joint_coordinates import (
     JointCoordinate,
     Sum,
@@ -78,7 +74,7 @@ class Layout:
 
     @property
     def n_bodies(self) -> int:
-        """Number of bodies of the model; massless bodies added for constraints follow."""
+        """Number of bodies of the model, which precede the massless bodies added for constraints."""
         return len(self.topology.bodies) - len(self.guesses)
 
     @cached_property
@@ -133,7 +129,7 @@ class Layout:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """Record for calls of rnea, crba and aba."""
+        """Data for calls of rnea, crba and aba."""
         return prepared(*self.arrays)
 
     @cached_property
@@ -163,12 +159,12 @@ class Layout:
         return names.index(joint.name) if joint.name in names else None
 
     def joint_as_moved(self, joint: Joint) -> Joint:
-        """A joint of the model with its motions in this layout; in the plane, a free body has three."""
+        """A joint of the model with its motions in this layout; in the plane, a free joint has three."""
         return in_the_plane(joint) if self.planar else joint
 
     @property
     def closing_joints(self) -> list[str]:
-        """For each condition, the name of its joint."""
+        """The name of the joint of each condition."""
         return [joint.name for joint, _ in self._conditions]
 
     def _arrays(self, conditions) -> Closures:

@@ -12,12 +12,10 @@ like a stiffness. About a motion, or with rolling or with states of forces, the 
 
 .. math:: \dot y = T^+ B^+ (F_x B - \dot B) T\, y, \qquad \delta x = B T y,
 
-where F is the right-hand side of the equations of motion, B as in :mod:`daedal.multibody.linearised`, and T a basis.
-
-Perturbations of a state in variables that do not rotate with the bodies.
-
-The orientation of a joint with Euler parameters p is perturbed by a small rotation :math:`\delta\varphi` in the axes of
-its first frame, and its angular velocity :math:`\omega` accordingly:
+where F is the right-hand side of the equations of motion, B maps perturbations in variables that do not rotate with the
+bodies to those of x, and T is a basis of the admissible ones. The orientation of a joint with Euler parameters p is
+perturbed by a small rotation :math:`\delta\varphi` in the axes of its first frame, and its angular velocity
+:math:`\omega` accordingly:
 
 .. math::
 
@@ -26,8 +24,6 @@ its first frame, and its angular velocity :math:`\omega` accordingly:
 
 About a steadily spinning wheel or top the equations then have constant coefficients, as with angles; with Euler
 parameters they would not. All other coordinates are perturbed directly.
-
-A mode: the motion of a machine for one eigenvalue.
 """
 
 from __future__ import annotations
@@ -44,14 +40,13 @@ from daedal.multibody.assembly_problem import nearest_zero
 from daedal.multibody.driven_motion import KinematicSolution
 from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.multibody_system import MotionEquations, null_space
-from daedal.multibody.poses import length_flags
-from daedal.multibody.start import Start
+from daedal.multibody.poses import Start, length_flags
 from daedal.problems.checks import check_positive, check_size
 
 _BALANCED = 1e-8
 _UNDAMPED = 1e-12
-_STEADY = 0.02  # change of coefficients per unit of angle that counts as zero
-_VOID = 1e-3  # gradients below this belong to conditions that perturbations satisfy automatically
+_STEADY = 0.02  # relative change of the coefficients per radian, below which a motion is steady
+_VOID = 1e-3  # lower bound of the gradients by which residuals are divided, relative to the machine's size
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +64,9 @@ class Linearised:
     basis : numpy.ndarray
         Z, or the rows of T for the coordinates: perturbations of q for y (or z) of size 1.
     eigenvalues : numpy.ndarray
-        Modes of the linearised motion, the slowest oscillations first.
+        Eigenvalues of the linearised motion, the slowest oscillations first.
     is_equilibrium : bool
-        Whether the state is at rest.
+        Whether the state is an equilibrium.
     is_steady : bool
         Whether the coefficients are constant along the motion. If not, eigenvalues are instantaneous and do not
         determine stability.
@@ -118,7 +113,7 @@ class Linearised:
         return bool(np.all(self.eigenvalues.real <= 1e-7 * size))
 
     def plot(self, **options: Any):
-        """The eigenvalues in the complex plane; see :func:`daedal.viz.plot_eigenvalues`."""
+        """Plot the eigenvalues in the complex plane; see :func:`daedal.viz.plot_eigenvalues`."""
         from daedal.viz import plot_eigenvalues
 
         return plot_eigenvalues(self.eigenvalues, **options)
@@ -334,7 +329,7 @@ def perturbation_basis(layout: Any, q: np.ndarray, v: np.ndarray, n_r: int) -> n
     return B
 
 
-_FEWEST = 6  # number of points of a period below which there is no periodic spline of order 5
+_FEWEST = 6  # number of points up to which there is no periodic spline of order 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +370,7 @@ class Mode:
 
     @property
     def frequency(self) -> float:
-        """Cycles per unit of time; zero if it does not oscillate."""
+        """Cycles per unit of time; zero for a mode without oscillation."""
         return abs(self.eigenvalue.imag) / (2.0 * np.pi)
 
     @property
@@ -392,7 +387,7 @@ class Mode:
         return layout.topology.joints[int(np.searchsorted(layout.tree.first_q, k, side="right")) - 1].name
 
     def motion(self, n: int = 60, amplitude: float = 0.2) -> KinematicSolution:
-        """The machine during one period, at `n` times, for drawings.
+        """The motion of the machine during one period, at `n` times, for drawings.
 
         `amplitude` is the maximum of the coordinate that moves most: an angle, or a displacement as a fraction of the
         size of the machine. Loops stay closed, even for large amplitudes. A mode without oscillation is shown as one
@@ -405,7 +400,7 @@ class Mode:
         moved = amplitude * np.outer(self.shape, turning)
         q = np.column_stack([self._closed(self.start.q + part.real) for part in moved.T])
         v, a = (1j * rate * moved).real, -(rate**2) * moved.real
-        if n > _FEWEST:  # loops and spatial rotations have bent the path
+        if n > _FEWEST:  # with loops and spatial rotations, q is not a linear function of the amplitude
             from scipy.interpolate import make_interp_spline
 
             q[:, -1] = q[:, 0]
@@ -414,7 +409,7 @@ class Mode:
         return KinematicSolution(t, q, v, a, (), (), self.start.model, self.start.layout)
 
     def animate(self, path: Any = None, *, amplitude: float = 0.2, **options: Any):
-        """One period as a scene or a file; see :func:`daedal.multibody.picture.animate`."""
+        """Animate one period as a scene or a file; see :meth:`Results.animate`."""
         return self.motion(121, amplitude).animate(path, **({"plots": ()} | options))
 
     def _closed(self, q: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ For Euler parameters, the derivatives of the conditions are those along motions 
 differ from the derivatives with respect to all coordinates only by multiples of the rows of |p|^2 = 1, so that motions
 and reactions of joints are the same, and the multipliers of |p|^2 = 1 are zero.
 
-The loads of all forces of a large machine are computed by a compiled loop over shared machine code.
+The loads of all forces are computed by a compiled loop over shared machine code.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ from daedal.multibody.closed_loops import (
     shortest_change,
 )
 from daedal.multibody.closure import fill_residuals
-from daedal.multibody.coordinates import (
+from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
+from daedal.multibody.kinematics import (
+    ANY_ROTATION,
     fill_joint_velocities,
     fill_lifted_force,
     fill_lifted_mass,
     fill_lifted_rows,
     fill_norms,
+    move,
+    place,
 )
-from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
-from daedal.multibody.kinematics import ANY_ROTATION, move, place
 from daedal.multibody.packed import (
     MACHINE,
     PLACEMENT,
@@ -325,7 +327,7 @@ def velocity_correction(t, block, machine):
 
 @entry(SIGNATURE)
 def stage(t, block, machine):
-    """Unavailable: half-explicit stages impose constraints at another point; their matrix is not that of a machine."""
+    """Unavailable: half-explicit stages impose constraints at another point, with a matrix unlike a machine's."""
     return NOT_HERE
 
 
@@ -338,8 +340,9 @@ class Places:
     Attributes
     ----------
     arrays : dict
-        For each array its start, number of rows, and shape of a row. n_loads : int Number of floats of the loads
-        [forces | torques | forces of joints | rates of states].
+        For each array its start, number of rows, and shape of a row.
+    n_loads : int
+        Number of floats of the loads [forces | torques | forces of joints | rates of states].
     """
 
     def __init__(self, layout: Any, n_states: int):
@@ -359,7 +362,7 @@ class Places:
 
     @property
     def rows(self) -> list[tuple[str, int, int, int]]:
-        """For each array of bodies, coordinates or velocities: kind, start, number and length of rows."""
+        """Kind ("body", "q" or "v"), start, number and length of the rows of each array, without the states."""
         kinds = {"r": "body", "rotation": "body", "linear": "body", "angular": "body", "q": "q", "u": "v"}
         return [(kind, *self.arrays[name][:2], prod(self.arrays[name][2])) for name, kind in kinds.items()]
 

@@ -11,16 +11,16 @@ from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
-from daedal.multibody.body import Body
-from daedal.multibody.constraints import Constraint, Prescribed
-from daedal.multibody.forces import Discontinuity, Force
+from daedal.multibody.body import Body, point
+from daedal.multibody.constraint import Constraint, Prescribed
+from daedal.multibody.discontinuity import Discontinuity
+from daedal.multibody.force import Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
 from daedal.multibody.multibody_system import MultibodySystem, system_of
+from daedal.multibody.poses import Start
 from daedal.multibody.report import Report, check_inertia, report_of
-from daedal.multibody.rotation import point
-from daedal.multibody.start import Start
 from daedal.multibody.topology import SpanningTree
 from daedal.problems.named_inputs import Inputs
 from daedal.problems.preparable import Preparable, prepared_of
@@ -40,13 +40,13 @@ class Model(Analyses, Preparable):
     gravity : vector
         The acceleration of gravity; by default there is none.
     planar : bool
-        Whether all motion is in the xy plane, with axes of hinges along z.
+        Whether all motion is in the xy plane, with hinge axes along z.
     name : str
         A title.
     inputs : list of str, or mapping {name: default}, optional
-        What acts on the machine from outside: ``Motor("drive", "hip", torque="tau")`` takes the input `tau`, functions
-        of forces read ``motion.input("tau")``. By default those that forces name, in the order of the parts. Runs set
-        them by `inputs` of :func:`daedal.solve`, steps of a :class:`daedal.Simulation` by `u`.
+        Names of external inputs, such as `tau` in ``Motor("drive", "hip", torque="tau")``; functions of forces read
+        ``motion.input("tau")``. By default, the inputs named by forces, in the order of the parts. Values are given by
+        the argument `inputs` of :func:`daedal.solve`, and `u` of :meth:`daedal.Simulation.step`.
 
     Examples
     --------
@@ -93,11 +93,11 @@ class Model(Analyses, Preparable):
         return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
-        """The body of this name."""
+        """The body with this name."""
         return _found(self.bodies, name, "body")
 
     def joint(self, name: str) -> Joint:
-        """The joint of this name."""
+        """The joint with this name."""
         return _found(self.joints, name, "joint")
 
     def _check_joints(self, force: Force | Discontinuity):
@@ -154,7 +154,7 @@ class Model(Analyses, Preparable):
         return self.layout(cut=cut).spanning
 
     def report(self) -> Report:
-        """Bodies, joints, loops, degrees of freedom by count and rank, redundancy and motions without inertia.
+        """Report bodies, joints, loops, degrees of freedom by count and rank, redundancy and motions without inertia.
 
         Examples
         --------
@@ -212,7 +212,7 @@ class Model(Analyses, Preparable):
         Returns
         -------
         MultibodySystem or HybridProblem
-            The same as :meth:`system` for a model without contacts and friction.
+            The result of :meth:`system`, for a model without contacts and friction.
 
         Examples
         --------
@@ -222,7 +222,7 @@ class Model(Analyses, Preparable):
         >>> model.problem().mode_names
         ('slip+', 'slip-', 'stick')
         """
-        from daedal.multibody.forces.discontinuity import problem_of
+        from daedal.multibody.discontinuity import problem_of
 
         chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
@@ -268,14 +268,14 @@ class Model(Analyses, Preparable):
         start : Start or pair (q, v), optional
             State to draw; by default :meth:`start`.
         path : path, optional
-            A file for the picture (.png, .pdf, .svg), or .html for a page in which it can be turned.
+            A file for the picture (.png, .pdf, .svg), or .html for a page in which the machine can be turned.
         **options
             As for :meth:`daedal.viz.Scene.stills`: ``view``, ``labels``; and ``title``.
 
         Returns
         -------
-        matplotlib.figure.Figure
-            Or the path of a page.
+        matplotlib.figure.Figure or pathlib.Path
+            The figure, or the path of an ``.html`` page.
 
         Examples
         --------
@@ -373,7 +373,7 @@ def _found(parts, given: Any, what: str):
 
 
 def _inputs(forces: Sequence[Force], given: Any, planar: bool) -> Inputs | None:
-    """The inputs of a model: those that are stated, by default those that forces name; None without any."""
+    """The inputs of a model, by default those named by its forces; None if it has none."""
     named: dict[str, Any] = {}
     for force in forces:
         for name, default in force.inputs(planar).items():

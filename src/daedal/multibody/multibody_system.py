@@ -1,12 +1,8 @@
-r"""The equations of motion of a model as a mechanical system.
+r"""The equations of motion of a model as a mechanical system, and their derivatives at a point.
 
-The conditions of a model in chosen coordinates, with exact derivatives if they can be traced.
-
-The equations of motion of a system and their derivatives at a point.
-
-Derivatives of the balance :math:`M a + K^T \lambda - f`, of :math:`-f_d`, of :math:`K v + k` and of
+Derivatives are those of the balance :math:`M a + K^T \lambda - f`, of :math:`-f_d`, of :math:`K v + k` and of
 :math:`K a - \gamma` with respect to q, v and r, for given a and :math:`\lambda`. They include the second derivatives of
-the constraints, :math:`(K^T \lambda)_q`. They are exact if the functions can be traced.
+the constraints, :math:`(K^T \lambda)_q`, and are exact if the functions can be traced.
 """
 
 from __future__ import annotations
@@ -20,10 +16,18 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction
 from daedal.multibody.closure import ACROSS, residuals
-from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
-from daedal.multibody.forces.force import Force
-from daedal.multibody.kinematics import ANY_ROTATION, placement, velocities
+from daedal.multibody.force import Force
+from daedal.multibody.kinematics import (
+    ANY_ROTATION,
+    joint_velocities,
+    lifted_force,
+    lifted_mass,
+    norms,
+    parameter_masses,
+    placement,
+    velocities,
+)
 from daedal.multibody.large import RecursiveCode, compiled_functions, large_machine
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
@@ -31,7 +35,7 @@ from daedal.multibody.results import Machine
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_NO_GRADIENT = 1e-10  # gradients below this, relative to the size of a condition, are rounding errors
+_NO_GRADIENT = 1e-10  # relative size below which the gradient of a condition counts as a rounding error
 _OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 
 
@@ -53,7 +57,7 @@ class MultibodySystem(MechanicalSystem):
 
     def planar_drawing(self) -> Any:
         """The :class:`daedal.viz.Drawing` of a planar machine; None for one in space."""
-        from daedal.multibody.planar_drawing import planar_drawing
+        from daedal.multibody.picture import planar_drawing
 
         return planar_drawing(self.model, self.layout)
 
@@ -72,7 +76,7 @@ class MultibodySystem(MechanicalSystem):
         return np.concatenate([np.ones(n_norms), lengths, np.full(others, layout.length)])
 
     def replaced(self, **changes) -> MultibodySystem:
-        """The same system with some arguments replaced.
+        """A copy with some arguments replaced.
 
         If the constraint is replaced, its compiled derivatives are dropped.
         """
@@ -111,7 +115,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     The functions are traced when the problem is solved; those of a large machine are compiled loops.
     """
     tree, closures = layout.tree, layout.closures
-    forces = model.forces  # traced functions keep only what they need, not the model with its caches
+    forces = model.forces  # traced functions must not refer to the model and its caches
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
     n_states = sum(len(element.initial) for element in forces)
@@ -134,7 +138,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     )
 
     def motion_with(q, v, further):
-        """`further` has the states of forces, if there are any, and the vector of inputs."""
+        """The motion at (q, v); `further` consists of the force states and the vector of inputs, if there are any."""
         given = {name: further[-1][where] for name, where in places.items()}
         return motion_at(forces, layout, q, v, further[0] if n_states else (), given)
 
@@ -245,7 +249,7 @@ class Conditions:
         return np.concatenate([self._sizes[:rows], np.ones(max(0, rows - self._sizes.size))])
 
     def value(self, t: float, q: np.ndarray) -> np.ndarray:
-        """g."""
+        """Values g(t, q)."""
         if not self.n_g:
             return np.zeros(0)
         if not self.exact:
@@ -352,13 +356,11 @@ class MotionEquations:
         return None if linearisation is None else linearisation.function(2)
 
     def mass(self, t: float, q: np.ndarray) -> np.ndarray:
-        """M."""
         mass = self.system.mass
         matrix = mass(t, q, *self._params) if callable(mass) else mass
         return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """f."""
         return np.asarray(self.system.force(t, q, v, *self._given(r), *self._params), dtype=float)
 
     def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:

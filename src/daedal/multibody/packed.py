@@ -24,9 +24,15 @@ from daedal.kernels.records import (
 )
 from daedal.kernels.signatures import f64, i64
 from daedal.multibody.closure import Chains, Closures
-from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.dynamics import Elimination
-from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Velocities, in_axes_of_joints
+from daedal.multibody.kinematics import (
+    ANY_ROTATION,
+    BodyTree,
+    Placement,
+    Velocities,
+    in_axes_of_joints,
+    parameter_masses,
+)
 
 
 class MachineSizes(NamedTuple):
@@ -95,7 +101,7 @@ FORCES = Struct(
     [
         ("groups", INTEGER),
         ("n_loads", INTEGER),
-        ("longest", INTEGER),  # size of the longest block
+        ("longest", INTEGER),  # floats of the longest block
         # for each group: address of its code, members, arguments, results, constants, block
         ("sizes", i64["groups", 6]),
         ("n_arguments", INTEGER),
@@ -151,7 +157,7 @@ def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, 
 
 
 class Prepared(NamedTuple):
-    """Data of a machine for calls of rnea, crba and aba."""
+    """Addresses and sizes of a machine for calls of rnea, crba and aba."""
 
     address: int  # address of the record of the machine
     no_loads: int  # address of zero forces and torques on its bodies
@@ -190,7 +196,6 @@ def tree_at(address):
 
 @part
 def closures_at(address):
-    """The loop-closing conditions of a machine, from its record."""
     record = record_at(address, MACHINE)
     return Closures(
         record.Closures_kind,
@@ -204,7 +209,6 @@ def closures_at(address):
 
 @part
 def chains_at(address):
-    """The chains of these conditions."""
     record = record_at(address, MACHINE)
     return Chains(
         record.Chains_first_place,
@@ -222,19 +226,16 @@ def chains_at(address):
 
 @part
 def rows(address, n):
-    """n rows of three floats at an address."""
     return float_rows(address, n, 3)
 
 
 @part
 def matrices(address, n):
-    """n matrices of 3 by 3 floats at an address."""
     return float_blocks(address, n, 3, 3)
 
 
 @part
 def placement_at(address, n, n_v):
-    """A placement stored at an address."""
     a, b = address, address + 8 * 18 * n
     return Placement(
         rows(a, n),
@@ -249,13 +250,11 @@ def placement_at(address, n, n_v):
 
 @part
 def velocities_at(address, n):
-    """Velocities stored at an address."""
     return Velocities(rows(address, n), rows(address + 24 * n, n), rows(address + 48 * n, n), rows(address + 72 * n, n))
 
 
 @part
 def elimination_at(address, n, n_v):
-    """An elimination stored at an address."""
     a, b = address, address + 8 * 33 * n
     return Elimination(
         matrices(a, n),

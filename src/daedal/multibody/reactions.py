@@ -10,8 +10,6 @@ The joint that moves body j in the tree transmits the loads of the bodies from j
 with all forces f and torques t on these bodies, including those of joints that close loops: :math:`-\phi_u^T \lambda`
 of their conditions (2.44). This is the recursion of ``rnea`` before its projection onto the axes of the joints.
 
-Forces of constraints on bodies.
-
 A constraint :math:`\phi` on the positions of bodies exerts :math:`-\phi_u^T \lambda` on them, with the derivative with
 respect to displacements and rotations of each body. Constraints are given as functions, so the derivative is computed
 by the complex step :math:`u + i h`: :math:`\phi_u = \mathrm{Im}\, \phi(u + i h) / h` without cancellation (Squire and
@@ -31,11 +29,10 @@ import numpy as np
 
 from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
-from daedal.multibody.constraints.couplings import Thread
-from daedal.multibody.course import MotionHistory
+from daedal.multibody.constraint import Thread
 from daedal.multibody.joints import Joint, Screw
 from daedal.multibody.kinematics import ANY_ROTATION, Velocities
-from daedal.multibody.motion import Motion
+from daedal.multibody.motion import Motion, MotionHistory
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Wrench:
     about: np.ndarray
 
     def at(self, place: np.ndarray) -> Wrench:
-        """The same with the torque about another point."""
+        """This wrench with the torque about another point."""
         return Wrench(self.force, self.torque + np.cross(self.about - place, self.force), place)
 
     def __neg__(self) -> Wrench:
@@ -62,7 +59,7 @@ class JointForces:
         self._course = course
 
     def of(self, joint: Joint) -> Wrench:
-        """Force and torque of a joint on its second body, about the joint's frame on that body."""
+        """Force and torque of a joint on its second body, about the origin of the joint's frame on that body."""
         course, layout = self._course, self._course.layout
         number = layout.number_in_tree(joint)
         if number is not None:

@@ -1,11 +1,7 @@
 r"""Structure and mobility of a model, displayed as a page.
 
-Mobility at a configuration: rank of the constraints, redundant conditions, motions without inertia.
-
 With the Jacobian G of all constraints, there are :math:`n_q - \operatorname{rank} G` degrees of freedom. Gruebler's
 count assumes independent conditions. The two differ if a mechanism owes its mobility to special dimensions.
-
-Screws of the joints of one loop: its mobility and the family of linkages that it belongs to.
 
 A loop closes if the twists of its joints sum to zero, six equations. With twists that span r dimensions, :math:`6 - r`
 of them are redundant, and a loop with F freedoms in its joints has the mobility F - r (K. H. Hunt, Kinematic Geometry
@@ -24,9 +20,8 @@ from daedal.common.tabular import Tabular, listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly_problem import CLOSED, Closed, nearest_zero
 from daedal.multibody.body import Frame
-from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.joints import Joint
-from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement, velocities
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, joint_velocities, placement, velocities
 from daedal.multibody.multibody_system import Conditions
 from daedal.multibody.poses import first_guess
 from daedal.multibody.topology import Loop, SpanningTree, independent_loops
@@ -55,9 +50,9 @@ class Report:
         The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if none
         was found.
     velocity_degrees_of_freedom : int or None
-        This number minus the number of velocity constraints.
+        `degrees_of_freedom` minus the number of velocity constraints.
     redundant : tuple of str
-        Conditions that depend on previous ones.
+        Conditions that depend on preceding ones.
     redundant_joints : tuple of str
         The joints (or other constraints) to which these conditions belong.
     without_inertia : tuple of WithoutInertia
@@ -98,7 +93,7 @@ class Report:
         return draw_graph(self.topology, self.model.name, **options)
 
     def tables(self) -> list[tuple[str, Tabular]]:
-        """Headings, and the table below each of them."""
+        """Pairs of a heading and a table."""
         found = [
             ("", Tabular("ll", self._summary(), width=110)),
             ("bodies", self._bodies()),
@@ -119,7 +114,7 @@ class Report:
             rows.append(("actual", f"{_freedoms(self.degrees_of_freedom)}{f'; {at.rank}' if at.rows.size else ''}"))
             if not at.regular:
                 rows.append(
-                    ("singular", "it cannot move from this configuration with this rank; the number may be too large")
+                    ("singular", "the machine cannot move from here with this rank, so this number may be too large")
                 )
             if self.velocity_degrees_of_freedom != self.degrees_of_freedom:
                 rows.append(("velocities", f"{self.velocity_degrees_of_freedom} of them can be chosen"))
@@ -244,7 +239,7 @@ def complaint(one: WithoutInertia) -> str:
 
 
 def check_inertia(model: Any, system):
-    """Raise for motions without inertia; checked only if bodies lack mass or a moment of inertia."""
+    """Raise for motions without inertia, which are possible if bodies lack mass or a moment of inertia."""
     if system.n_q > _MOST_COORDINATES or not any(is_suspect(body, model.planar) for body in model.bodies):
         return
     start = first_guess(system.layout, (), {})
@@ -258,7 +253,18 @@ def check_inertia(model: Any, system):
 
 _TOLERANCE = 1e-5  # tolerance for ranks, with normalised rows
 _NO_INERTIA = 1e-12
-_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # amplitudes of starts near the first one
+_AMPLITUDES = (
+    0.1,
+    0.3,
+    0.3,
+    1.0,
+    1.0,
+    1.0,
+    3.0,
+    3.0,
+    1.0,
+    1.0,
+)  # amplitudes of random displacements from the first start
 _PACE = 0.05  # speed of motion along the kernel of the constraints
 
 
@@ -359,7 +365,7 @@ def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, gener
 
 
 def decided(rows: np.ndarray):
-    """The rank decision for normalised rows."""
+    """Decide on the rank of normalised rows."""
     return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
 
 

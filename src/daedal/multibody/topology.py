@@ -1,9 +1,4 @@
-"""The graph of bodies and joints: a spanning tree, and the joints that close loops (2.3).
-
-Shortest independent loops of the graph.
-
-Drawing of the graph.
-"""
+"""The graph of bodies and joints: a spanning tree and the joints that close loops (2.3), shortest loops, drawing."""
 
 from __future__ import annotations
 
@@ -32,7 +27,7 @@ class SpanningTree:
     joints : tuple of Joint
         The joint that moves each body, seen from its parent (``joint.a`` is on the parent).
     reversed : tuple of bool
-        Whether each of these joints is reversed.
+        Whether each of `joints` has its bodies exchanged.
     parents : tuple of int
         The parent of each body, -1 for the ground.
     cut : tuple of Joint

@@ -1,8 +1,6 @@
-"""Machines from URDF, a description format for robots.
+"""Machines from files in the Unified Robot Description Format (URDF).
 
-The content of a file in the Unified Robot Description Format is validated and represented as plain data.
-
-Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
+The content of a file is validated and represented as plain data. Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
 """
 
 from __future__ import annotations
@@ -17,10 +15,11 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, ground
-from daedal.multibody.constraints import Coupling
-from daedal.multibody.forces import SmoothFriction, TorsionSpring
+from daedal.multibody.constraint import Coupling
+from daedal.multibody.fields import SmoothFriction
 from daedal.multibody.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from daedal.multibody.model import Model
+from daedal.multibody.spring import TorsionSpring
 from daedal.viz.shapes3d import Box, Cylinder, Piece, SolidShape, Sphere
 
 _KINDS: dict[str, type[Joint]] = {
@@ -42,12 +41,10 @@ class MeshFile(SolidShape):
     offset: np.ndarray
 
     def pieces(self, size: float) -> list[Piece]:
-        """No data."""
         return []
 
     @property
     def corners(self) -> np.ndarray:
-        """Its origin."""
         return self.offset[None]
 
 

@@ -44,25 +44,21 @@ def add(a, i, v):
 
 @part
 def plus(a, b):
-    """a + b."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @part
 def minus(a, b):
-    """a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @part
 def times(s, a):
-    """s a."""
     return s * a[0], s * a[1], s * a[2]
 
 
 @part
 def dot(a, b):
-    """a . b."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
@@ -168,7 +164,7 @@ class Grouped:
                 flat.append(argument)
         try:
             return self.entry.call(*flat)
-        except TypeError:  # results must have the correct type, so only inputs are converted
+        except TypeError:  # only inputs are converted, since results are written in place
             return self.entry.call(*(np.require(a, _TYPES[k.name], ["C", "A"]) for a, k in zip(flat, self._kinds())))
 
     def _kinds(self) -> list[Kind]:

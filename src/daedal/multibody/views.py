@@ -1,7 +1,4 @@
-"""Motion of bodies and joints, and effects of forces, over time and in any coordinates.
-
-Joints over time: coordinates from the motion of their frames, and reactions.
-"""
+"""Motion of bodies and joints, and effects of forces, over time and in any coordinates."""
 
 from __future__ import annotations
 
@@ -11,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.body import Body, Frame
-from daedal.multibody.course import MotionHistory
-from daedal.multibody.forces import Force
+from daedal.multibody.body import Body, Frame, point
+from daedal.multibody.force import Force
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
-from daedal.multibody.motion import power_of
+from daedal.multibody.motion import MotionHistory, power_of
 from daedal.multibody.reactions import JointForces, Wrench
-from daedal.multibody.rotation import point
 from daedal.solution.machine_record import NamedCoordinates
 
 
@@ -58,7 +53,7 @@ class FrameView:
 
     @property
     def velocity(self) -> np.ndarray:
-        """The velocity of its origin."""
+        """The velocity of the origin."""
         return self._course.columns(self._course.velocity(self._frame))
 
     @property
@@ -68,7 +63,7 @@ class FrameView:
 
     @property
     def acceleration(self) -> np.ndarray:
-        """The acceleration of its origin."""
+        """The acceleration of the origin."""
         return self._course.columns(self._course.acceleration(self._frame))
 
     @property
@@ -198,12 +193,12 @@ class ForceView:
 
     @property
     def energy(self) -> np.ndarray:
-        """Its potential energy; zero for nonconservative forces."""
+        """The potential energy of the force; zero if it is nonconservative."""
         return self._course.values(self.energies)
 
     @property
     def energies(self) -> np.ndarray:
-        """Its potential energy at all times."""
+        """The potential energy of the force at all times, (nt,)."""
         course = self._course
         return np.array([self.element.energy(t, course.motion(i)) for i, t in enumerate(course.t)], dtype=float)
 

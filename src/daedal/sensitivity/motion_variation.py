@@ -26,10 +26,10 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.constrained import JACOBIAN, MASS
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.mechanics.formulations.reformulation import Reformulation
+from daedal.mechanics.setting import ConsistentStart
 from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.differentiation import Differentiation, scales

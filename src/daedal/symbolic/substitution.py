@@ -40,14 +40,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.arrays import Array, plain, wrapped
-from daedal.symbolic.dependencies import Dependencies, entries, same_entries
+from daedal.symbolic.arrays import Array, SparseConstant, plain, wrapped
+from daedal.symbolic.dependencies import Dependencies, Memory, entries, same_entries
 from daedal.symbolic.expression import Expression
 from daedal.symbolic.kinds import Number
 from daedal.symbolic.piecewise import polynomial_pieces
 from daedal.symbolic.scipy_functions import interpolant_stand_in, scipy_stand_in
-from daedal.symbolic.side_effects import Memory
-from daedal.symbolic.sparse_constants import SparseConstant
 from daedal.symbolic.stand_ins import (
     BUILTINS,
     Forbidden,

@@ -259,7 +259,7 @@ def conditioning_of_matrices(
     return LocalConditioning(formal.index, effective, variables, {name: float(one) for name, one in norms.items()})
 
 
-# --- A problem as a linear DAE E(t) x' + F(t) x = q: linear problems themselves, others linearised along a solution ---
+# --- a problem as a linear DAE E(t) x' + F(t) x = q: linear problems themselves, others linearised along a solution ---
 
 _POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # number of grid points for up to _SMALL unknowns, and for more
 _MOST_NAMED = 6

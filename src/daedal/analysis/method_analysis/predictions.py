@@ -129,7 +129,7 @@ def _index_1(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterato
 
 
 def _fully_implicit(analysis: RungeKuttaAnalysis, method: ExactCoefficients, problem: str) -> Prediction:
-    """Theorem 4.3.1."""
+    """Predictions of Theorem 4.3.1 for fully implicit problems of index 1."""
     k_d, k_i, k_a1 = analysis.k_d, analysis.k_I, analysis.k_a[0]
     if analysis.backward_euler:
         return Prediction(problem, 1, "y", 1, 1, f"{BOOK} Theorem 3.2.1: it is BDF1")
@@ -164,7 +164,7 @@ def _linear(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator
 
 
 def _index_2(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterator[Prediction]:
-    """Theorem 4.4.1 for semi-explicit problems, trees for Hessenberg form."""
+    """Predictions for index 2: Theorem 4.4.1 for semi-explicit problems, trees for Hessenberg form."""
     general, hessenberg = "f(t, x, x', y) = 0, 0 = g(t, x, y)", "y' = f(y, z), 0 = g(y)"
     q = analysis.k_I
     if analysis.backward_euler:

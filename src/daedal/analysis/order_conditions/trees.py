@@ -1,7 +1,7 @@
-"""The bicoloured trees of half-explicit methods for y' = f(y, z), 0 = g(y).
+"""The bicoloured trees of half-explicit, implicit Runge-Kutta and Rosenbrock methods, and their values.
 
-A tree has meagre vertices, which stand for f, and fat vertices, which stand for the constraint. It is written as
-``t``, one meagre vertex, ``[u,v]y``, a meagre vertex with the subtrees u and v, or ``[u,v]z``, a fat one.
+A tree for y' = f(y, z), 0 = g(y) has meagre vertices, which stand for f, and fat vertices, which stand for g. It is
+written as ``t``, one meagre vertex, ``[u,v]y``, a meagre vertex with the subtrees u and v, or ``[u,v]z``, a fat one.
 """
 
 from __future__ import annotations
@@ -416,7 +416,7 @@ def vertices(tree: Tree) -> int:
 
 
 def density(tree: Tree) -> int:
-    r""":math:`\gamma(t)`."""
+    r""":math:`\gamma(t)`, the product of the orders of all meagre vertices."""
     return (1 if tree.fat else vertices(tree)) * prod(map(density, tree.children))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem, Transition
 from daedal.kernels.functions import is_compiled
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_positive
 from daedal.problems.compile import compiled_function
@@ -106,7 +106,7 @@ def _guard(system: MechanicalSystem, joint: list[int], limit: float, load) -> Ca
         return lambda t, q, v, lam: limit - np.linalg.norm(lam[joint])
 
     def guard(t, q, v, lam):
-        values = Assembly(system, t, q).evaluate(t, np.concatenate([q, v]))
+        values = SystemWorkspace(system, t, q).evaluate(t, np.concatenate([q, v]))
         return limit - (np.inf if values is None else np.linalg.norm(lam[joint] @ values["jacobian"][joint]))
 
     return guard

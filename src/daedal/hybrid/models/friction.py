@@ -15,7 +15,7 @@ from daedal.hybrid.hybrid_problem import Decision, GuardOfRun, HybridProblem, Mo
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.models.friction_modes import FrictionFormulas, FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.segments import Derived
-from daedal.mechanics.probes import check_point
+from daedal.mechanics.point import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function, with_known_params, with_numbers
 

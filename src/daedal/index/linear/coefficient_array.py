@@ -12,26 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, factorial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from daedal.common.tabular import Tabular, plural
-from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.linear.exact_solution import Consistency, consistency
 from daedal.index.linear.rank import (
     RankDecision,
     TitledTables,
     decision_table,
     numbers,
     rank_decision,
-    require_clear,
     scale_pencil,
 )
 
 if TYPE_CHECKING:
-    from daedal.index.linear.time_dependent import TimeVarying
+    pass
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,28 +243,7 @@ class Solvability(TitledTables):
         ]
 
 
-def solvability(system: TimeVarying, times: np.ndarray) -> Solvability:
-    """The conditions of theorems 2.4.6 and 2.4.7, at the given times."""
-    largest = system.n + 1
-    pencils = [system.pencil(t) for t in times]
-    arrays = [[system.array(t, j) for j in range(1, largest + 1)] for t in times]
-    last = [row[-1] for row in arrays]
-    unclear = [d for pencil in pencils for d in pencil.decisions if not d.clear]
-    unclear += [d for array in last for d in array.decisions if not d.clear]
-    return Solvability(
-        times,
-        tuple(pencil.index for pencil in pencils),
-        tuple(array.rank.rank for array in last),
-        tuple(array.one_full for array in last),
-        tuple(all(array.full_row_rank for array in row) for row in arrays),
-        next((j for j in range(largest) if determine_rates([row[j] for row in arrays])), None),
-        tuple(unclear),
-    )
-
-
 # --- consistent initial values of time-varying systems, from the derivative array -------------------------------------
-
-_MET = 1e-8  # relative residual of equations that can be satisfied
 
 
 @dataclass(frozen=True, repr=False)
@@ -310,61 +285,7 @@ class InitialValues(TitledTables):
         return [Tabular("lrr", rows, ("unknown", "value", "derivative"))]
 
 
-def array_consistency(system: TimeVarying, x0: Any, t: float, tolerance: float) -> Consistency:
-    """Test values against W^T B x = W^T f, where W^T A = 0 (theorem 2.4.8), and project them onto the nearest ones."""
-    given = np.asarray(x0, dtype=float)
-    if given.shape != (system.n,) or not np.all(np.isfinite(given)):
-        raise InvalidProblemError(f"x0 must be a vector of {system.n} finite numbers")
-    array = system.full_array(t)
-    columns = system.series(t, 1).columns
-    W, g, rest, _ = array.constraints
-    if np.any(np.abs(rest) > _MET * max(float(np.max(np.abs(array.f), initial=0.0)), np.finfo(float).tiny)):
-        raise InconsistentInitialError(
-            f"the right-hand side is contradictory at t = {t:g}: an equation without unknowns is violated by "
-            f"{np.max(np.abs(rest)):.3g} in scaled units"
-        )
-    scaled = given / columns
-    x = (scaled - W.T @ (W @ scaled - g)) * columns
-    return consistency(t, given, W / columns, g, x, system.names, columns, tolerance)
-
-
-def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: dict[int, float]) -> InitialValues:
-    """Solve the derivative array with the given entries in the least-squares sense, with minimal norm."""
-    n, j = system.n, system.full_array(t).j
-    local = system.series(t, j, with_f=True)
-    A, B, f, unit = balanced_array(local.A, local.B, local.f, j)
-    user, values = [], []
-    for offset, entries, size in ((0, x, 1.0), (n, rates, local.unit / unit)):
-        for i, value in entries.items():
-            if not 0 <= i < n:
-                raise InvalidProblemError(f"unknown {i} does not exist: unknowns are numbered from 0 to {n - 1}")
-            user.append(np.eye(1, n * (j + 1), offset + i)[0])
-            values.append(value * size / local.columns[i])
-    matrix = np.vstack([np.hstack([B, A]), *user])
-    right = np.concatenate([f, values])
-    U, s, Vt = np.linalg.svd(matrix)
-    decision = rank_decision(s, tolerance=system.tolerance(t), what="array and given entries")
-    require_clear([decision], "the completion of initial values")
-    r = decision.rank
-    found = Vt[:r].T @ ((U.T @ right)[:r] / s[:r])
-    residual = np.abs(matrix @ found - right)
-    if np.max(residual, initial=0.0) > _MET * max(float(np.max(np.abs(right), initial=0.0)), np.finfo(float).tiny):
-        raise InconsistentInitialError(
-            f"the given entries of x and x' at t = {t:g} contradict the equations, by {np.max(residual):.3g} in scaled "
-            "units; give fewer of them"
-        )
-    loose = np.linalg.norm(Vt[r:, : 2 * n], axis=0) > _MET
-    labels = [*system.names, *(f"{name}'" for name in system.names)]
-    free = tuple(label for label, is_loose in zip(labels, loose) if is_loose)
-    return InitialValues(
-        t, found[:n] * local.columns, found[n : 2 * n] * local.columns * unit / local.unit, free, decision, system.names
-    )
-
-
 # --- completions: ordinary differential equations that contain all solutions of a time-varying system -----------------
-
-_STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
-_NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -416,37 +337,3 @@ class Completion(TitledTables):
         if len(values):
             rows.append(("", verdict))
         return [Tabular("ll", rows)]
-
-
-def completion(system: TimeVarying, t: float, stabilisation: float) -> Completion:
-    """Solve the array by least squares, in the original units of the system."""
-    array = system.full_array(t)
-    j = array.j
-    G, g = _least_squares(system, t, j, array.rank.rank, stabilisation)
-    reference = _constraint_rows(system, t, j)
-    unit = system.series(t, j).unit
-    step = _STEP * (unit if np.isfinite(unit) else 1.0)
-    change = np.zeros_like(reference)
-    for k, weight in _NODES if len(reference) else ():
-        near = _constraint_rows(system, t + k * step, j)
-        # A basis of the constraints that does not depend on their computation: its component along the reference is I.
-        change += weight / step * np.linalg.solve(near @ reference.T, near)
-    additional = (change + reference @ G) @ reference.T
-    return Completion(t, G, g, j, additional)
-
-
-def _constraint_rows(system: TimeVarying, t: float, j: int) -> np.ndarray:
-    """Orthonormal rows of W with W x = g, in original units."""
-    W = system.array(t, j).constraints[0] / system.series(t, 1).columns
-    return np.linalg.qr(W.T)[0].T
-
-
-def _least_squares(system: TimeVarying, t: float, j: int, rank: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
-    A, B, f = array_matrices(system.A.taylor(t, j), system.B.taylor(t, j), system.f.taylor(t, j), j)
-    # Row i: (d/dt + shift)^i of the equations instead of their Taylor coefficients.
-    weights = [[comb(i, k) * shift ** (i - k) * factorial(k) if k <= i else 0.0 for k in range(j)] for i in range(j)]
-    mix = np.kron(np.array(weights), np.eye(system.shape[0]))
-    A, B, f = mix @ A, mix @ B, mix @ f
-    U, s, Vt = np.linalg.svd(A)
-    first = Vt[:rank].T[: system.n] / s[:rank] @ U[:, :rank].T
-    return -first @ B, first @ f

@@ -36,7 +36,7 @@ class Taylor:
 
     @classmethod
     def variable(cls, t: float, count: int) -> Taylor:
-        """t itself, with this number of coefficients."""
+        """The series of t, with `count` coefficients."""
         c = np.zeros(count)
         c[:2] = [t, 1.0][:count]
         return cls(c)

@@ -17,7 +17,7 @@ from daedal.common.tabular import Tabular
 from daedal.errors import DaedalError, InvalidProblemError
 
 TOLERANCE = 1e-10  # singular values below this fraction of the size of the matrix count as zero
-_SHOWN = 10  # decisions in a table
+_SHOWN = 10  # largest number of decisions in a table
 MARGIN = 30.0  # no singular value may lie within this factor of the threshold, on either side
 
 
@@ -305,11 +305,11 @@ class TitledTables:
     """Mixin for objects displayed as a title and tables, as text and in notebooks."""
 
     def title(self) -> str:
-        """The first line."""
+        """First line of the display."""
         raise NotImplementedError
 
     def tables(self) -> Sequence[Tabular]:
-        """The tables below the title."""
+        """Tables below the title."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -14,11 +14,10 @@ import numpy as np
 
 from daedal.common.tabular import Tabular, plural
 from daedal.errors import DaedalError, InvalidProblemError
-from daedal.index.linear.coefficient_array import balanced_array
-from daedal.index.linear.rank import RankDecision, TitledTables, decision_table, rank_decision, require_clear
+from daedal.index.linear.rank import RankDecision, TitledTables, decision_table, rank_decision
 
 if TYPE_CHECKING:
-    from daedal.index.linear.time_dependent import TimeVarying
+    pass
 
 
 # Smooth transformations of time-varying systems exist near every point at which ranks are constant. They are computed
@@ -291,45 +290,6 @@ class StrangenessFree(TitledTables):
 
     def tables(self) -> list[Tabular]:
         return [decision_table(self.decisions)]
-
-
-def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
-    """Z2 and T2 from the array of mu + 1, Z1 from A T2, for the smallest sufficient mu."""
-    m, n = system.shape
-    previous = 0  # equations without unknowns in the previous array
-    for mu in range(min(m, n) + 1):
-        local = system.series(t, mu + 1, with_f=True)
-        A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
-        tolerance, size = system.tolerance(t), float(np.linalg.norm(B, 2)) or 1.0
-        U, s, _ = np.linalg.svd(A)
-        first = rank_decision(s, tolerance=tolerance, what=f"the array of {mu + 1}")
-        Z = U[:, first.rank :].T
-        U, s, Vt = np.linalg.svd(Z @ B)
-        second = rank_decision(s, scale=size, tolerance=tolerance, what="constraints from it")
-        a = second.rank
-        vanishing = len(Z) - a
-        v, previous = vanishing - previous, vanishing
-        scale = float(np.linalg.norm(local.A[0], 2)) or 1.0
-        Z1, s, _ = np.linalg.svd(local.A[0] @ Vt[a:].T)
-        third = rank_decision(s, scale=scale, tolerance=tolerance, what="A on the kernel of the constraints")
-        d = third.rank
-        if d == m - a - v:
-            require_clear((first, second, third), "the strangeness-free system")
-            Z2, Z1 = (U.T @ Z)[:a], Z1[:, :d].T
-            return StrangenessFree(
-                t,
-                mu,
-                Z1 @ local.A[0] * local.unit / local.columns,
-                Z1 @ local.B[0] / local.columns,
-                Z1 @ local.f[0],
-                Z2 @ B / local.columns,
-                Z2 @ f,
-                v,
-                (first, second, third),
-            )
-    raise InvalidProblemError(
-        f"no strangeness-free system was found at t = {t:g}: ranks are not constant near this time"
-    )
 
 
 # --- the standard canonical form of a solvable time-varying system, near a time at which ranks are constant -----------

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb, factorial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daedal.common.tabular import plural
-from daedal.errors import InvalidProblemError
+from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.linear.coefficient_array import (
     Completion,
     DerivativeArray,
     InitialValues,
     Solvability,
-    array_consistency,
+    array_matrices,
     balanced_array,
-    completion,
     determine_rates,
-    initial_values,
-    solvability,
 )
-from daedal.index.linear.exact_solution import Consistency
+from daedal.index.linear.exact_solution import Consistency, consistency
 from daedal.index.linear.functions_of_time import Coefficient, as_forcing
 from daedal.index.linear.pencil import Pencil
-from daedal.index.linear.rank import TOLERANCE, check_names, require_clear, scale_pencil
+from daedal.index.linear.rank import TOLERANCE, check_names, rank_decision, require_clear, scale_pencil
 from daedal.index.linear.strangeness import (
     StandardCanonicalForm,
     Strangeness,
     StrangenessFree,
     standard_canonical_form,
-    strangeness_free,
     strangeness_passes,
 )
 
 _LARGEST_ARRAY = 800  # number of unknowns of a derivative array above which ranks are expensive
 _FIRST_COUNT = 8  # initial number of Taylor coefficients in the search for the strangeness index
+_MET = 1e-8  # relative residual of equations that can be satisfied
+_STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
+_NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 _INEXACT = 1e-7  # tolerance for ranks if derivatives of coefficients are interpolated
 
 
@@ -185,7 +185,22 @@ class TimeVarying:
         >>> report.solvable, report.regular
         (False, True)
         """
-        return solvability(self, np.atleast_1d(np.asarray(times, dtype=float)))
+        times = np.atleast_1d(np.asarray(times, dtype=float))
+        largest = self.n + 1
+        pencils = [self.pencil(t) for t in times]
+        arrays = [[self.array(t, j) for j in range(1, largest + 1)] for t in times]
+        last = [row[-1] for row in arrays]
+        unclear = [d for pencil in pencils for d in pencil.decisions if not d.clear]
+        unclear += [d for array in last for d in array.decisions if not d.clear]
+        return Solvability(
+            times,
+            tuple(pencil.index for pencil in pencils),
+            tuple(array.rank.rank for array in last),
+            tuple(array.one_full for array in last),
+            tuple(all(array.full_row_rank for array in row) for row in arrays),
+            next((j for j in range(largest) if determine_rates([row[j] for row in arrays])), None),
+            tuple(unclear),
+        )
 
     def full_array(self, t: float) -> DerivativeArray:
         """The smallest array at t that determines x'."""
@@ -234,7 +249,41 @@ class TimeVarying:
         >>> print(reduced.d, reduced.a, f"{abs(x):.3f} {y:.3f}")
         0 2 0.000 -1.000
         """
-        return strangeness_free(self, t)
+        m, n = self.shape
+        previous = 0  # equations without unknowns in the previous array
+        for mu in range(min(m, n) + 1):
+            local = self.series(t, mu + 1, with_f=True)
+            A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
+            tolerance, size = self.tolerance(t), float(np.linalg.norm(B, 2)) or 1.0
+            U, s, _ = np.linalg.svd(A)
+            first = rank_decision(s, tolerance=tolerance, what=f"the array of {mu + 1}")
+            Z = U[:, first.rank :].T
+            U, s, Vt = np.linalg.svd(Z @ B)
+            second = rank_decision(s, scale=size, tolerance=tolerance, what="constraints from it")
+            a = second.rank
+            vanishing = len(Z) - a
+            v, previous = vanishing - previous, vanishing
+            scale = float(np.linalg.norm(local.A[0], 2)) or 1.0
+            Z1, s, _ = np.linalg.svd(local.A[0] @ Vt[a:].T)
+            third = rank_decision(s, scale=scale, tolerance=tolerance, what="A on the kernel of the constraints")
+            d = third.rank
+            if d == m - a - v:
+                require_clear((first, second, third), "the strangeness-free system")
+                Z2, Z1 = (U.T @ Z)[:a], Z1[:, :d].T
+                return StrangenessFree(
+                    t,
+                    mu,
+                    Z1 @ local.A[0] * local.unit / local.columns,
+                    Z1 @ local.B[0] / local.columns,
+                    Z1 @ local.f[0],
+                    Z2 @ B / local.columns,
+                    Z2 @ f,
+                    v,
+                    (first, second, third),
+                )
+        raise InvalidProblemError(
+            f"no strangeness-free system was found at t = {t:g}: ranks are not constant near this time"
+        )
 
     def canonical_form(self, t: float) -> StandardCanonicalForm:
         """The standard canonical form near t, as Taylor series.
@@ -257,10 +306,39 @@ class TimeVarying:
     def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
         """The ordinary differential equation x' = G x + g that follows from the derivative array at t.
 
-        Its solutions include all solutions of the system. Away from solutions of the system it depends
-        on how the array is solved: here by least squares, with the operator d/dt + `stabilisation` instead of d/dt.
+        Its solutions include all solutions of the system. Away from solutions of the system it depends on how the array
+        is solved: here by least squares, with the operator d/dt + `stabilisation` instead of d/dt.
         """
-        return completion(self, t, stabilisation)
+        array = self.full_array(t)
+        j = array.j
+        G, g = self._least_squares(t, j, array.rank.rank, stabilisation)
+        reference = self._constraint_rows(t, j)
+        unit = self.series(t, j).unit
+        step = _STEP * (unit if np.isfinite(unit) else 1.0)
+        change = np.zeros_like(reference)
+        for k, weight in _NODES if len(reference) else ():
+            near = self._constraint_rows(t + k * step, j)
+            # a basis of the constraints that does not depend on their computation: I along the reference
+            change += weight / step * np.linalg.solve(near @ reference.T, near)
+        additional = (change + reference @ G) @ reference.T
+        return Completion(t, G, g, j, additional)
+
+    def _constraint_rows(self, t: float, j: int) -> np.ndarray:
+        """Orthonormal rows of W with W x = g, in original units."""
+        W = self.array(t, j).constraints[0] / self.series(t, 1).columns
+        return np.linalg.qr(W.T)[0].T
+
+    def _least_squares(self, t: float, j: int, rank: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
+        A, B, f = array_matrices(self.A.taylor(t, j), self.B.taylor(t, j), self.f.taylor(t, j), j)
+        # Row i: (d/dt + shift)^i of the equations instead of their Taylor coefficients.
+        weights = [
+            [comb(i, k) * shift ** (i - k) * factorial(k) if k <= i else 0.0 for k in range(j)] for i in range(j)
+        ]
+        mix = np.kron(np.array(weights), np.eye(self.shape[0]))
+        A, B, f = mix @ A, mix @ B, mix @ f
+        U, s, Vt = np.linalg.svd(A)
+        first = Vt[:rank].T[: self.n] / s[:rank] @ U[:, :rank].T
+        return -first @ B, first @ f
 
     def consistent(self, x0: Any, t: float, *, tolerance: float = 1e-8) -> Consistency:
         """Test initial values at t, and project them onto consistent ones (theorem 2.4.8).
@@ -273,7 +351,20 @@ class TimeVarying:
         >>> system.consistent([1.0, 1.0], 0.0).x
         array([ 0., -1.])
         """
-        return array_consistency(self, x0, t, tolerance)
+        given = np.asarray(x0, dtype=float)
+        if given.shape != (self.n,) or not np.all(np.isfinite(given)):
+            raise InvalidProblemError(f"x0 must be a vector of {self.n} finite numbers")
+        array = self.full_array(t)
+        columns = self.series(t, 1).columns
+        W, g, rest, _ = array.constraints
+        if np.any(np.abs(rest) > _MET * max(float(np.max(np.abs(array.f), initial=0.0)), np.finfo(float).tiny)):
+            raise InconsistentInitialError(
+                f"the right-hand side is contradictory at t = {t:g}: an equation without unknowns is violated by "
+                f"{np.max(np.abs(rest)):.3g} in scaled units"
+            )
+        scaled = given / columns
+        x = (scaled - W.T @ (W @ scaled - g)) * columns
+        return consistency(t, given, W / columns, g, x, self.names, columns, tolerance)
 
     def initial_values(
         self, t: float, x: dict[int, float] | None = None, rates: dict[int, float] | None = None
@@ -289,7 +380,40 @@ class TimeVarying:
         x, rates : dict, optional
             Given entries of x and of x': {number of the unknown: value}.
         """
-        return initial_values(self, t, x or {}, rates or {})
+        n, j = self.n, self.full_array(t).j
+        local = self.series(t, j, with_f=True)
+        A, B, f, unit = balanced_array(local.A, local.B, local.f, j)
+        user, values = [], []
+        for offset, entries, size in ((0, x or {}, 1.0), (n, rates or {}, local.unit / unit)):
+            for i, value in entries.items():
+                if not 0 <= i < n:
+                    raise InvalidProblemError(f"unknown {i} does not exist: unknowns are numbered from 0 to {n - 1}")
+                user.append(np.eye(1, n * (j + 1), offset + i)[0])
+                values.append(value * size / local.columns[i])
+        matrix = np.vstack([np.hstack([B, A]), *user])
+        right = np.concatenate([f, values])
+        U, s, Vt = np.linalg.svd(matrix)
+        decision = rank_decision(s, tolerance=self.tolerance(t), what="array and given entries")
+        require_clear([decision], "the completion of initial values")
+        r = decision.rank
+        found = Vt[:r].T @ ((U.T @ right)[:r] / s[:r])
+        residual = np.abs(matrix @ found - right)
+        if np.max(residual, initial=0.0) > _MET * max(float(np.max(np.abs(right), initial=0.0)), np.finfo(float).tiny):
+            raise InconsistentInitialError(
+                f"the given entries of x and x' at t = {t:g} contradict the equations, by {np.max(residual):.3g} in "
+                "scaled units; give fewer of them"
+            )
+        loose = np.linalg.norm(Vt[r:, : 2 * n], axis=0) > _MET
+        labels = [*self.names, *(f"{name}'" for name in self.names)]
+        free = tuple(label for label, is_loose in zip(labels, loose) if is_loose)
+        return InitialValues(
+            t,
+            found[:n] * local.columns,
+            found[n : 2 * n] * local.columns * unit / local.unit,
+            free,
+            decision,
+            self.names,
+        )
 
     def __repr__(self) -> str:
         m, n = self.shape

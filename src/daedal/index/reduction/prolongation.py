@@ -48,12 +48,12 @@ class Block:
 
     @cached_property
     def places(self) -> np.ndarray:
-        """The columns as an array."""
+        """`columns` as an array."""
         return np.array(self.columns, dtype=np.int64)
 
     @cached_property
     def next_places(self) -> np.ndarray:
-        """The targets as an array."""
+        """`targets` as an array."""
         return np.array(self.targets, dtype=np.int64)
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.tabular import FunctionTable
 from daedal.events.table import EventTable
 from daedal.index.reduction.recognition import RecognisedMechanism
-from daedal.mechanics.pool import WorkspacePool
+from daedal.mechanics.setting import WorkspacePool
 from daedal.problems.checks import check_real
 from daedal.solution.file import AnySolution
 from daedal.solution.mechanical_solution import MechanicalSolution, augmented

@@ -336,7 +336,7 @@ def _numbers(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     return np.array([graph.data[i] for i in nodes.flat], dtype=float).reshape(nodes.shape)
 
 
-# --- detect, from structure alone, which unknowns resemble positions, velocities, states and multipliers --------------
+# --- roles of the unknowns, from structure alone: positions, velocities, states and multipliers -----------------------
 
 Places = set[tuple[int, int]]
 """The structure of an equation: pairs of an unknown and the order of its derivative."""

@@ -1,4 +1,4 @@
-"""Index reduction by name."""
+"""Index reduction by name, and regularisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of the integrated derivatives: pivots of the system Jacobian, block by block."""
+"""Selection of the integrated derivatives, block by block; its monitoring; points on all equations."""
 
 from __future__ import annotations
 

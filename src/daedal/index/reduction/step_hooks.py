@@ -1,4 +1,4 @@
-"""Monitoring of the selection during a run, in compiled code after every accepted step.
+"""Compiled hooks after every accepted step: monitoring of the selection, projection onto all equations.
 
 For each block of derivatives the matrix B of its equations and the rows S of integrated unknowns give the tangents X
 with B X = 0, S X = 1: the dependence of the other derivatives on the integrated ones. In units of the sizes of the

@@ -1,4 +1,4 @@
-"""The derivative array F = 0, dF/dt = 0, ..., d^kF/dt^k = 0 with its Jacobian, as machine code.
+"""The derivative array F = 0, dF/dt = 0, ..., d^kF/dt^k = 0 with its Jacobian, as machine code, and its ranks.
 
 All blocks of the Jacobian come from the partial derivatives of F and their total derivatives with respect to time,
 

@@ -1,4 +1,4 @@
-"""Constraints of a problem, including hidden ones, in the user's names.
+"""Constraints of a problem, including hidden ones, in the user's names, and possible choices of initial values.
 
 Their number follows from ranks of the derivative array (:mod:`daedal.index.structure.derivative_array`). Their formulas
 are found on the graph if possible: constraints are differentiated, and derivatives for which the equations can be
@@ -165,12 +165,12 @@ class HiddenConstraint:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is not one of the given equations."""
+        """Whether the constraint is not one of the given equations."""
         return len(self.rows) > 1 or any(r for _, r, _ in self.rows)
 
     @property
     def differentiations(self) -> int:
-        """The number of differentiations needed to derive it."""
+        """The number of differentiations needed to derive the constraint."""
         return max(r for _, r, _ in self.rows)
 
     def __str__(self) -> str:

@@ -28,7 +28,7 @@ from daedal.index.structure.signature import (
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.derivative import sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.modes import replaced as substituted
 
 # If the system Jacobian J is identically singular, u^T J = 0 for some u(t, x, ...). With L = {i: u_i != 0} and c_min =
@@ -339,7 +339,7 @@ class StructuralAnalysis:
 
     @property
     def blocks(self) -> DulmageMendelsohn:
-        """The fine block-triangular form: that of the system Jacobian."""
+        """The fine block-triangular form, which is that of the system Jacobian."""
         return self.jacobian.decomposition
 
     def __str__(self) -> str:

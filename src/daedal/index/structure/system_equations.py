@@ -26,7 +26,7 @@ from daedal.problems import LinearDAE
 from daedal.problems.compile import differ_in_parameters_only
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import Followed, Modes
@@ -95,7 +95,7 @@ class SystemEquations:
 
     @property
     def nodes(self) -> list[int]:
-        """The given equations."""
+        """The nodes of the given equations."""
         return [levels[0] for levels in self._derivatives]
 
     def unknown(self, j: int, order: int = 0) -> int:

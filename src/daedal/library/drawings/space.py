@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.library.drawings.plane import ROUND, plane_pendulum
 from daedal.library.repelling_points import POINTS
-from daedal.multibody.course import MotionHistory
+from daedal.multibody.motion import MotionHistory
 from daedal.multibody.picture import scene_of
 from daedal.viz import Disc, Drawing, Line, Part, Plane, Rod, RodLine, Scene, Sphere, Trace
 

@@ -1,22 +1,24 @@
-r"""Local coordinates on the constraint manifold, in compiled code: state space and minimal extension.
+"""Local coordinates on the constraint manifold, in compiled code: state space, minimal extension and essential ODE.
 
 A chart is given by constant rows R~ that complete K: u~ = R~ z determines z with g = 0 as long as [R~; K] is well
 conditioned (Ascher and Petzold (3.15), (3.16)). A hook checks the condition number after every step and stops the run
 when a new chart is needed.
+
+The essential underlying ODE of a linear problem is w' = K(t) w + k(t), with a hook that checks its chart.
 """
 
 import numpy as np
 
-from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
+from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
-from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, evaluate, load_state
+from daedal.mechanics.augmented import accelerate_only
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, evaluate, fetch, load_state
 from daedal.mechanics.formulations.monitor import determinant_sign
-from daedal.mechanics.straight_line import accelerate_only
 
 CHART = Struct(
     "CHART",
@@ -29,7 +31,7 @@ CHART = Struct(
         ("top_rows", f64["n_top", "system.nx"]),
         ("matrix", LU),
         ("work", f64["system.nx"]),
-        ("z", f64["system.m * system.nx"]),  # the last point, where Newton's method starts
+        ("z", f64["system.m * system.nx"]),  # the last point, from which Newton's method starts
         ("y", f64["n"]),  # coordinates and time
         ("t", FLOAT),
         ("limit", FLOAT),
@@ -191,7 +193,7 @@ def _conditioning(chart, c):
 
 @entry(HOOK)
 def chart_hook(record, t, h, y):
-    """Stop when the chart is ill-conditioned relative to the point at which it was chosen."""
+    """Stop when the chart is much worse conditioned than at the point at which it was chosen."""
     chart = record_at(record, CHART)
     c = chart.system
     status = recover(chart, c, t, floats(y, chart.n))
@@ -265,3 +267,56 @@ def recover_points(chart_at, system, times, y, states, statuses, memory):
         state = c.state
         for i in range(n):
             states[k, i] = state[i] if statuses[k] == 0 else np.nan
+
+
+LINEAR_ODE = Struct(
+    "LINEAR_ODE",
+    [
+        ("n", INTEGER),
+        ("system", at(CONSTRAINED)),
+        ("limit", FLOAT),
+        ("coefficients", CALLBACK),  # K by rows, then k
+        ("condition", CALLBACK),
+    ],
+)
+
+
+@part
+def _linear_rate(e, t, y, target):
+    n = e.n
+    status = fetch(e.coefficients, t, y, 1, n * n + n)
+    matrix, vector = float_rows(e.coefficients.block + 8, n, n), floats(e.coefficients.block + 8 + 8 * n * n, n)
+    for i in range(n):
+        target[i] = add_product(vector[i], matrix[i], y)
+    return status
+
+
+@entry(NATIVE)
+def linear_rate(t, block):
+    """w' of (t, w); the block is [w | w']."""
+    e = record_at(owner(block), LINEAR_ODE)
+    return _linear_rate(e, t, floats(block, e.n), floats(block + 8 * e.n, e.n))
+
+
+@entry(NATIVE)
+def linear_residual(t, block):
+    """w' - K w - k; the block is [w | w' | F]."""
+    e = record_at(owner(block), LINEAR_ODE)
+    n = e.n
+    yp, r = floats(block + 8 * n, n), floats(block + 16 * n, n)
+    status = _linear_rate(e, t, floats(block, n), r)
+    for i in range(n):
+        r[i] = yp[i] - r[i]
+    return status
+
+
+@entry(HOOK)
+def linear_hook(record, t, h, y):
+    """Stop when a new chart is needed; C is stored in the record of the system for further hooks."""
+    e = record_at(record, LINEAR_ODE)
+    status = evaluate(e.system, t, JACOBIAN)
+    if status == 0 and e.limit < np.inf:
+        status = fetch(e.condition, t, floats(y, 1), 1, 1)
+    if status != 0:
+        return status
+    return HOOK_STOP if e.limit < np.inf and floats(e.condition.block + 8, 1)[0] > e.limit else HOOK_DONE

@@ -40,11 +40,9 @@ class Index3(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Index3()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Index3 [-0.986 -0.165]
     """
@@ -53,7 +51,6 @@ class Index3(Formulation):
     name = "index3"
 
     def shape(self, system) -> Shape:
-        """g = 0."""
         psi = lowered(self.multipliers)
         classes = (1, 2, 2 if psi else 3) if system.m == 2 else None
         return Shape(level(0, system.m), n_top=system.n_c, lowered=psi, classes=classes)
@@ -61,7 +58,7 @@ class Index3(Formulation):
 
 @dataclass(frozen=True)
 class Index2(Formulation):
-    r"""The constraint on velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
+    r"""The constraint at velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
 
     Parameters
     ----------
@@ -74,11 +71,9 @@ class Index2(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Index2()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Index2 [-0.986 -0.165]
     """
@@ -88,7 +83,6 @@ class Index2(Formulation):
     name = "index2"
 
     def shape(self, system) -> Shape:
-        """(d/dt + gamma)^(m-1) g = 0."""
         gamma = check_finite(self.gamma, "gamma")
         if gamma < 0.0:
             raise InvalidProblemError(f"gamma must not be negative, got {gamma:g}: the drift would grow")
@@ -118,11 +112,9 @@ class Baumgarte(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Baumgarte(gamma=5.0)
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Baumgarte [-0.986 -0.165]
     """
@@ -135,7 +127,6 @@ class Baumgarte(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The polynomial, with the accelerations of the augmented system."""
         return Shape((*self._polynomial(system.m), 1.0), top=ACCELERATION)
 
     def _polynomial(self, m: int) -> tuple[float, ...]:
@@ -170,18 +161,16 @@ class Baumgarte(Formulation):
 
 @dataclass(frozen=True)
 class Index1(Formulation):
-    """The constraint on acceleration level: an ordinary differential equation whose positions and velocities drift.
+    """The constraint at acceleration level: an ordinary differential equation whose positions and velocities drift.
 
     The drift of the position grows linearly for an error in the velocity (Ascher and Petzold section 3.1).
 
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Index1()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Index1 [-0.986 -0.165]
     """
@@ -190,7 +179,6 @@ class Index1(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """g^(m) = 0."""
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
 
@@ -216,11 +204,9 @@ class GGL(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.GGL()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     GGL [-0.986 -0.165]
     """
@@ -230,7 +216,6 @@ class GGL(Formulation):
     name = "ggl"
 
     def shape(self, system) -> Shape:
-        """g^(m-1) = 0 with lam, lower levels with mu."""
         m = system.m
         return Shape(
             level(m - 1, m), n_top=system.n_c, low=m - 1, projection=self.projection, lowered=lowered(self.multipliers)
@@ -251,16 +236,14 @@ class ProjectedInvariants(Formulation):
     k : int, optional
         Number of levels imposed, 1 to m; all by default.
     projection : {"CT", "B", "unit"}, matrix or function
-        D.
+        The directions D.
 
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.ProjectedInvariants(projection="CT")
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     ProjectedInvariants [-0.986 -0.165]
     """
@@ -270,7 +253,6 @@ class ProjectedInvariants(Formulation):
     name = "projected_invariants"
 
     def shape(self, system) -> Shape:
-        """g^(j) = 0, j < k, added to the underlying ODE."""
         m = system.m
         k = m if self.k is None else self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k not in range(1, m + 1):
@@ -304,11 +286,9 @@ class FuehrerLeimkuhler(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.FuehrerLeimkuhler()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     FuehrerLeimkuhler [-0.986 -0.165]
     """
@@ -317,7 +297,6 @@ class FuehrerLeimkuhler(Formulation):
     name = "fuehrer_leimkuhler"
 
     def shape(self, system) -> Shape:
-        """g = 0 and G v + g_t = 0 added to the underlying ODE."""
         if system.m != 2 or system.linear:
             raise InvalidProblemError("the form of Fuehrer and Leimkuhler is defined for mechanical systems")
         return Shape(
@@ -345,11 +324,9 @@ class Overdetermined(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Overdetermined()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Overdetermined [-0.986 -0.165]
     """
@@ -358,7 +335,6 @@ class Overdetermined(Formulation):
     name = "overdetermined"
 
     def shape(self, system) -> Shape:
-        """Shape of the equivalent form."""
         if self.resolution == "essential":
             return GGL(projection="B").shape(system)
         if self.resolution != "least_squares":
@@ -395,11 +371,9 @@ class Loetstedt(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Loetstedt()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Loetstedt [-0.986 -0.165]
     """
@@ -410,7 +384,6 @@ class Loetstedt(Formulation):
     stiff = True
 
     def shape(self, system) -> Shape:
-        """No multipliers."""
         _check_mechanical(system, "Loetstedt's penalty")
         return Shape(level(0, 2), variant=PENALTY, compliance=_small(self.epsilon, "epsilon"))
 
@@ -427,11 +400,9 @@ class Knorrenschild(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Knorrenschild()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Knorrenschild [-0.986 -0.165]
     """
@@ -441,7 +412,6 @@ class Knorrenschild(Formulation):
     name = "knorrenschild"
 
     def shape(self, system) -> Shape:
-        """g = 0 evaluated a short time ahead."""
         return _regularised(self, KNORRENSCHILD, system)
 
 
@@ -458,11 +428,9 @@ class Hanke(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.Hanke()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     Hanke [-0.984 -0.18 ]
     """
@@ -472,7 +440,6 @@ class Hanke(Formulation):
     name = "hanke"
 
     def shape(self, system) -> Shape:
-        """g = 0 evaluated a short time ahead."""
         return _regularised(self, HANKE, system)
 
 
@@ -510,11 +477,9 @@ class CoordinateProjection(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.CoordinateProjection()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     CoordinateProjection [-0.986 -0.165]
     """
@@ -525,7 +490,6 @@ class CoordinateProjection(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The underlying ODE, and the projection."""
         levels = self.levels
         if levels is not None and (not _is_integer(levels) or levels not in range(1, system.m + 1)):
             raise InvalidProblemError(f"levels must be 1 to {system.m}, got {self.levels!r}")
@@ -556,7 +520,6 @@ class VelocityConstraints(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """The underlying ODE, projected when the drift is too large."""
         steps = None
         if self.projection != "never":
             watched = self.projection == "drift" and system.n_g

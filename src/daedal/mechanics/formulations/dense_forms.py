@@ -10,7 +10,6 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, NativeMatrix, store_matrix
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import (
     ACCELERATION,
     DYNAMICS,
@@ -24,6 +23,7 @@ from daedal.mechanics.formulations.formulation import (
     Shape,
 )
 from daedal.mechanics.formulations.reformulation import Reformulation, step_hook
+from daedal.mechanics.setting import ConsistentStart
 from daedal.problems import ImplicitDAE
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 # --- D, along which multipliers correct the solution, and the sizes of these multipliers ------------------------------
 
-_LOOSE = 10.0  # factor for the size of multipliers that only correct drift
-_SINGULAR = 1e-13  # singular value of M, in units of its diagonal
-_NAMED = 0.2  # fraction of the largest component that a coordinate must have in a massless motion to be named
-_NEARLY_DEPENDENT = 1e-10  # bound for G D with rows and columns of norm 1
+_LOOSE = 10.0  # factor by which the sizes of multipliers that only correct drift are enlarged
+_SINGULAR = 1e-13  # relative size of singular values of the scaled mass matrix that count as zero
+_NAMED = 0.2  # smallest relative component of a massless motion for which a message names the coordinate
+_NEARLY_DEPENDENT = 1e-10  # singular value of G D, with rows and columns of norm 1, that counts as zero
 
 
 def kind_of(projection: Any) -> int:
-    """TRANSPOSE, THROUGH_MASS or GIVEN, validated."""
+    """Check a projection, and return TRANSPOSE, THROUGH_MASS or GIVEN."""
     if not isinstance(projection, str):
         return GIVEN
     if projection not in PROJECTIONS:
@@ -48,7 +48,7 @@ def kind_of(projection: Any) -> int:
 
 
 def given_direction(projection: Any, assembly, start: ConsistentStart) -> np.ndarray:
-    """D of kind GIVEN at the start: unit vectors, a matrix, or a function value; G D must be regular there."""
+    """D of kind GIVEN at the start, where G D must be regular: unit vectors, a matrix, or a function value."""
     nx, n_c = assembly.nx, assembly.n_c
     if isinstance(projection, str):
         return _unit_vectors(assembly, start)
@@ -116,7 +116,7 @@ def _unit_vectors(assembly, start: ConsistentStart) -> np.ndarray:
 
 
 def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes of the multipliers, and sizes for a unit motion, independent of the scaling of the constraints.
+    """Sizes of the multipliers, and their sizes for a unit motion, independent of the scaling of the constraints.
 
     lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. mu
     vanishes for the exact solution and acts through h mu, so its size is assumed to be ten times as large.
@@ -199,7 +199,7 @@ class DenseReduction(Reformulation):
     @cached_property
     def problem(self) -> ImplicitDAE:
         """F(t, y, y') = 0; for a mechanism without r and w, with Newton's method in small blocks."""
-        from daedal.mechanics.formulations.condensed import condensed_prepare, condensed_solve
+        from daedal.mechanics.formulations.newton_matrices import condensed_prepare, condensed_solve
         from daedal.mechanics.formulations.residuals import form_residual
 
         assembly, shape = self.assembly, self.shape
@@ -230,7 +230,7 @@ class DenseReduction(Reformulation):
         )
         if not known or not self._linearise():
             return None
-        from daedal.mechanics.formulations.form_jacobian import form_jacobian
+        from daedal.mechanics.formulations.newton_matrices import form_jacobian
 
         return NativeMatrix(form_jacobian, self.record, assembly.bridge, self.n, keep=assembly)
 

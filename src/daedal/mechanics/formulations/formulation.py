@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from daedal.errors import InvalidProblemError
 
 if TYPE_CHECKING:
-    from daedal.mechanics.consistent_start import ConsistentStart
     from daedal.mechanics.formulations.reformulation import Reformulation
+    from daedal.mechanics.setting import ConsistentStart
 
 
 # Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation
@@ -23,7 +23,7 @@ DYNAMICS, ACCELERATION = 0, 1
 # Exceptions of individual formulations to the common form.
 PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER, KNORRENSCHILD, HANKE, PENALTY = 0, 1, 2, 3, 4, 5
 
-# D, along which lower multipliers correct the solution: K^T, M^{-1} B, or a given matrix.
+# Kinds of D, along which lower multipliers correct the solution: K^T, M^{-1} B, or a given matrix.
 TRANSPOSE, THROUGH_MASS, GIVEN = 0, 1, 2
 PROJECTIONS = {"GT": TRANSPOSE, "CT": TRANSPOSE, "B": THROUGH_MASS, "unit": GIVEN}
 
@@ -59,13 +59,13 @@ class Shape:
         :math:`\alpha_0, \dots, \alpha_m`, the combination of levels that the top multipliers impose. With
         :math:`\alpha_m \ne 0` the augmented system determines them, so they need not be unknowns.
     top : DYNAMICS or ACCELERATION
-        The equation for :math:`z_m'`.
+        Form of the equation for :math:`z_m'`.
     n_top : int
         Number of top multipliers among the unknowns; they belong to the last rows of K.
     low : int
         The levels 0 .. low - 1 have separate multipliers.
     lowered : bool
-        Multipliers are derivatives of unknowns, lam = psi'.
+        Whether multipliers are derivatives of unknowns, lam = psi'.
     projection : str, matrix or function
         D.
     variant : int
@@ -78,9 +78,10 @@ class Shape:
         epsilon of the penalty.
     steps : ProjectedSteps, optional
         The projection after every step.
-    restart : float The threshold at which new charts or dependent coordinates are chosen.
+    restart : float
+        The threshold at which new charts or dependent coordinates are chosen.
     charts : bool
-        The unknowns are local coordinates on the constraints.
+        Whether the unknowns are local coordinates on the constraints.
     """
 
     levels: tuple[float, ...]
@@ -129,7 +130,7 @@ def level(order: int, m: int) -> tuple[float, ...]:
 
 
 def lowered(multipliers: str) -> bool:
-    """Whether multipliers are unknowns or derivatives of unknowns, lam = psi' (which lowers the index)."""
+    """Whether multipliers are derivatives of unknowns, lam = psi', which lowers the index."""
     if multipliers not in _MULTIPLIERS:
         raise InvalidProblemError(f"multipliers must be 'value' or 'derivative', got {multipliers!r}")
     return multipliers == "derivative"
@@ -169,29 +170,29 @@ class Formulation:
 
     name: ClassVar[str]
     ordinary: ClassVar[bool] = False
-    """Whether it is an ordinary differential equation, which explicit methods can solve."""
+    """Whether the formulation is an ordinary differential equation, which explicit methods can solve."""
     half_explicit: bool = False
-    """Whether it leaves the constraints to the stages of half-explicit methods."""
+    """Whether the stages of half-explicit methods impose the constraints."""
     stiff: ClassVar[bool] = False
-    """Whether it is stiff by construction, which rules out explicit methods."""
+    """Whether the formulation is stiff by construction, which rules out explicit methods."""
 
     def shape(self, system) -> Shape:
         """The declaration for a system, either `Sizes` or an assembled system."""
         raise NotImplementedError
 
     def reduce(self, assembly, start: ConsistentStart) -> Reformulation:
-        """The form for an assembled system, ready for a run from `start`."""
-        from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+        """The equations for an assembled system, ready for a run from `start`."""
+        from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 
         shape = self.shape(assembly)
-        if isinstance(assembly, SparseAssembly):
+        if isinstance(assembly, SparseWorkspace):
             from daedal.mechanics.formulations.reformulation import SparseReduction
 
             return SparseReduction(self, shape, assembly, start)
         return self.dense(shape, assembly, start)
 
     def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
-        """The form with dense matrices."""
+        """The equations for an assembled system with dense matrices."""
         from daedal.mechanics.formulations.dense_forms import DenseReduction
 
         return DenseReduction(self, shape, assembly, start)

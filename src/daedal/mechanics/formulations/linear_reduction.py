@@ -51,7 +51,7 @@ class StabilisedReduction:
 
 
 def is_as_stated(formulation) -> bool:
-    """Whether a linear problem is solved in its original form."""
+    """Whether `formulation` selects the original form of a linear problem."""
     return formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none"))
 
 
@@ -82,21 +82,7 @@ def first_order(problem: LinearDAE, formulation, t0: float, initial):
 def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
     """The stabilised index reduction (6.42) of a linear DAE, in the unknowns (x, y, mu); (6.41) if D = 0.
 
-    Parameters
-    ----------
-    problem : LinearDAE
-    L : matrix or callable, optional
-        Direction of the multiplier; :math:`C^T` by default.
-    t0 : float
-        Time at which C L is checked.
-
-    Examples
-    --------
-    >>> from daedal.mechanics.formulations.linear_reduction import stabilised
-    >>> import daedal
-    >>> problem = daedal.LinearDAE([[0.0]], [[-1.0]], [[1.0]], [[1e-6]], [0.0], [-1.0], n_x=1, n_y=1)
-    >>> stabilised(problem).names
-    ('x[0]', 'y[0]', 'mu[0]')
+    The direction `L` of the multiplier is :math:`C^T` by default; C L is checked at t0.
     """
     check_wide(problem, "the stabilised reduction")
     n_x, n_y, at = problem.n_x, problem.n_y, problem.coefficient
@@ -128,7 +114,7 @@ def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
 def stabilised_start(problem: LinearDAE, t0: float, initial) -> tuple[np.ndarray, np.ndarray]:
     """(x, y, mu) and their derivatives at t0, from (x0, y0) or (x0, None); mu vanishes.
 
-    An unknown y0 follows from the constraint and, if D does not determine it, from its derivative.
+    An unknown y0 is computed from the constraint and, if D does not determine y0, from its derivative.
     """
     n_x, n_y = problem.n_x, problem.n_y
     try:

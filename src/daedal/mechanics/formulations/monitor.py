@@ -33,7 +33,7 @@ TURNED_ASIDE = HOOK_STOP + 7  # codes in between belong to the inspection
 
 VANISHING = 1e-7  # fraction of its usual norm below which a row counts as zero
 KEPT = 0.7  # fraction of a row above which no second orthogonalisation is needed (Kahan, Parlett)
-SUSPICIOUS = 0.2  # bound for steps in which the constraints rotate by less than about a radian
+LEAST_COSINE = 0.2  # exceeded in steps in which the constraints rotate by less than about a radian
 LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squared distances of bases, for one row and for all, that guarantee a cosine > 0.2
 NEAR = 0.05  # fraction of the largest independence of the rows below which branches may meet
 SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity relative to its size
@@ -122,7 +122,7 @@ def watching(number: NumberOperations) -> Watching:
                     put(row, j, where_less(kept, rest, get(row, j), get(again, j)))
                 rest = where_less(kept, rest, rest, further)
             smallest = where_less(rest, smallest, rest, smallest)
-            for k in range(i + 1, n_c):  # row by row, so that the inner loop vectorises
+            for k in range(i + 1, n_c):  # by rows, so that the inner loop vectorises
                 remove(rows[k], row, nx)
         return smallest
 
@@ -284,14 +284,14 @@ def harmless_distance(n_c):
 
 @part
 def have_turned_away(watch, rows, basis):
-    """Whether the cosine of the angle between the two spaces, det(Q_n Q_{n-1}^T), is near zero or negative.
+    """Whether det(Q_n Q_{n-1}^T), the cosine of the angle between the two spaces, is near zero or negative.
 
     With d^2 = ||Q_n - Q_{n-1}||^2, the squared distances of all singular values of the product from 1 sum to at most
     d^2, and for d < 1 its sign is positive: the determinant is at least (1 - d n^{-1/2})^n, and 1 - d for n = 1. If d
     is conclusive, the determinant is not computed.
     """
     distance = _squared_distance(rows, basis)
-    return distance > harmless_distance(rows.shape[0]) and _determinant(watch, rows, basis) < SUSPICIOUS
+    return distance > harmless_distance(rows.shape[0]) and _determinant(watch, rows, basis) < LEAST_COSINE
 
 
 @part

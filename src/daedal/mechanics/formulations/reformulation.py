@@ -10,16 +10,16 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, Sizes, index_options
+from daedal.mechanics.setting import ConsistentStart
 from daedal.mechanics.sparse.sparse_equations import SparseEquations
 from daedal.problems import ImplicitDAE, MechanicalSystem
 
 if TYPE_CHECKING:
     from daedal.mechanics.formulations.formulation import Formulation
-    from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+    from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 
-_NEARLY_DEPENDENT = 1e-10  # fraction of a unit row that is independent of the others
+_NEARLY_DEPENDENT = 1e-10  # independent fraction of a unit row below which the configuration counts as singular
 
 
 class Reformulation:
@@ -116,7 +116,7 @@ class Reformulation:
         raise NotImplementedError
 
     def make_record(self) -> Any:
-        """The record that the kernels of the form work on."""
+        """Create the record for the kernels of the formulation."""
         raise NotImplementedError
 
     def write(self, record) -> None:
@@ -149,7 +149,7 @@ class Reformulation:
         self._hand_over(usual_norms)
 
     def _hand_over(self, usual_norms: Any) -> None:
-        """Write the variables of the start to the record of the system, as initial guesses."""
+        """Write the variables of the start to the record of the system, as initial guesses, and start the monitor."""
         start, system = self.start, self.assembly.record.address
         if self.monitor is None:
             from daedal.mechanics.manifold import load_point
@@ -208,7 +208,7 @@ def attach_monitor(
 ) -> None:
     """After every step, monitor the rank, singular configurations and, on demand, the amplification through B.
 
-    On demand, changes of the constraints are compared with their difference derivatives.
+    With `changes`, changes of the constraints are compared with their difference derivatives.
 
     Monitoring begins at the start of the reduction; a second call changes what is monitored.
     """
@@ -267,7 +267,7 @@ def _check(title: str, shape: Shape):
 class SparseReduction(Reformulation):
     """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.sparse_equations`."""
 
-    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: ConsistentStart):
+    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseWorkspace, start: ConsistentStart):
         _check(type(formulation).__name__, shape)
         self._stabilised = shape.low > 0 and assembly.n_c > 0
         self._equations = SparseEquations(assembly, shape.directed(start.direction), self._stabilised)
@@ -345,7 +345,7 @@ def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
 
 
 def _pivot_watch(shape: Shape, assembly):
-    """The hook that stops a run when other dependent coordinates are needed."""
+    """The hook that stops a run when new dependent coordinates are needed."""
     from daedal.kernels.dense import dense_lu
     from daedal.kernels.records import Record
     from daedal.mechanics.formulations.charts import CHART, pivot_hook

@@ -1,4 +1,4 @@
-r"""The formulations as residuals F(t, y, y') = 0, in one kernel.
+"""The formulations as residuals F(t, y, y') = 0, in one kernel.
 
 All of them have unknowns and equations of the form
 
@@ -15,15 +15,34 @@ All of them have unknowns and equations of the form
 and differ in the choices of ``formulation.py``. With alpha_m = 1 the combination of levels (Baumgarte) enters the
 augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3) and (3.11) by
 the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
+
+The last functions modify rows for individual formulations.
 """
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, address_of, at, data_of, float_rows, floats, record_at
 from daedal.kernels.signatures import f64, i64
-from daedal.kernels.vectors import add_product, copy, transpose
-from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
+from daedal.kernels.vectors import add_product, copy, largest, transpose
+from daedal.mechanics.augmented import accelerate_only, straight_slope
+from daedal.mechanics.constrained import (
+    CONSTRAINED,
+    JACOBIAN,
+    LEVELS,
+    LINEARISATION,
+    POSITION,
+    RATE,
+    VELOCITY,
+    accelerate,
+    derivatives,
+    evaluate,
+    fetch,
+    level_by,
+    linearise,
+    load,
+    load_state,
+)
 from daedal.mechanics.formulations.formulation import (
     ACCELERATION,
     DYNAMICS,
@@ -35,15 +54,6 @@ from daedal.mechanics.formulations.formulation import (
     THROUGH_MASS,
     TRANSPOSE,
 )
-from daedal.mechanics.formulations.variants import (
-    add_penalty_forces,
-    fuehrer_leimkuhler_rows,
-    minimal_extension_rows,
-    regularised_rows,
-    slope_of_velocity,
-)
-from daedal.mechanics.linearisation import LINEARISATION
-from daedal.mechanics.straight_line import accelerate_only, straight_slope
 
 FORM = Struct(
     "FORM",
@@ -64,7 +74,10 @@ FORM = Struct(
         ("damped", INTEGER),
         ("direction", f64["system.nx", "system.n_c"]),  # D
         ("direction_function", CALLBACK),
-        ("pivot", i64[2, "system.nx"]),  # minimal extension: 1 + number of the dependent position, velocity, or 0
+        (
+            "pivot",
+            i64[2, "system.nx"],
+        ),  # minimal extension: 1 + number of the dependent position or velocity; 0 if independent
         ("scratch", f64[3, "system.nx + system.n_c"]),
         ("mass_lu", LU),
         # the Newton matrix: exact derivatives if available, and the structured one
@@ -309,3 +322,108 @@ def _variant_rows(form, system, t, y, yp, residual):
     elif form.variant == PENALTY:
         add_penalty_forces(form, system, residual[system.nx :])
     return 0
+
+
+@inlined
+def slope_of_velocity(form, system, y, yp, j):
+    """Component j of z_m'; dependent ones are separate unknowns in the minimal extension."""
+    if form.variant == MINIMAL_EXTENSION:
+        place = form.pivot[1, j]
+        if place > 0:
+            return y[form.n - system.n_c + place - 1]
+    return yp[(system.m - 1) * system.nx + j]
+
+
+@part
+def minimal_extension_rows(form, system, y, yp, residual):
+    """Wunderlich (7.13): for dependent coordinates g = 0 replaces q_i' = v_i, and v_i' is an unknown w_2.
+
+    The velocity level is in the rows of lam, the acceleration level in those of the extra unknowns.
+    """
+    nx, n_c = system.nx, system.n_c
+    pivot, level, jacobian, bias = form.pivot[0], system.level[0], system.jacobian, system.bias
+    for i in range(nx):
+        if pivot[i] > 0:
+            residual[i] = level[pivot[i] - 1]
+    extra = form.n - n_c
+    for k in range(n_c):
+        value = bias[k]
+        for j in range(nx):
+            value += jacobian[k, j] * slope_of_velocity(form, system, y, yp, j)
+        residual[extra + k] = value
+
+
+@part
+def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
+    """Wijckmans (6.13): adds [(G v)_q]^T tau to q', normal to {g = 0, G v = 0}; tau is the top multiplier."""
+    nx, n_c = system.nx, system.n_c
+    before, velocity, state, increments = form.scratch[0], system.level[1], system.state, system.increments[0]
+    tau = (yp if form.lowered else y)[2 * nx + system.n_r :]
+    copy(before, velocity)
+    if largest(tau[:n_c]) == 0.0:
+        return 0
+    if address_of(form.linearisation) != 0 and _exact_curvature(form, system, t, tau, residual) == 0:
+        return 0
+    for j in range(nx):
+        kept, h = state[j], 1e-3 * increments[j]
+        state[j] = kept + h
+        status = evaluate(system, t, JACOBIAN | VELOCITY)
+        state[j] = kept
+        if status != 0:
+            return status
+        for k in range(n_c):
+            residual[j] -= (velocity[k] - before[k]) / h * tau[k]
+    return 0
+
+
+@part
+def _exact_curvature(form, system, t, tau, residual):
+    """Subtract [(G v)_q]^T tau; returns a status if the exact derivatives cannot be evaluated."""
+    nx, n_c, lin = system.nx, system.n_c, form.linearisation
+    status = linearise(lin, system, t, system.acceleration, system.multipliers)
+    if status == 0:
+        found = derivatives(lin)
+        for k in range(n_c):
+            for j in range(nx):
+                residual[j] -= level_by(system, found, 1, k, j, 1.0, 0.0, 0.0) * tau[k]
+    return status
+
+
+@part
+def regularised_rows(form, system, t, y, yp, residual):
+    """Wijckmans (6.4), (6.5): 0 = g(q + (eps + mu) v + mu eps v') or 0 = g(q + eps q' + mu eps v').
+
+    Velocity constraints become 0 = c(q, v + eps v').
+    """
+    nx, n_c, n_g = system.nx, system.n_c, system.n_g
+    state = system.state
+    for i in range(nx):
+        q, v, a = y[i], y[nx + i], yp[nx + i]
+        if form.variant == KNORRENSCHILD:
+            state[i] = q + (form.epsilon + form.mu) * v + form.mu * form.epsilon * a
+        else:
+            state[i] = q + form.epsilon * yp[i] + form.mu * form.epsilon * a
+    at, level = 2 * nx + system.n_r, system.level
+    if n_g > 0:
+        status = evaluate(system, t, POSITION)
+        if status != 0:
+            return status
+        copy(residual[at:], level[0, :n_g])
+    if n_g == n_c:
+        return 0
+    for i in range(nx):
+        state[i] = y[i]
+        state[nx + i] = y[nx + i] + form.epsilon * yp[nx + i]
+    status = evaluate(system, t, POSITION | JACOBIAN | VELOCITY)
+    copy(residual[at + n_g :], level[1, n_g:])
+    return status
+
+
+@part
+def add_penalty_forces(form, system, target):
+    """Loetstedt, Wijckmans (6.3): M v' = f - G^T g / eps; a velocity constraint becomes a damper."""
+    nx, columns, level = system.nx, system.columns, system.level
+    for k in range(system.n_c):
+        stretch = level[0, k] if k < system.n_g else level[1, k]
+        for i in range(nx):
+            target[i] += columns[i, k] * stretch / form.epsilon

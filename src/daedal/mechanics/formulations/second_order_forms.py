@@ -13,9 +13,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, NativeMatrix
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
 from daedal.mechanics.formulations.reformulation import Reformulation, step_hook
+from daedal.mechanics.setting import ConsistentStart
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import SecondOrderForm
 
@@ -101,7 +101,7 @@ class SecondOrderReduction(Reformulation):
         self._linearisation = self.assembly.linearisation(2 if accelerated else 1)
         if self._linearisation is None:
             return None
-        from daedal.mechanics.formulations.second_order_jacobian import second_order_jacobian
+        from daedal.mechanics.formulations.second_order_residuals import second_order_jacobian
 
         self.record["linearisation"] = self._linearisation.address
         bridge = self.assembly.bridge

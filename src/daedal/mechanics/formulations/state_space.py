@@ -12,10 +12,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, store_vector
-from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.dense_forms import refuse_singular_mass
 from daedal.mechanics.formulations.formulation import ACCELERATION, MINIMAL_EXTENSION, Formulation, Shape, level
 from daedal.mechanics.formulations.reformulation import Reformulation
+from daedal.mechanics.setting import ConsistentStart
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
@@ -36,17 +36,17 @@ class StateSpace(Formulation):
     coordinates : {"qr", "lu", "svd", "essential"} or matrix
         Choice of :math:`\tilde R`: an orthonormal basis of the kernel of G (by QR or SVD), a subset of the coordinates
         (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix, which is
-        never changed. restart : float A new chart is chosen when the condition number has grown by this factor, which
-        limits accuracy; 3 to 5 works well.
+        never changed.
+    restart : float
+        A new chart is chosen when the condition number has grown by this factor, which limits accuracy; 3 to 5 works
+        well.
 
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.StateSpace()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     StateSpace [-0.986 -0.165]
     """
@@ -57,7 +57,6 @@ class StateSpace(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """Local coordinates on the constraints."""
         restart = _checked_limit(self.restart) if isinstance(self.coordinates, str) else np.inf
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
@@ -105,6 +104,18 @@ def complement(jacobian: np.ndarray, kind: str, mass: np.ndarray) -> np.ndarray:
         b = np.linalg.solve(mass, jacobian.T)
         return basis @ (np.eye(n) - b @ np.linalg.solve(jacobian @ b, jacobian))
     return basis
+
+
+def tolerances_along(tangents: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Tolerances of coordinates that move z along the columns of `tangents`, from those of z.
+
+    1 / tolerance^2 is the mean of 1 / given^2, weighted with the squares of a column.
+    """
+    if not given.size or given.min() == given.max():
+        return np.full(tangents.shape[1], given.max(initial=0.0))
+    with np.errstate(divide="ignore"):
+        inverse = np.where(tangents == 0.0, 0.0, tangents / given[:, None])
+        return np.linalg.norm(tangents, axis=0) / np.linalg.norm(inverse, axis=0)
 
 
 def _checked_limit(restart) -> float:
@@ -185,6 +196,18 @@ class ChartReduction(Reformulation):
         y = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])
         return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
 
+    def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tolerances of the coordinates, level by level, and of r."""
+        start, (m, nx) = self.start, (self.assembly.m, self.assembly.nx)
+        K = self.assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)["jacobian"]
+        tangents = [np.linalg.inv(np.vstack([rows, K[: nx - len(rows)]]))[:, : len(rows)] for rows in self._rows]
+
+        def along(given: np.ndarray) -> np.ndarray:
+            levels = [tolerances_along(tangents[j == m - 1], given[j * nx : (j + 1) * nx]) for j in range(m)]
+            return np.concatenate([*levels, given[m * nx :]])
+
+        return along(rtol), along(atol)
+
     def recover(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Map back to (z, r), starting from the last known point or, if nearer, the start of the chart."""
         from daedal.mechanics.formulations.charts import recover_points
@@ -217,11 +240,9 @@ class MinimalExtension(Formulation):
     Examples
     --------
     >>> import daedal
-    >>> pendulum = daedal.MechanicalSystem(
-    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
-    ... )
+    >>> model = daedal.library.planar_pendulum(gravity=9.81)
     >>> form = daedal.formulations.MinimalExtension()
-    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), formulation=form)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form)
     >>> print(sol.formulation, sol.q[:, -1].round(3))
     MinimalExtension [-0.986 -0.165]
     """
@@ -230,7 +251,6 @@ class MinimalExtension(Formulation):
     name = "minimal_extension"
 
     def shape(self, system) -> Shape:
-        """All levels, with unknowns for the derivatives of dependent coordinates."""
         if system.m != 2 or system.linear:
             raise InvalidProblemError("the minimal extension is defined for mechanical systems")
         restart = _checked_limit(self.restart) if system.n_c else self.restart
@@ -286,7 +306,6 @@ class EssentialODE(Formulation):
     ordinary = True
 
     def shape(self, system) -> Shape:
-        """Local coordinates on the constraints."""
         if not system.linear:
             if self.R is not None:
                 raise InvalidProblemError("R is for linear problems (HessenbergDAE); that of a mechanism is computed")
@@ -414,7 +433,7 @@ class LinearReduction(Reformulation):
     def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: ConsistentStart):
         if assembly.nx == assembly.n_c:
             raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
-        from daedal.mechanics.formulations.linear_ode import linear_hook
+        from daedal.mechanics.formulations.charts import linear_hook
 
         self._problem: HessenbergDAE = assembly.given
         self._essential = formulation
@@ -426,7 +445,7 @@ class LinearReduction(Reformulation):
     def make_record(self):
         """The LINEAR_ODE record."""
         from daedal.kernels.records import Record
-        from daedal.mechanics.formulations.linear_ode import LINEAR_ODE
+        from daedal.mechanics.formulations.charts import LINEAR_ODE
 
         n, function = self.n, self.assembly.bridge.function
         size = n * n + n
@@ -438,14 +457,14 @@ class LinearReduction(Reformulation):
     @cached_property
     def problem(self) -> ImplicitDAE:
         """w' - K w - k = 0."""
-        from daedal.mechanics.formulations.linear_ode import linear_residual
+        from daedal.mechanics.formulations.charts import linear_residual
 
         return ImplicitDAE(self.native(linear_residual), self.n, names=self.names)
 
     @cached_property
     def rate(self) -> NativeFunction:
         """w' of (t, w)."""
-        from daedal.mechanics.formulations.linear_ode import linear_rate
+        from daedal.mechanics.formulations.charts import linear_rate
 
         return self.native(linear_rate)
 
@@ -490,6 +509,19 @@ class LinearReduction(Reformulation):
         return np.concatenate([matrix.ravel(), vector])
 
     pack = None
+
+    def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tolerances of w, level by level."""
+        problem, t = self._problem, self.start.t
+        c = _ChartCoefficients(problem, t)
+        rows = self._basis.at(t, c)[0]
+        tangents = np.linalg.inv(np.vstack([rows, c.C[0]]))[:, : len(rows)]
+
+        def along(given: np.ndarray) -> np.ndarray:
+            levels = given.reshape(problem.order, problem.n_x)
+            return np.concatenate([tolerances_along(tangents, one) for one in levels])
+
+        return along(rtol), along(atol)
 
     def recover(self, times: np.ndarray, w: np.ndarray) -> np.ndarray:
         """z from w."""

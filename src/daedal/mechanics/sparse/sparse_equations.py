@@ -13,8 +13,8 @@ that of G^T mu, since mu = 0 for the solution.
 
 import numpy as np
 
-from daedal.mechanics.consistent_start import ConsistentStart
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+from daedal.mechanics.setting import ConsistentStart
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, column_colours
 
 _POWER_ITERATIONS = 12
@@ -29,7 +29,7 @@ class SparseEquations:
     difference quotients for groups of columns that share no row.
     """
 
-    def __init__(self, assembly: SparseAssembly, levels: tuple[float, ...], stabilised: bool):
+    def __init__(self, assembly: SparseWorkspace, levels: tuple[float, ...], stabilised: bool):
         self._assembly, self.levels, self._stabilised = assembly, levels, stabilised
         nx, n_c = assembly.nx, assembly.n_c
         self.n = 2 * nx + (2 if stabilised else 1) * n_c
@@ -141,7 +141,7 @@ class SparseEquations:
 
 
 def _increments(x: np.ndarray, slope: np.ndarray, cj: float, share: float) -> np.ndarray:
-    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), rounded to be exactly representable; cj = 0 gives dF/dy alone."""
+    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), rounded to be exactly representable; for cj = 0 without x'."""
     size = np.maximum(np.abs(x), np.abs(slope / cj)) if cj else np.abs(x)
     largest = float(np.max(size, initial=0.0))
     size = np.maximum(size, 1e-2 * largest) if largest > 0.0 else np.ones_like(x)
@@ -153,7 +153,7 @@ def _quotients(target: np.ndarray, structure, entries: np.ndarray, change: np.nd
     target[entries] += change[structure.rows[entries]] / move[structure.indices[entries]]
 
 
-def highest_frequency(assembly: SparseAssembly, start: ConsistentStart) -> float:
+def highest_frequency(assembly: SparseWorkspace, start: ConsistentStart) -> float:
     r"""Estimate of the highest frequency of small vibrations near the start, by power iteration.
 
     With :math:`S = \partial (f - G^T \lambda) / \partial q` these obey :math:`M \ddot x = S x - G^T \nu, G x = 0`.

@@ -15,7 +15,7 @@ _SMALLEST_PIVOT = 1e-13  # 1/|A^{-1}| of the equilibrated matrix below which it 
 
 
 class SingularMatrix(Exception):
-    """A matrix without usable factorisation; `null` is nearly in its kernel."""
+    """A matrix without usable factorisation; the vector `null` is nearly in its kernel."""
 
     def __init__(self, null: np.ndarray):
         super().__init__("singular matrix")

@@ -1,4 +1,4 @@
-"""Public function for gradients of costs by adjoint equations."""
+"""Gradients of costs by adjoint equations: the public function, and its forward and backward runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import Samples, at_piece, require_inputs
 from daedal.problems.preparable import prepared_of
-from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source, problem_and_start
 from daedal.problems.symbols import Driven, given_params
 from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
@@ -151,7 +150,7 @@ def gradient(
     return Gradient(run.value, run.picked(names), names)
 
 
-# --- A forward run, with checkpoints if memory is limited, a backward run, and the variables of differentiation -------
+# --- a forward run, with checkpoints if memory is limited, a backward run, and the variables of differentiation -------
 
 _MOST_KEPT = 8  # number of costs for which a problem caches its linearised form
 

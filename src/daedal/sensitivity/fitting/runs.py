@@ -11,8 +11,7 @@ import numpy as np
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
-from daedal.sensitivity.fitting.experiment import Measurements
-from daedal.sensitivity.fitting.unknowns import Unknowns
+from daedal.sensitivity.fitting.unknowns import Measurements, Unknowns
 
 _STEP = 1e-6  # increment of directional differences of outputs, in units of the state
 _FAR = 1e6  # residual assigned to a failed run, in units of the residuals at the best point so far

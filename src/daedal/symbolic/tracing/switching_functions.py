@@ -1,16 +1,18 @@
-"""User-defined switching functions on the graph of a traced problem, and as machine code."""
+"""Switching functions, guards, decisions and resets on the graph of a problem, and as machine code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from daedal.problems import MechanicalSystem, SemiExplicitDAE
-from daedal.symbolic import Untraceable, trace
-from daedal.symbolic.machine import RAISES
+from daedal.symbolic import Graph, Untraceable, scalar_argument, trace, vector_argument
+from daedal.symbolic.machine import RAISES, MachineFunction, compile_function
+from daedal.symbolic.tracing.enclosures import MOST_NODES, Enclosure
 from daedal.symbolic.tracing.function import TracedFunction
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 from daedal.symbolic.tracing.tracer import Tracer
 
 _SLOPES = "slopes"  # name of y' for a mechanism, which switching functions cannot use
@@ -76,3 +78,132 @@ def state_arguments(problem: Any, tracer: Tracer) -> tuple[tuple[str, ...], str]
     if isinstance(problem, MechanicalSystem):
         return ("q", "v", "r") if problem.n_r else ("q", "v"), _SLOPES
     return (("y", "z"), "xp") if "z" in tracer.sizes else (("y",), "yp")
+
+
+def guard_code(problem: Any, functions: Sequence[tuple[Any, int]], original: Callable[..., Any]) -> TracedFunction:
+    """All guards as machine code of (t, y, y').
+
+    `functions` are the results of :func:`daedal.symbolic.tracing.switching_functions.switching_nodes`.
+    """
+    tracer = _tracer(problem)
+    with tracer.lock:
+        nodes, _, raises = switching_nodes(tracer, problem, functions)
+        state, slopes = state_arguments(problem, tracer)
+        tracer.sizes[slopes] = sum(tracer.sizes[name] for name in state)
+        _check(tracer, nodes, state)
+        code = compile_function(
+            tracer.graph,
+            {name: tracer.sizes[name] for name in (*state, slopes)},
+            {"result": np.array(nodes)},
+            {} if tracer.layout is None else {NAME: tracer.layout.count},
+            [(raises, RAISES)],
+        )
+        return tracer.made("guards", code, original)
+
+
+def state_code(problem: Any, name: str, function: Callable[..., Any], count: int) -> tuple[TracedFunction, int]:
+    """Machine code of a function of (t, q, v) and optional parameters, and its number of results."""
+    tracer = _tracer(problem)
+    with tracer.lock:
+        symbols = [tracer.symbols("q"), tracer.symbols("v")]
+        made = tracer.trace(function, symbols, None) if count == 4 else trace(function, [tracer.t, *symbols], None)
+        state, _ = state_arguments(problem, tracer)
+        _check(tracer, made.nodes, state)
+        code = tracer.code(state, np.array(made.nodes), [(made.raises, RAISES)])
+        return tracer.made(name, code, function), len(made.nodes)
+
+
+def _tracer(problem: Any) -> Tracer:
+    code = code_of(problem)
+    if code is None:
+        raise Untraceable("belongs to a problem that is not entirely machine code", "")
+    return code.tracer
+
+
+def _check(tracer: Tracer, nodes: Sequence[int], state: Sequence[str]):
+    if tracer.foreign(nodes, state) is not None:
+        raise Untraceable("depends on variables other than the integrated ones", "")
+
+
+class TracedGuards:
+    """Guards of a mode as one program for bounds, and as machine code.
+
+    Parameters
+    ----------
+    functions : sequence of (callable or None, int)
+        ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``, with the number of arguments; None for
+        a guard that must not be traced.
+    counts : sequence of int
+        Number of values of each guard.
+    sizes : mapping
+        Names and lengths of y and of the vectors that follow it.
+    n : int
+        Length of the state.
+    params : object
+
+    Attributes
+    ----------
+    program : Enclosure or None
+        Bounds of the guards that can be traced; None if there are none, or if bounds would be too expensive.
+    is_complete : bool
+        Whether all guards can be traced, so that there is machine code.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[tuple[Callable[..., Any] | None, int]],
+        counts: Sequence[int],
+        sizes: Mapping[str, int],
+        n: int,
+        params: Any,
+    ):
+        self._graph, self._sizes, self._n = Graph(MOST_NODES), dict(sizes), n
+        graph = self._graph
+        symbols = [scalar_argument(graph, "t"), *(vector_argument(graph, *item) for item in sizes.items())]
+        self._layout = None
+        if any(count == 4 for _, count in functions):
+            self._layout = ParameterLayout(params)
+            symbols.append(self._layout.symbols(graph, params)[0])
+        self._nodes: list[int] = []
+        self._raises, self._checks = graph.false, []
+        self._codes: dict[int, MachineFunction] = {}
+        self.is_complete = True
+        for (function, count), size in zip(functions, counts, strict=True):
+            made = None if function is None else self._traced(function, symbols[:count])
+            if made is None or len(made.nodes) != size:
+                self.is_complete = False
+                self._nodes += size * [graph.one]  # constants are not enclosed
+                continue
+            self._nodes += [graph.number(i) for i in made.nodes]
+            self._raises = graph.either(self._raises, made.raises)
+            self._checks.append(made.dependencies.check())
+        if self._layout is not None:
+            self._layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items()}
+        self._parameters = {} if self._layout is None else {NAME: self._layout.count}
+        program = Enclosure(graph, self._nodes, sizes, n, self._parameters)
+        self.program = program if program.is_worthwhile else None
+
+    @staticmethod
+    def _traced(function: Callable[..., Any], symbols: Sequence[Any]) -> Any:
+        try:
+            return trace(function, symbols, None)
+        except Untraceable:
+            return None
+
+    @property
+    def read(self) -> Callable[[Any], np.ndarray] | None:
+        """Reader of the numbers of the parameters."""
+        return None if self._layout is None else self._layout.numbers
+
+    def is_current(self, params: Any) -> bool:
+        """Whether external values are unchanged and parameters have the same structure."""
+        return all(check() for check in self._checks) and (self._layout is None or self._layout.fits(params))
+
+    def code(self, n: int, original: Callable[..., Any]) -> TracedFunction:
+        """Machine code of (t, y, y') for n unknowns, the first of which are the state; `original` is the Python
+        version."""
+        if n not in self._codes:
+            sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
+            results = {"guards": np.array(self._nodes)}
+            self._codes[n] = compile_function(self._graph, sizes, results, self._parameters, [(self._raises, RAISES)])
+        return TracedFunction("guards", self._codes[n], self._layout, original)
