@@ -235,8 +235,9 @@ class TracedPlan(Plan):
             return None, infinite
         start = start_of(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
-        only_guessed = isinstance(self.problem, SemiExplicitDAE) and request.initial[1] is None
-        if start is None or found is not None or not irregular or only_guessed:
+        if start is None or found is not None or not irregular:
+            return found, ()
+        if isinstance(self.problem, SemiExplicitDAE) and request.initial[1] is None:  # z is only a guess
             return found, ()
         infinite = infinite_derivatives(traced, self.problem.params, *start)
         self._infinite = at, infinite
