@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.mechanisms import mass_function, rate_function
 from benchmarks.tracing import graph_of
 from daedal import MechanicalSystem
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.machine import MachineFunction, compile_function
 
 MEASURED_SECONDS = 0.3

@@ -14,8 +14,7 @@ import numpy as np
 
 from benchmarks.tracing import WRITTEN, writer
 from daedal.symbolic.derivative import directional
-from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph import Graph, evaluate
 from daedal.symbolic.trace import scalar_argument, trace, vector_argument
 
 MOST_UNKNOWNS = 100

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
 
 UNIT = 1.0  # read by a function that is traced

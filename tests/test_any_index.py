@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import daedal
 from daedal import library
 from daedal.driver import reduced_plan as driver
+from daedal.driver.any_index import UnsettledPlan
 from daedal.driver.low_index import has_low_index
-from daedal.driver.request import checked_settings
+from daedal.driver.request import Request, checked_settings
 from daedal.driver.solver import make_plan
 from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, lift
@@ -17,6 +18,7 @@ from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from residual_models import as_residual, start_of
 from scrambled_problems import scrambled
+from soak import index_two
 from tiers import sampled
 
 NAMES = ["x", "y", "u", "v", "lam"]
@@ -511,6 +513,19 @@ def test_constraints_hidden_by_terms_that_vanish_on_the_solution_are_found(index
     sol = daedal.solve(mixed(index, seed), (0.0, 2.0), initial, correct_initial=guessed, rtol=1e-7, atol=1e-9)
     assert "strangeness-free" in sol.message
     np.testing.assert_allclose(sol.y, derivatives_of_sine(sol.t, index), rtol=0.0, atol=1e-6)
+
+
+def test_derivatives_that_the_equations_leave_open_do_not_grow_without_bound():
+    verdict = index_two.drawn(264).judged(264)
+    assert verdict.kind == "right" and verdict.ratio < 1.0
+
+
+def test_a_run_that_does_not_leave_an_inconsistent_start_says_so():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - np.sqrt(-t)], 1)
+    request = Request(problem, checked_settings(), (0.0, 1.0), ([0.0], [0.0]))
+    plan = UnsettledPlan(make_plan(problem, request.settings), daedal.InconsistentInitialError("equation 0 (0.8)"))
+    with pytest.raises(daedal.InconsistentInitialError, match=r"equation 0 \(0.8\)"):
+        plan.solve(request)
 
 
 @pytest.mark.parametrize("eta", [1.0, -0.6, -1.0, -2.0])

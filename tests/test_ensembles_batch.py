@@ -154,6 +154,36 @@ def test_slopes_that_are_left_open_are_computed_in_the_loop(handed_back):
         assert rows_of(ensemble, k) == in_rows(alone)
 
 
+REACTOR = (lambda t, y, z, p: [1.0 - y[0] - z[0], 1.0 - y[1] + p[0] * z[0]]), 2
+OPEN_Z = {
+    "explicit": (*REACTOR, lambda t, y, z, p: [z[0] - y[0] * np.exp(10.0 * (1.0 - p[0] / y[1]))]),
+    "implicit": (*REACTOR, lambda t, y, z, p: [z[0] - p[0] * y[0] * np.exp(-0.1 * z[0] - 1.0 / y[1])]),
+    "infinite at the guess": (lambda t, y, z, p: [-np.exp(-p[0] / z[0])], 1, lambda t, y, z, p: [z[0] - 1.0 - y[0]]),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_Z)
+def test_algebraic_variables_that_are_left_open_are_computed_in_the_loop(handed_back, name):
+    f, n, g = OPEN_Z[name]
+    problem = daedal.SemiExplicitDAE(f, g, n, 1, params=np.array([1.0]))
+    starts = np.ones((COUNT, n)) + np.linspace(0.0, 0.5, COUNT)[:, None]
+    ensemble = daedal.solve_many(problem, (0.0, 1.0), (starts, None), params=G[:, None] / 10, workers=1, chunk_size=7)
+    assert sum(handed_back) == 0
+    for k in (3, 8):
+        alone = daedal.solve(problem, (0.0, 1.0), (starts[k], None), params=G[[k]] / 10)
+        assert_array_equal(ensemble.final.y[k], alone.y[:, -1])
+
+
+def test_algebraic_variables_for_which_the_first_guess_fails_are_left_to_the_driver(handed_back):
+    problem = daedal.SemiExplicitDAE(
+        lambda t, y, z, p: [-z[0]], lambda t, y, z, p: [np.log(z[0]) - p[0] * y[0]], 1, 1, params=[1.0]
+    )
+    ensemble = daedal.solve_many(problem, (0.0, 0.1), ([0.1], None), params=G[:, None] / 20.0, workers=1)
+    assert sum(handed_back) > 0 and ensemble.success
+    alone = daedal.solve(problem, (0.0, 0.1), ([0.1], None), params=G[[5]] / 20.0)
+    assert_array_equal(ensemble.final.y[5], alone.y[:, -1])
+
+
 def test_starts_without_slopes_that_are_inconsistent_fail_as_with_the_driver(handed_back):
     def residual(t, y, yp, p):
         return [yp[0] + p[0] * y[0] - y[1], y[1] - y[0] ** 2]

@@ -20,7 +20,7 @@ from daedal.kernels.endings import Ending
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic import Graph
 from daedal.symbolic.cuda import PRELUDE, c_function
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.operations import CONDITIONS, FUNCTIONS
 from daedal.symbolic.tracing.in_c import problem_in_c
 from daedal.symbolic.tracing.problem import traced_problem

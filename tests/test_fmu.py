@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.exchange import fmu_compiler
+from daedal.exchange import fmu_files
 from daedal.hybrid import HybridProblem
 from fmu_models import (
     MODELS,
@@ -36,7 +36,7 @@ def fmpy():
 
 @pytest.fixture(scope="module")
 def compiler():
-    found = fmu_compiler.found_compiler(None)
+    found = fmu_files.found_compiler(None)
     if found is None:
         pytest.skip("no C compiler")
     return found
@@ -45,8 +45,8 @@ def compiler():
 @pytest.fixture(autouse=True)
 def unoptimised(monkeypatch):
     """Binaries are made quickly."""
-    flags = fmu_compiler.FLAGS
-    monkeypatch.setattr(fmu_compiler, "FLAGS", tuple("-O0" if flag == "-O2" else flag for flag in flags))
+    flags = fmu_files.FLAGS
+    monkeypatch.setattr(fmu_files, "FLAGS", tuple("-O0" if flag == "-O2" else flag for flag in flags))
 
 
 # --- equal to solve ---------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_sources_compile_without_warnings(name, version, tmp_path, compiler):
 
 
 def test_missing_compiler_leaves_sources_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("daedal.exchange.fmu_compiler.NAMES", ("no-such-compiler",))
+    monkeypatch.setattr("daedal.exchange.fmu_files.NAMES", ("no-such-compiler",))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     made = daedal.export_fmu(tank()[0], tmp_path / "tank.fmu", initial=[1.0])
     assert made.platform is None

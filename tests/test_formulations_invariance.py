@@ -281,6 +281,16 @@ def test_units_do_not_matter(form, length, time, factors):
     assert steps < 1.5 * base_steps
 
 
+@pytest.mark.parametrize("form", ["state_space", "essential", StateSpace("lu")])
+@pytest.mark.parametrize(("length", "time"), [(1.0, 1e6), (1e4, 1e-5)])
+def test_units_do_not_matter_in_local_coordinates(form, length, time):
+    """Their tolerances are those of positions or of velocities, not the larger ones of both."""
+    base, _, base_steps = trajectory(form)
+    y, _, steps = trajectory(form, length=length, time=time)
+    np.testing.assert_allclose(y, base, atol=1e-8)
+    assert steps == base_steps
+
+
 @pytest.mark.parametrize("form", ["auto", "ggl"])
 @settings(max_examples=12)
 @given(

@@ -11,7 +11,7 @@ import pytest
 
 from daedal import build
 from daedal.common import object_store
-from daedal.kernels import building, sources
+from daedal.kernels import building, sources, units
 from daedal.kernels.levels import level_of_unit
 from daedal.kernels.units import Compiled, find, key
 from test_kernels_build import MESSAGE, TINY, USE, compiled_tiny, tiny, tiny_code  # noqa: F401
@@ -107,6 +107,20 @@ def test_an_upgrade_of_an_installed_package_makes_another_key(tmp_path, monkeypa
     assert sources.source_stamp(unit) == before and sources.changed(unit)
     sources.forget()
     assert sources.source_stamp(unit) != before
+
+
+def test_object_code_of_sources_edited_since_the_import_is_not_used(monkeypatch):
+    """The records of imported modules might not fit object code of newer ones."""
+    unit, edited = units.all_units()[0], set()
+    monkeypatch.setattr(sources, "edited", edited)
+    monkeypatch.setattr(units, "edited", edited)
+    sources.forget()
+    assert key(unit, "x86-64-v3").startswith("kernel-")
+    monkeypatch.setitem(sources._states, str(units.source_of(unit)), (0, 0))
+    sources.forget()
+    with pytest.raises(units.SourceMismatch, match="changed after Daedal was imported"):
+        key(unit, "x86-64-v3")
+    sources.forget()
 
 
 @pytest.mark.race

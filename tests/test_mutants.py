@@ -84,7 +84,7 @@ def test_the_tests_of_a_file_are_found_by_imports_and_names():
     nearest = {
         "methods/implicit_rk/stages.py": "test_stage_systems.py",
         "events/roots.py": "test_root_location.py",
-        "symbolic/sines.py": "test_sines.py",
+        "symbolic/instructions.py": "test_sines.py",
         "initial/jet.py": "test_consistent_jet.py",
         "kernels/gmres.py": "test_gmres.py",
     }

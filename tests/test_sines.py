@@ -7,8 +7,8 @@ import pytest
 
 from daedal.symbolic.emission import emit
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.instructions import LIMIT
 from daedal.symbolic.machine import compile_function
-from daedal.symbolic.sines import LIMIT
 
 N = 7  # four and three: the last group is not full
 

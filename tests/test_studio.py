@@ -15,7 +15,7 @@ from daedal.exchange import studio as pages
 from daedal.methods import DOPRI5, Rosenbrock
 from daedal.symbolic import Graph
 from daedal.symbolic.cuda import PRELUDE, c_function
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.javascript import LIBRARY, javascript
 from daedal.symbolic.operations import CONDITIONS, FUNCTIONS
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.modes import Modes
 
 G, STIFF = 9.81, 1.0e4

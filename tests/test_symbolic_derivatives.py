@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
 from daedal.symbolic.derivative import acceleration_bias, directional, gradient, jacobian, sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.machine import compile_function
 from symbolic_tools import extended, machine, points, traced
 

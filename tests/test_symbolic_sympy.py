@@ -8,7 +8,7 @@ from sympy.physics.mechanics import dynamicsymbols
 from daedal.errors import InvalidProblemError
 from daedal.symbolic import Graph
 from daedal.symbolic.derivative import jacobian
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.sympy_expressions import nodes_from_sympy
 
 x, y, z = sympy.symbols("x y z")

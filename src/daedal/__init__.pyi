@@ -60,7 +60,7 @@ from daedal.problems import MechanicalSystem as MechanicalSystem
 from daedal.problems import SecondOrderDAE as SecondOrderDAE
 from daedal.problems import SemiExplicitDAE as SemiExplicitDAE
 from daedal.problems.lagrangian import lagrange as lagrange
-from daedal.problems.protocol import Problem as Problem
+from daedal.problems.problem_sources import Problem as Problem
 from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
 from daedal.sensitivity.fitting.fit import fit as fit

@@ -19,8 +19,7 @@ from daedal.problems import ODE, ImplicitDAE, MassMatrixDAE, Quasilinear, SemiEx
 from daedal.problems.compile import last_argument, with_numbers
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import directional, jacobian, sparsity
-from daedal.symbolic.tracing.function import TracedFunction, as_stated
-from daedal.symbolic.tracing.modal import SwitchedParams
+from daedal.symbolic.tracing.function import SwitchedParams, TracedFunction, as_stated
 from daedal.symbolic.tracing.tracer import Tracer
 
 _MOST_ROWS = 100  # number of algebraic equations up to which they are projected together with the invariants

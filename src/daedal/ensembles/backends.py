@@ -1,4 +1,4 @@
-"""Choice of the backend: the requested one, or one that suits the problem."""
+"""Choice of the backend: the requested one, or a suitable one for the problem."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ThreadsBackend:
 
 # --- the first member: run in this process to determine the layout of states, the run time and the requirements ------
 
-_LOADING = 60.0  # seconds allowed for compiling and loading before a function counts as hanging at the start
+_LOADING = 60.0  # seconds after which the first member counts as hanging, at least: it compiles and loads code
 
 
 @dataclass
@@ -174,7 +174,7 @@ class Chosen:
     client: Any = None  # backends to close at the end
 
     def chunk_size(self, seconds: float, left: int | None) -> int:
-        """The number of members in a chunk: a tenth of a second's work, but several chunks per worker."""
+        """Number of members in a chunk: a tenth of a second's work, with several chunks for each worker."""
         wanted = getattr(self.backend, "chunk_size", None)
         if wanted is not None:
             return wanted
@@ -214,7 +214,7 @@ def chosen_backend(
 
 
 def _for_python(request: EnsembleRequest, workers: int, found: FirstMember, left: int | None) -> Chosen:
-    """Processes if runs hold the GIL and take long enough; otherwise the current thread."""
+    """Choose processes if the runs take long enough, otherwise the current thread."""
     here = Chosen("1 thread", "", ThreadsBackend(request, 1, found.worker))
     if workers == 1:
         return here

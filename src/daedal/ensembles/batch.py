@@ -21,6 +21,7 @@ from daedal.ensembles.lane_members import Lanes, lanes_of_first_order, lanes_of_
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
 from daedal.events.event import SwitchingFunctions, standard_functions
 from daedal.initial.consistent import linear_slopes
+from daedal.initial.unknown_z import solved_for_z
 from daedal.kernels.endings import Ending
 from daedal.kernels.functions import store_matrix
 from daedal.mechanics.setting import missing_derivatives
@@ -30,10 +31,10 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.switching_functions import switching_code
 
 _SLICES = 50  # slices of runs between two checks of the clock
-_EVENTS = 4096  # rows of the event table; a slice of a run never needs more
+_EVENTS = 4096  # rows of the event table, enough for one slice of a run
 _FINISHED, _EVENT_STOP = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _GOOD = (_FINISHED, _EVENT_STOP)
-_GIVEN_UP = -1000  # a reason that never occurs
+_GIVEN_UP = -1000  # reason of members that neither the loop nor the driver runs; no run ends with it
 
 
 class BatchUnsupported(Exception):
@@ -54,9 +55,9 @@ class Batch(ABC):
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows of starts, and of slopes if needed; None if starts are not given as vectors."""
 
-    def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
-        """Members with a nonzero reason are left to the driver. Starts and parameters are set; slopes may change."""
-        return np.zeros(count, dtype=np.int64)
+    def reasons(self, starts: np.ndarray, slopes: np.ndarray | None) -> np.ndarray:
+        """Members with a nonzero reason are left to the driver. Parameters are set; starts and slopes may change."""
+        return np.zeros(len(starts), dtype=np.int64)
 
     def _made_of(self, ready: Any, task: Any, image: Image, own: Any, pointers: dict[str, Any], bridges: list) -> None:
         """Build the record of the loop; `own` and `pointers` are specific to the problem class."""
@@ -116,7 +117,7 @@ class Batch(ABC):
         for name, array in (places | {"finals": finals, "ends": ends}).items():
             record[name] = 0 if array is None else array.ctypes.data
         record["count"], (record["n_sets"], record["n_numbers"]) = count, numbers.shape
-        reasons = self.reasons(count, slopes)
+        reasons = self.reasons(starts, slopes)
         record["reasons"], record["next"], record["resumed"] = reasons.ctypes.data, 0, 0
         if self.lanes is not None and limit is None:
             self.lanes.run(stopped)
@@ -149,7 +150,7 @@ class Batch(ABC):
         self.record["events_stored"] = 0
 
     def _keep_events(self, part: Part, reasons: np.ndarray, happened: list[tuple[int, float, np.ndarray]]) -> None:
-        """The events of successful members, in rows."""
+        """Store the events of successful members."""
         for k, t, fired in happened:
             if reasons[k] in _GOOD:
                 part.events += [
@@ -185,7 +186,10 @@ class Batch(ABC):
 
 
 def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
-    """The plan used by all runs of a request, with these parameters; see :meth:`Plan.direct`."""
+    """The plan used by all runs of a request, with the given parameters; see :meth:`Plan.direct`.
+
+    Raises :class:`BatchUnsupported` if there is none.
+    """
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:
         raise BatchUnsupported("whole solutions are needed")
@@ -233,7 +237,7 @@ class Image:
 
     @property
     def rows(self) -> np.ndarray:
-        """The table."""
+        """The table, of shape (number of arrays, 3)."""
         return np.array([(a.ctypes.data, b.ctypes.data, a.size) for a, b in self._alive], dtype=np.int64)
 
 
@@ -253,15 +257,19 @@ _LARGE = 2.0**30  # the factor by which `exact_partials` separates dF/dy' and dF
 
 
 class FirstOrderBatch(Batch):
-    """Implicit problems with index clearly 0 or 1, from consistent y and y' or from y alone; ODEs, from y; and
-    semi-explicit problems of index 1, from consistent y and z, which together are the y of an implicit problem.
+    """Batch of ODEs, implicit problems of index 0 or 1, or semi-explicit problems of index 1.
+
+    Starts are y, and for implicit problems optionally a consistent y'. Semi-explicit problems start from y, and
+    optionally a consistent z; (y, z) are the unknowns of the implicit form.
 
     Parameters
     ----------
     runner : Runner
     start, params : object
-        Of a successful member, which shows the requirements of all.
+        Start and parameters of a successful member; the batch supports members with the same requirements.
     """
+
+    _unknown_z = False  # whether z is computed at the start
 
     def __init__(self, runner: Any, start: Any, params: Any):
         # explicit methods need no derivatives; for others, derivatives are checked at the start of each member
@@ -274,15 +282,14 @@ class FirstOrderBatch(Batch):
         y0, yp0 = (*start, None)[:2] if isinstance(start, tuple) else (start, None)
         self._plan, self._semi_explicit = plan, plan.semi_explicit is not None
         if self._semi_explicit:
-            if yp0 is None:
-                raise BatchUnsupported("z must be computed")
-            y0, yp0 = np.concatenate([y0, yp0]), None
+            self._unknown_z = yp0 is None
+            y0, yp0 = y0 if yp0 is None else np.concatenate([y0, yp0]), None
         self._y_alone = yp0 is None
         one = checked_request(
             plan.problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
         run_state = FirstOrderRunState(plan, one)
-        given = np.array_equal(run_state.y0, y0) and (yp0 is None or np.array_equal(run_state.yp0, yp0))
+        given = np.array_equal(run_state.y0[: np.size(y0)], y0) and (yp0 is None or np.array_equal(run_state.yp0, yp0))
         if run_state.excluded is not None or plan.nonnegative is not None or not given:
             raise BatchUnsupported("signs are constrained, or the start was modified")
         method = run_state.choice.method
@@ -298,7 +305,7 @@ class FirstOrderBatch(Batch):
         self._made_ready(run_state)
 
     def _made_ready(self, run_state: FirstOrderRunState) -> None:
-        """The state of a run of the representative member before its first step, as an image."""
+        """Store the state of the representative member before its first step as an image."""
         from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_implicit, begin_ordinary, look_at_slice
         from daedal.events.event import gather_events
         from daedal.kernels.callbacks import Bridge
@@ -331,12 +338,15 @@ class FirstOrderBatch(Batch):
         self.lanes = lanes_of_first_order(self.record, own, plan, ready)
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Rows y and rows y'; y' is initially zero if it is to be computed."""
+        """Rows of y and of y'; zero where z or y' are to be computed."""
         if not isinstance(chunk.starts, Vectors) or chunk.starts.scalar:
             return None
         y, yp = (*chunk.starts.arrays(chunk.count), None)[:2]
         if self._semi_explicit and y is not None:
-            y, yp = None if yp is None else np.concatenate([y, yp], axis=1), None
+            if (yp is None) != self._unknown_z:
+                return None
+            z = np.zeros((len(y), self.n - y.shape[1])) if yp is None else yp  # zero is the first guess
+            y, yp = np.concatenate([y, z], axis=1), None
         if y is None or (yp is None) != self._y_alone or not np.isfinite(y).all():
             return None
         if yp is not None and not np.isfinite(yp).all():
@@ -345,39 +355,56 @@ class FirstOrderBatch(Batch):
         slopes = np.zeros(y.shape) if yp is None else np.ascontiguousarray(yp, dtype=float)
         return y, None if self._ordinary else slopes
 
-    def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
+    def reasons(self, starts: np.ndarray, slopes: np.ndarray | None) -> np.ndarray:
         """Leave members whose index is not clearly 0 or 1 at the start to the driver, for closer analysis."""
         from daedal.ensembles.batch_kernel import NOT_PLAIN
-        from daedal.ensembles.first_order_kernel import values_at_starts
 
+        count = len(starts)
         if slopes is None:
             return np.zeros(count, dtype=np.int64)
-        matrices, residuals = np.empty((2, count, self.n, self.n)), np.empty((count, self.n))
-        known = values_at_starts(self.record.address, np.array([0.0, _LARGE]), residuals, matrices)
-        reasons = np.full(count, NOT_PLAIN, dtype=np.int64)
-        if known and np.isfinite(matrices).all():
-            of_y, both = matrices
-            of_slope = (both - of_y) / _LARGE
-            plain = are_clearly_index_1(of_slope, of_y)
-            if self._y_alone:
-                rows = np.flatnonzero(plain)
-                changes, plain[rows] = linear_slopes(self._plan.implicit, of_slope[rows], of_y[rows], residuals[rows])
-                slopes[rows] += changes
-            reasons[plain] = 0
-        return reasons
+        plain = np.ones(count, dtype=bool)
+        if self._unknown_z:
+            n_y = self.request.problem.n_y
+            evaluable = np.isfinite(self._values(np.zeros(1))[0]).all(axis=1)  # others need another guess
+
+            def values(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                starts[:] = rows
+                residuals, [matrices] = self._values(np.zeros(1))
+                return residuals, matrices
+
+            starts[:], plain = solved_for_z(values, starts, n_y)
+            plain &= evaluable
+        residuals, (of_y, both) = self._values(np.array([0.0, _LARGE]))
+        plain &= np.isfinite(residuals).all(axis=1) & np.isfinite(both).all(axis=(1, 2))
+        of_slope = (both - of_y) / _LARGE
+        plain[plain] = are_clearly_index_1(of_slope[plain], of_y[plain])
+        if self._y_alone:
+            rows = np.flatnonzero(plain)
+            changes, plain[rows] = linear_slopes(self._plan.implicit, of_slope[rows], of_y[rows], residuals[rows])
+            slopes[rows] += changes
+        return np.where(plain, 0, NOT_PLAIN)
+
+    def _values(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F at all starts, and dF/dy + cj dF/dy' for each factor cj; NaN if they cannot be computed."""
+        from daedal.ensembles.first_order_kernel import values_at_starts
+
+        count = int(self.record["count"])
+        residuals, matrices = np.empty((count, self.n)), np.empty((factors.size, count, self.n, self.n))
+        values_at_starts(self.record.address, factors, residuals, matrices)
+        return residuals, matrices
 
 
 # --- batches of mechanisms with traced or compiled functions ----------------------------------------------------------
 
 
 class MechanismBatch(Batch):
-    """Mechanisms: starts that are consistent to round-off, explicit methods in q and v.
+    """Batch of mechanisms that start from values consistent to round-off, for explicit methods in q and v.
 
     Parameters
     ----------
     runner : Runner
     start, params : object
-        Of a successful member, which shows the requirements of all.
+        Start and parameters of a successful member; the batch supports members with the same requirements.
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
@@ -406,7 +433,7 @@ class MechanismBatch(Batch):
         return run_state
 
     def _made_ready(self, run_state: MechanismRunState) -> None:
-        """The state of a run of the representative member before its first step, as an image."""
+        """Store the state of the representative member before its first step as an image."""
         from daedal.ensembles.mechanism_kernel import MECHANISMS, begin_mechanism, finish_mechanism
         from daedal.kernels.records import Record
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready

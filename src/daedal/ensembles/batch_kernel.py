@@ -41,8 +41,8 @@ BATCH = Struct(
     "BATCH",
     [
         ("next", INTEGER),  # the current or next member
-        ("resumed", INTEGER),  # whether this member has started
-        ("place", INTEGER),  # number of stored points of this member
+        ("resumed", INTEGER),  # whether the current member has started
+        ("place", INTEGER),  # number of stored points of the current member
         ("count", INTEGER),  # number of members
         ("slices", INTEGER),  # number of slices after which the loop returns
         ("t0", FLOAT),
@@ -66,7 +66,7 @@ BATCH = Struct(
         ("slopes", optional(f64["count", "n"])),
         ("states", f64["count", "n_times", "n"]),  # states at the output times
         ("finals", f64["count", "n"]),
-        ("ends", f64["count"]),  # the times of these
+        ("ends", f64["count"]),  # times of the final states
         ("reasons", i64["count"]),  # how each member ended; members with a nonzero initial value are skipped
         ("event_member", i64["event_slots"]),  # event table: member, time, event
         ("event_t", f64["event_slots"]),
@@ -173,7 +173,7 @@ def finish_member(batch, run, k, reason):
 
 @part
 def _keep_end(run, batch, k, reason):
-    """The state at the end, or at the event that stopped the run; also used for an output time there."""
+    """Store the state at the end or at the stopping event, also for an output time at the same point."""
     times, final = batch.times, batch.finals[k]
     end = times[batch.n_times - 1]
     if reason == _EVENT_STOP:

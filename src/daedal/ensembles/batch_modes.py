@@ -33,7 +33,7 @@ from daedal.problems.arguments import (
     positional_names,
 )
 from daedal.symbolic import Untraceable
-from daedal.symbolic.tracing.mode_code import guard_code, state_code
+from daedal.symbolic.tracing.switching_functions import guard_code, state_code
 
 _SLICES = 500  # slices of runs between two checks of the clock
 _MOST_ROWS = 4096  # maximum number of rows of the transition table
@@ -49,7 +49,7 @@ class ModesBatch(Batch):
     ----------
     runner : Runner
     start, params : object
-        Of a successful member; the states in which it entered its modes show the requirements of all.
+        Start and parameters of a successful member; the modes are prepared from the states in which it entered them.
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
@@ -78,7 +78,7 @@ class ModesBatch(Batch):
         self._made_record(run, {name: k for k, name in enumerate(self._modes)})
 
     def _check(self, problem: HybridProblem, start: Any) -> None:
-        """Conditions that no mode can satisfy."""
+        """Raise if the problem or the start cannot run in the loop, whatever the mode."""
         request = self.request
         if request.needs_solutions or request.layout is None or request.settings.events is not None:
             raise BatchUnsupported("solutions or events are requested")
@@ -230,7 +230,7 @@ class _Numbered:
 
 
 class _ModeBatch(MechanismBatch):
-    """One mode: a batch of mechanisms that has the guards as terminal events."""
+    """Batch of mechanisms for one mode, with the guards as terminal events."""
 
     def __init__(self, owner: ModesBatch, run: _Recorded, name: str, entered: tuple[float, np.ndarray]):
         self._run, self._name, (t, y) = run, name, entered
@@ -286,8 +286,7 @@ class _ModeBatch(MechanismBatch):
         return self._numbers._read
 
     def _callback(self, name: str, function: Callable[..., Any], size: int | None = None) -> tuple[Any, int]:
-        """A function of (t, q, v[, p]) in the form in which kernels call it with the state, and its number of
-        results."""
+        """Convert a function of (t, q, v[, p]) to a callback of the state; also returns its number of results."""
         function, count = _traceable(function, self._system)
         code, found = state_code(self._system, name, function, count)
         if size is not None and found != size:
@@ -377,7 +376,7 @@ def _are_same(params: Any, others: Any) -> bool:
 
 
 def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
-    """A function of (t, q, v), optionally followed by the parameters, and its number of arguments."""
+    """Check that a function takes (t, q, v) and possibly the parameters; also returns its number of arguments."""
     if isinstance(function, GuardOfRun) or positional_names(function) is None:
         raise BatchUnsupported("a function with unknown arguments")
     places = StateArguments(problem, problem.params is not None, True, ("lam", "r")).of(function, "a function")
@@ -387,7 +386,7 @@ def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
 
 
 def _flat(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A reset whose parts are concatenated."""
+    """Make a reset return one vector."""
     if count == 4:
         return lambda t, q, v, p: np.concatenate([np.asarray(part) for part in function(t, q, v, p)])
     return lambda t, q, v: np.concatenate([np.asarray(part) for part in function(t, q, v)])

@@ -33,7 +33,7 @@ class Checkpoint:
 
     def __init__(self, path: Any, request: EnsembleRequest, members: Members):
         self.path = Path(path)
-        self.trouble = ""  # why writing has stopped
+        self.trouble = ""  # reason for which writing has stopped, or empty
         self._waiting: list[Part] = []
         self._written = time.monotonic()
         digest = request_digest(request, members)

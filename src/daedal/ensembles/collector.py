@@ -58,12 +58,12 @@ class Collector:
 
     @property
     def status(self) -> np.ndarray:
-        """How each run ended."""
+        """Codes of how each run ended, see `part.STATUS`."""
         return self._status[: self._capacity]
 
     @property
     def t_final(self) -> np.ndarray:
-        """Where each run ended; None with reductions."""
+        """Time at which each run ended; None with reductions."""
         return self._t_final[: 0 if self.reductions else self._capacity]
 
     def add(self, part: Part) -> int:
@@ -194,7 +194,7 @@ class Collector:
 
 
 class _Block:
-    """Members of a block that have arrived, in their positions."""
+    """A block of members, filled as they arrive."""
 
     def __init__(self):
         self.filled = 0

@@ -41,7 +41,7 @@ class Vectors:
         self.columns, self.bare, self.mode, self.scalar = tuple(columns), bare, mode, scalar
 
     def replaced(self, columns: Sequence[MemberColumn | None]) -> Vectors:
-        """The same vectors with other columns."""
+        """A copy with other columns."""
         return Vectors(columns, self.bare, self.mode, self.scalar)
 
     @property
@@ -112,9 +112,9 @@ class DrivenColumns:
     Parameters
     ----------
     before : Driven
-        Those of the problem.
+        Parameters and inputs of the problem.
     inner : Vectors, Named, Listed or None
-        What replaces parameters.
+        The varying parameters; None if they are those of the problem.
     inputs : mapping
         Rows of values by name.
     """
@@ -129,7 +129,7 @@ class DrivenColumns:
         return {"params and inputs": max([*(len(rows) for rows in self.inputs.values()), *others])}
 
     def take(self, members: Any) -> DrivenColumns:
-        """The same for some of the members, a slice or their numbers."""
+        """Parameters and inputs of some members, given by a slice or by their numbers."""
         inner = _chosen(self.inner, members) if isinstance(members, np.ndarray) else self.inner
         inner = inner.take(members) if inner is not None and isinstance(members, slice) else inner
         cut = {name: rows if len(rows) == SHARED else rows[members] for name, rows in self.inputs.items()}
@@ -318,7 +318,7 @@ class NumbersOf:
     def _vectors(self, chunk: Chunk) -> np.ndarray | None:
         given = np.ascontiguousarray(chunk.params.arrays(chunk.count)[0])
         rows = given
-        if isinstance(self._params, Driven):  # inputs follow
+        if isinstance(self._params, Driven):  # the numbers of inputs follow those of the parameters
             rows = np.tile(self._base, (chunk.count, 1))
             rows[:, : given.shape[1]] = given[:, : self._base.size]
         first = self._read(renewed(self._params, chunk.params.member(0)))  # type: ignore[misc]

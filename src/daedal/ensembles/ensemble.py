@@ -199,7 +199,7 @@ class Ensemble:
     # --- tables -----------------------------------------------------------------------------------------------------
 
     def to_dataframe(self) -> Any:
-        """A pandas frame with a row for each member: varying inputs, final states, numeric outputs, status."""
+        """Return a pandas frame with a row for each member: varying inputs, final states, numeric outputs, status."""
         return to_dataframe(self)
 
     def to_xarray(self) -> Any:
@@ -226,7 +226,7 @@ class Ensemble:
         return plot_ensemble(self, kind, **options)
 
     def summary(self) -> list[tuple[str, str]]:
-        """The rows of the small table shown for an ensemble."""
+        """Rows of the summary table of an ensemble."""
         counts = {word: int(np.sum(self.code == k)) for k, word in enumerate(STATUS)}
         kept = [name.removeprefix("output:") for name in self.arrays] or [f"{name} of all" for name in self.reduced]
         rate = self.members / self.seconds if self.seconds > 0.0 else 0.0

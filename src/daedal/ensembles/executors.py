@@ -20,7 +20,7 @@ from daedal.errors import InvalidProblemError
 
 
 def left_there(client: Any, future: Any) -> Part:
-    """A part whose arrays are dask arrays; the other fields are fetched."""
+    """Fetch a part except its arrays, which become dask arrays."""
     from dask.array import from_delayed
 
     part, shapes = client.submit(_without_arrays, future, pure=False).result()
@@ -168,7 +168,7 @@ def _key(chunk: Chunk) -> str:
 
 
 def lost(chunk: Chunk, error: Exception) -> Part:
-    """The part of a chunk that no worker could compute."""
+    """Part for a chunk that no worker could compute: its members have failed."""
     part = Part.empty(chunk)
     for row in range(chunk.count):
         part.fail(row, f"the task that ran it failed: {type(error).__name__}: {error}".rstrip(": "))

@@ -3,13 +3,15 @@
 See :mod:`daedal.ensembles.batch_kernel`.
 """
 
+import numpy as np
+
 from daedal.analysis.thresholds import MOST_REJECTED
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_READY, SIGN_LOST, TROUBLED, write_numbers
 from daedal.kernels.callbacks import CALLBACK, call
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.records import INTEGER, Struct, address_of, at, floats, record_at
-from daedal.kernels.signatures import boolean, f64, i64
+from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import SYSTEM, rate, residual
 from daedal.kernels.vectors import copy
 from daedal.methods.evaluation import residual_is_roundoff
@@ -25,7 +27,7 @@ FIRST_ORDER = Struct(
         ("atol", f64["system.n"]),
         # the last step at which each variable exceeded its atol, then its sign at this step
         ("signs", i64[2, "system.n"]),
-        ("first_look", INTEGER),  # steps after which failures are counted; 0 for never
+        ("first_look", INTEGER),  # number of steps after which failures are first counted; 0 for never
         ("due", INTEGER),
         ("steps_seen", INTEGER),
         ("failures_seen", INTEGER),
@@ -36,9 +38,9 @@ FIRST_ORDER = Struct(
 )
 
 
-@entry(boolean(i64, f64[:], f64[:, :], f64[:, :, :, :]))
+@entry(void(i64, f64[:], f64[:, :], f64[:, :, :, :]))
 def values_at_starts(address, factors, residuals, matrices):
-    """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; False if not computable."""
+    """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; NaN where they cannot be computed."""
     batch = record_at(address, BATCH)
     own, n = record_at(batch.own, FIRST_ORDER), batch.n
     system, block = own.system, floats(own.jacobian.block, 2 * n + 1 + n * n)
@@ -46,22 +48,22 @@ def values_at_starts(address, factors, residuals, matrices):
         y, slope = batch.starts[k], batch.slopes[k]
         write_numbers(batch, k)
         if residual(system, batch.t0, y, slope, residuals[k]) != 0:
-            return False
+            residuals[k] = np.nan
         for which in range(factors.size):
             copy(block, y)
             copy(block[n:], slope)
             block[2 * n] = factors[which]
             if call(own.jacobian, batch.t0) != 0:
-                return False
+                matrices[which, k] = np.nan
+                continue
             for j in range(n):
                 for i in range(n):
                     matrices[which, k, i, j] = block[2 * n + 1 + j * n + i]
-    return True
 
 
 @entry(MEMBER)
 def begin_implicit(address, k):
-    """y and y' of F(t, y, y') = 0; a member that is not consistent to round-off is left to the driver."""
+    """Set y and y' of F(t, y, y') = 0; a member that is not consistent to round-off is left to the driver."""
     batch = record_at(address, BATCH)
     own, run, y, slope = record_at(batch.own, FIRST_ORDER), batch.run, batch.starts[k], batch.slopes[k]
     if not residual_is_roundoff(address_of(own.system), batch.t0, y, slope, own.memory):
@@ -74,7 +76,7 @@ def begin_implicit(address, k):
 
 @entry(MEMBER)
 def begin_ordinary(address, k):
-    """y and f(t, y)."""
+    """Set y and y' = f(t, y)."""
     batch = record_at(address, BATCH)
     own, run, y = record_at(batch.own, FIRST_ORDER), batch.run, batch.starts[k]
     if rate(own.system, batch.t0, y, run.yp) != 0:
@@ -94,7 +96,7 @@ def begin_watch(own):
 
 @entry(MEMBER)
 def look_at_slice(address, reason):
-    """The checks that the driver makes during a run and at its end."""
+    """Repeat the checks of the driver during a run and at its end."""
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), batch.run
     _watch_signs(run, own)
@@ -106,8 +108,7 @@ def look_at_slice(address, reason):
 
 @part
 def is_troubled(run, own):
-    """The check of the automatic choice, after the same numbers of steps: more attempts failed than steps were
-    accepted."""
+    """Whether more attempts failed than steps were accepted, after the same numbers of steps as in the driver."""
     if own.first_look == 0:
         return False
     if run.steps >= own.due:

@@ -32,14 +32,14 @@ from daedal.kernels.endings import MEANINGS, Ending
 # their steps and end at the same time, so that no thread waits: docs/guide/ensembles-gpu.md has the figures.
 
 FEWEST_OPERATIONS = 100
-"""Operations of the accelerations above which sorting saves more time than it takes. Linearly implicit methods reject
-few steps; their runs are not sorted."""
+"""Number of operations of the accelerations above which sorting saves more time than it takes. Runs of linearly
+implicit methods are not sorted, since they reject few steps."""
 _MOST_COLUMNS = 8
 _BITS = 48  # bits of the sort key
 
 
 def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
-    """The order for a problem in C; None if the given order is suitable."""
+    """Order in which to run the members of a problem in C; None to keep the given order."""
     if not code.positions or code.operations < FEWEST_OPERATIONS:
         return None
     return neighbours_together(xp, arrays, max(map(len, arrays)))
@@ -48,14 +48,14 @@ def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
 def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
     """An order of members along which starts and parameters change little; None if nothing varies.
 
-    It follows the Morton curve through the ranks of varying quantities: for a single quantity, its order.
+    The order follows the Morton curve through the ranks of the varying quantities; a single quantity is sorted.
 
     Parameters
     ----------
     xp : module
         CuPy or NumPy.
     arrays : list of array
-        With one row per member, or one shared row.
+        Starts and parameters, with one row per member or one shared row.
     count : int
         Number of members.
     """
@@ -153,7 +153,7 @@ class Engine:
         return self.xp.cuda.Device(self._device)
 
     def kernel(self, source: str) -> Callable[..., None]:
-        """The kernel of a source."""
+        """Compile the kernel of a source."""
         return gpu_kernel(source, self._device, BLOCK)
 
     def free_memory(self) -> int:
@@ -317,15 +317,15 @@ def solve_on_gpu(
     engine: Any = None,
     **options: Any,
 ) -> GPUResults:
-    """Many runs on a GPU, with results that stay on the device.
+    """Solve many runs on a GPU and leave the results on the device.
 
-    For subsequent work on the GPU: a loss function, a histogram, training data. :func:`daedal.solve_many` with
+    Use it for subsequent work on the GPU: a loss function, a histogram, training data. :func:`daedal.solve_many` with
     ``on="gpu"`` fetches results, reports failures and supports reductions.
 
     Parameters
     ----------
     problem : MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE
-        With functions that can be traced.
+        Its functions must be traceable.
     t_span : (float, float)
     initial : tuple of array, or array
         As for :func:`daedal.solve`, (q0, v0) for mechanisms and (y0, z0) or y0 for other problems, each with a leading
@@ -339,7 +339,7 @@ def solve_on_gpu(
     engine : object, optional
         Executor of kernels, for tests.
     **options
-        Of :func:`daedal.prepare`: method, rtol, atol, terminal events, max_steps and so on.
+        Options of :func:`daedal.prepare`: method, rtol, atol, terminal events, max_steps and so on.
 
     Returns
     -------

@@ -34,7 +34,7 @@ from daedal.symbolic.tracing.tracer import TracedProblem
 # tolerances, times) are arguments, so that a source is compiled once.
 
 MOST_UNROLLED = 250
-"""Operations of the slopes up to which all stages of a step are unrolled."""
+"""Number of operations of the slopes up to which all stages of a step are unrolled."""
 BLOCK = 64
 """Threads per block."""
 INCONSISTENT = -12
@@ -72,7 +72,7 @@ def integrator_source(
     Parameters
     ----------
     problem : ProblemInC
-        Its functions, for this method.
+        The functions of the problem, as required by the method.
     tableau : Tableau or RosenbrockTableau
         Tableau of the method.
     events : EventsInC, optional
@@ -82,7 +82,7 @@ def integrator_source(
     single : bool
         Single precision.
     driver : str, optional
-        The text that calls it, instead of the kernel for all members of an ensemble.
+        Source that calls the integrator; by default the kernel for all members of an ensemble.
     **launch : int
         For a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are unrolled), APART (functions are not inlined).
     """
@@ -171,7 +171,7 @@ _RULES = (
 
 @cache
 def rules_in_c(order: int) -> str:
-    """The rules for step sizes as C functions, for methods of this order."""
+    """C functions with the step-size rules for methods of the given order."""
     texts = []
     for function, words, double in _RULES:
         graph, names = Graph(), words.split()
@@ -264,7 +264,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     Parameters
     ----------
     problem : MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE
-        With functions that can be traced.
+        Its functions must be traceable.
     settings : Settings
         Method, tolerances, events.
     outputs : bool
@@ -277,7 +277,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     Raises
     ------
     InvalidProblemError
-        If the GPU does not support it, with the reason and an alternative.
+        If the GPU does not support the problem; the message states the reason and an alternative.
     """
     if not isinstance(problem, (MechanicalSystem, ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
@@ -371,7 +371,7 @@ def _events(traced: TracedProblem, events: Any) -> EventsInC:
 MOST_STEPS = 1_000_000
 """Limit of steps if none is given, since a thread that never ends would block the GPU."""
 _OF_TOLERANCE = 1e-3  # fraction of the tolerance by which the constraints may be violated during a run
-_BLOCKS_PER_PROCESSOR = 32  # more threads than fit on the device at once; the rest follow
+_BLOCKS_PER_PROCESSOR = 32  # number of thread blocks per multiprocessor, more than run at once
 
 Kernel = Callable[..., None]
 
@@ -477,7 +477,7 @@ def gpu() -> Any:
     Raises
     ------
     InvalidProblemError
-        If not, with the remedy.
+        If CuPy or a GPU is missing; the message states the remedy.
     """
     try:
         import cupy

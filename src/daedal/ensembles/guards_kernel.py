@@ -49,7 +49,7 @@ HYBRID = Struct(
         ("n_modes", INTEGER),
         ("member", INTEGER),  # the current or next member
         ("count", INTEGER),  # number of members
-        ("under_way", INTEGER),  # whether this member has started
+        ("under_way", INTEGER),  # whether the current member has started
         ("starts", f64["count", "n_first"]),
         ("first_mode", INTEGER),
         ("n_first", INTEGER),  # length of the member's initial state
@@ -82,7 +82,7 @@ HYBRID = Struct(
         ("n_times", INTEGER),
         ("states", f64["count", "n_times", "n"]),
         ("finals", f64["count", "n"]),
-        ("ends", f64["count"]),  # the times of these
+        ("ends", f64["count"]),  # times of the final states
         ("n", INTEGER),
         ("n_events", INTEGER),
         ("max_events", INTEGER),
@@ -105,7 +105,7 @@ HYBRID = Struct(
 
 @part
 def guard_values(mode, roots, t, y, values):
-    """The guards at a point, without held signs; False if undefined."""
+    """Evaluate the guards at a point, without held signs; False if undefined."""
     if call_with(roots.functions, t, y, roots.yp, nothing()) != 0:
         return False
     copy(values, floats(roots.functions.block + 16 * mode.n, mode.m))
@@ -193,7 +193,7 @@ def _hold(roots, i, side, time):
 
 @part
 def _may_pass(h, mode, i):
-    """Whether this is the guard of the transition just taken, which may mark an instant; left to the driver."""
+    """Whether guard i belongs to the transition just taken and may mark an instant, which is left to the driver."""
     return h.before == h.mode and h.crossed == mode.transition_names[i]
 
 
@@ -209,7 +209,7 @@ def _fired_before(h, mode, i):
 
 @part
 def _band(mode, roots, t, y, values, band):
-    """Changes of guards due to errors within the tolerance."""
+    """Compute the changes of guards due to errors within the tolerance."""
     rtol, atol, moved, found = mode.rtol, mode.atol, mode.moved, mode.found
     for j in range(mode.n):
         moved[j] = y[j] + BAND * max(rtol[j] * abs(y[j]) + atol[j], TINY) * np.cos(0.7 + 1.3 * j)
@@ -222,7 +222,7 @@ def _band(mode, roots, t, y, values, band):
 
 @part
 def _noise(mode, roots, t, y, values, noise):
-    """Changes of guards due to round-off."""
+    """Compute the changes of guards due to round-off."""
     rounded, found = mode.rounded, mode.found
     for j in range(mode.n):
         rounded[j] = y[j] + NOISE * abs(y[j]) * np.cos(0.7 + 1.3 * j)
@@ -235,7 +235,7 @@ def _noise(mode, roots, t, y, values, noise):
 
 @part
 def _leave(mode, run, roots, t, y, step, values, noise, zero, near, sides, waits):
-    """For guards that are zero: the side to which they move, and the time at which their value exceeds round-off."""
+    """Compute for guards that are zero the side to which they move, and when their values exceed round-off."""
     k, m = mode.n_q, mode.m
     slope, ahead, found = run.yp, mode.moved, mode.found
     if not zero.any() and not near.any():

@@ -34,7 +34,7 @@ def read_starts(problem: Any, initial: Any) -> Any:
     if isinstance(initial, Mapping):
         return _by_label(problem, _named(initial, "initial"))
     if isinstance(problem, Quasilinear) and isinstance(initial, list) and not _is_list_of_members(initial):
-        if not any(x is None for x in initial):  # y0 alone suffices, of one run or of each
+        if not any(x is None for x in initial):  # y0 alone suffices, for one run or for each member
             initial = check_real(initial, "initial", "hold y0 of one run, or of each member")
     if isinstance(initial, np.ndarray):
         return _stacked(problem, initial)
@@ -276,7 +276,7 @@ def _common_length(count: int, params: Any) -> int:
 
 
 def _of_each(value: Any, shape: tuple[int, ...]) -> list[Any] | None:
-    """The input of each member; None if it is the same for all."""
+    """Values of an input for each member; None if all members share them."""
     if callable(value) or hasattr(type(value), "polynomial_pieces"):
         return None
     if isinstance(value, (tuple, list)) and len(value) == 2 and np.ndim(value[0]) == 1:

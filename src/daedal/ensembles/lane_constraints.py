@@ -12,7 +12,7 @@ from daedal.kernels.signatures import f64
 from daedal.mechanics.augmented import position_projection
 from daedal.mechanics.formulations.monitor import LEAST_COSINE, VANISHING, harmless_distance, watching
 
-_CLEARLY = 1.001  # factor of the suspicious value above which a determinant computed without pivoting is conclusive
+_CLEARLY = 1.001  # factor of the limit above which a determinant computed without pivoting is conclusive
 _SMALL_PIVOT = 0.01
 
 CONSTRAINTS = Struct(
@@ -22,7 +22,7 @@ CONSTRAINTS = Struct(
         ("n_g", INTEGER),
         ("n_c", INTEGER),
         ("length", FLOAT),  # typical length of a single system
-        ("smallest", FLOAT),  # smallest independence of the rows that is far from a singular configuration
+        ("smallest", FLOAT),  # independence of the rows below which a configuration may be singular
         ("position", CODE),  # the correction of q
         ("velocity", CODE),  # code for v, followed by K by rows
         # rows of lanes
@@ -74,7 +74,7 @@ def project(own, steps):
 
 @part
 def watch(own, steps):
-    """Independence and rotation of the rows of K, and changes of velocities; large values mark a lane as bad."""
+    """Check the independence and rotation of the rows of K, and changes of velocities; failing lanes are marked bad."""
     accepted, half, one, zero = at(steps.accepted), spread(0.5), spread(1.0), spread(0.0)
     gradients = float_blocks(data_of(own.velocity.result[own.nx :]), own.n_c, own.nx, LANES)
     vanishing = _scale_rows(own, gradients, accepted)

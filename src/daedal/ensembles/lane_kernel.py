@@ -88,7 +88,7 @@ def _lane(own, l):
 
 @entry(i64(i64))
 def run_lanes(address):
-    """Run the members from ``batch.next`` on; returns the number in progress."""
+    """Run the members from ``batch.next`` onwards; returns the number of members still in progress."""
     own = record_at(address, LANE_BATCH)
     batch, steps, run, count = own.batch, own.steps, own.batch.run, 0
     for _ in range(own.turns):
@@ -293,7 +293,7 @@ def _accept(own, batch, run, steps, l):
 
 @part
 def _is_suspicious(own, run, steps, lane, l, is_done):
-    """The checks of the loop over single members for first-order problems at the end of a step."""
+    """Repeat the checks of the loop over single members for first-order problems at the end of a step."""
     watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
     y = run.scratch
     _gather(y, steps.y, l)
@@ -306,7 +306,7 @@ def _is_suspicious(own, run, steps, lane, l, is_done):
 
 @part
 def _store_output(own, batch, run, steps, lane, l, h, t):
-    """The states at output times up to the end of the step."""
+    """Store the states at output times up to the end of the step."""
     times, states, is_ready = batch.times, batch.states[lane.member], False
     limit = run.t_end if run.sign * (t - run.t_end) > 0.0 else t
     n, place = run.n, lane.place
@@ -349,7 +349,7 @@ def _polynomial_of(batch, run, steps, lane, l, h):
 
 @part
 def _linear_polynomial_of(run, steps, l, t, h):
-    """The polynomial of a Rosenbrock step."""
+    """Write the polynomial of a Rosenbrock step to the record of single members."""
     method = record_at(run.method, ROSENBROCK)
     _gather(differences(run)[0], steps.phi[0], l)
     _gather(run.y, steps.y, l)

@@ -33,7 +33,8 @@ class Lanes:
         Number of positions of a mechanism, or 0.
     constraints : ConstraintsInLanes, optional
         Projection and monitoring of mechanisms.
-    monitor : Record, optional The monitor of a single mechanism.
+    monitor : Record, optional
+        The monitor of a single mechanism.
     watches : numpy.ndarray, optional
         Monitors of first-order problems, one record for each lane.
     keep : object, optional
@@ -134,7 +135,7 @@ def _steps(ready: Any, code: CodeInLanes, nx: int) -> Any:
 
 
 def _linear_steps(ready: Any) -> Any:
-    """Data for Rosenbrock methods only."""
+    """The LINEAR_STEPS record of a Rosenbrock run."""
     from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS
     from daedal.kernels.records import Record
 
@@ -200,7 +201,7 @@ def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes |
 
 
 def _rosenbrock_code(ready: Any) -> MachineFunction | None:
-    """Whole steps in lanes, if single members have such code and every step has dense output."""
+    """Code of whole Rosenbrock steps in lanes; None if single members have no such code or steps lack dense output."""
     formulas, system, own = ready.equations.problem.linearly_implicit, ready.system, ready.own
     if formulas is None or not own["step"]["kind"] or own["watched"] or system["hook"] or not ready.record["dense"]:
         return None

@@ -1,7 +1,6 @@
 """Explicit Runge-Kutta steps of eight members at once, as in :mod:`daedal.methods.explicit.runge_kutta_step`.
 
-Rows of arrays have one number for each lane. Values needed by one lane are computed in all lanes, and used only as
-needed.
+Rows of arrays have one number for each lane. Values needed by one lane are computed in all lanes.
 """
 
 from math import inf
@@ -13,7 +12,7 @@ from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of
 from daedal.kernels.records import at as reference
 from daedal.kernels.signatures import f64, i32, i64
 from daedal.methods.explicit.runge_kutta_step import TABLEAU, StepAccess, explicit_steps
-from daedal.methods.sums import sums_of
+from daedal.methods.one_step import sums_of
 
 CODE = Struct(
     "CODE",
@@ -35,7 +34,7 @@ STEPS = Struct(
         ("positions", INTEGER),  # number of positions of a mechanism, with slopes (v, a); otherwise 0
         ("stages", INTEGER),
         ("more_stages", INTEGER),  # additional stages for dense output
-        ("is_dense", INTEGER),  # whether these must be evaluated, as in runs with dense output
+        ("is_dense", INTEGER),  # whether the additional stages are evaluated
         ("watches_stiffness", INTEGER),
         ("slopes", CODE),
         ("tableau", reference(TABLEAU)),  # tableau of an explicit method, as in a single run

@@ -25,7 +25,7 @@ from daedal.methods.advance import advance
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 ENDS = -2
-"""used instead of a mode if the run ends"""
+"""Number of a mode that ends the run."""
 
 TRANSITION = Struct(
     "TRANSITION",
@@ -34,7 +34,7 @@ TRANSITION = Struct(
         ("decision", CALLBACK),  # a number
         ("targets", i64["n_targets"]),  # mode by number: -1 if it has no loop, or ENDS
         ("n_targets", INTEGER),
-        ("reset", CALLBACK),  # reset of (q, v[, r]); if missing, the state is unchanged
+        ("reset", CALLBACK),  # reset of (q, v[, r]); 0 if the state is unchanged
         ("n_reset", INTEGER),
         ("projects", INTEGER),
     ],
@@ -73,7 +73,7 @@ def _begin_member(h):
 
 @part
 def _stretch(h):
-    """One slice of a segment, and the transition at its end; 0 if the member continues, otherwise how it ended."""
+    """Run one slice of a segment and the transition at its end; 0 if the member continues, otherwise how it ended."""
     mode = _mode(h, h.mode)
     batch, run = mode.batch, mode.batch.run
     if not h.running:
@@ -297,7 +297,7 @@ def _target(transition, t, y):
 
 @part
 def _carried_over(h, transition, mode, target, t, y):
-    """The state of the next mode, on its constraints if the transition projects; False in special cases."""
+    """Compute the state of the next mode, projected if the transition projects; False in special cases."""
     after = h.y[: target.n]
     after[:] = 0.0
     if is_given(transition.reset):

@@ -24,7 +24,7 @@ class StateLayout:
         return len(self.names)
 
     def without(self, hidden: tuple[str, ...]) -> StateLayout:
-        """The same layout without hidden names."""
+        """The layout without hidden names."""
         return StateLayout(tuple(name for name in self.names if name not in hidden), self.n_q)
 
     def parts(self, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -117,10 +117,12 @@ class Part:
     arrays : dict of numpy.ndarray
         ``"final"`` with shape (count, n), NaN for failed runs; ``"y"`` with shape (count, n, nt) if states are stored;
         outputs by ``"output:NAME"``. Quantities without any values are omitted.
-    messages : dict of int to str Messages of unsuccessful members.
+    messages : dict of int to str
+        Messages of unsuccessful members.
     events : list of tuple
         (member, t, name, direction, terminal), in order.
-    layout : StateLayout, optional Layout of the states.
+    layout : StateLayout, optional
+        Layout of the states.
     fell_back : int
         Number of members that a batch kernel left to the driver.
     """

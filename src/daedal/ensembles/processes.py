@@ -143,7 +143,7 @@ class ProcessesBackend:
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
         """Run all chunks."""
         again: deque[Chunk] = deque()  # single members of chunks whose worker died
-        broken: dict[int, int] = {}  # how often each member has terminated its process
+        broken: dict[int, int] = {}  # {member: number of processes it has terminated}
         processes: list[_WorkerProcess] = []
         try:
             self._fill(processes, chunks, again)
@@ -218,7 +218,7 @@ class ProcessesBackend:
         return max(0.05, min(self._end(p) - time.monotonic() for p in processes))
 
     def _end(self, process: _WorkerProcess) -> float:
-        """The time at which a process counts as hanging."""
+        """Time at which a process is terminated because it counts as hanging."""
         assert self._limit is not None
         return process.began + (_START if process.row < 0 else self._limit + _GRACE)
 

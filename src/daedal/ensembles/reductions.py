@@ -6,8 +6,8 @@ merged in order, so that results are bit-identical on every backend. Failed memb
 Means and variances are merged by the formulas of Chan, Golub and LeVeque (The American Statistician 37, 1983).
 Quantiles of up to `exact` members are those of NumPy; for more members they are computed from counts in geometric bins
 :math:`(\gamma^{i-1}, \gamma^i]`, :math:`\gamma = (1 + \alpha)/(1 - \alpha)` (Masson, Rim, Lee: DDSketch, VLDB 2019):
-each has a relative error of at most :math:`\alpha` from a value of the correct rank. Counts are integers, so that the
-order of merging is irrelevant.
+each quantile has a relative error of at most :math:`\alpha` from a value of the correct rank. Counts are integers, so
+that the order of merging is irrelevant.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class Moments(Aggregator):
         return count, mean, squares
 
     def merge(self, first: Any, second: Any) -> Any:
-        """Chan, Golub, LeVeque (1.5)."""
+        """Merge by Chan, Golub and LeVeque (1.5)."""
         (n, mean, squares), (m, other, more) = first, second
         total = np.maximum(n + m, 1)
         change = other - mean
         return n + m, mean + change * (m / total), squares + more + change**2 * (n * m / total)
 
     def result(self, summary: Any) -> np.ndarray:
-        """NaN if there are too few members."""
+        """The chosen moment; NaN if there are too few members."""
         count, mean, squares = summary
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = np.where(count > 1, squares / np.maximum(count - 1, 1), np.nan)
@@ -118,7 +118,7 @@ class Quantiles(Aggregator):
     alpha : float
         Relative error of the values if there are more than `exact` members.
     exact : int
-        Up to this number of members the values are stored, and the quantiles are those of :func:`numpy.quantile`.
+        Number of members up to which values are stored, and quantiles are those of :func:`numpy.quantile`.
 
     Examples
     --------
@@ -244,7 +244,7 @@ class Histogram(Aggregator):
         return counts.reshape(-1, *values.shape[1:])
 
     def merge(self, first: Any, second: Any) -> np.ndarray:
-        """The sums."""
+        """Add the counts."""
         return first + second
 
     def result(self, summary: Any) -> dict[str, np.ndarray]:
@@ -253,7 +253,7 @@ class Histogram(Aggregator):
 
 
 class Merged(Aggregator):
-    """A user's function of a block, and another one that merges two of its results."""
+    """A reduction from two user functions: a summary of a block, and a function that merges two summaries."""
 
     def __init__(
         self, function: Callable[[np.ndarray], Any], merge: Callable[[Any, Any], Any], name: str | None = None

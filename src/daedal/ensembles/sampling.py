@@ -31,18 +31,18 @@ def sample(
     n : int
         Number of points; Sobol's sequence is balanced for powers of 2.
     method : {"latin_hypercube", "sobol", "halton", "random"}
-        From ``scipy.stats.qmc``; "random" draws independent points.
+        Sampler in ``scipy.stats.qmc``; "random" draws independent points.
     seed : int or numpy.random.Generator
         The same seed gives the same points.
     frame : bool
         Return a pandas frame instead of a mapping of arrays.
     **options
-        Of the class in ``scipy.stats.qmc``, e.g. ``optimization="random-cd"``, ``scramble=False``.
+        Options of the class in ``scipy.stats.qmc``, for example ``optimization="random-cd"``, ``scramble=False``.
 
     Returns
     -------
     dict of numpy.ndarray, or pandas.DataFrame
-        To be used as `params` or `initial` of :func:`daedal.solve_many`.
+        The points, accepted as `params` or `initial` of :func:`daedal.solve_many`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def sample(
 
 
 def _quantile_function(name: str, given: Any) -> Any:
-    """From (0, 1) to the values of a parameter."""
+    """The function that maps (0, 1) to the values of a parameter."""
     if hasattr(given, "ppf"):
         return given.ppf
     try:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from daedal.problems.problem_sources import ProblemSource
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem, ProblemSource
 
 
 @with_old_keywords(initials="initial")
@@ -79,7 +78,7 @@ def solve_many(
         and parameters are broadcast: either may be shared by all members.
     inputs : mapping or list of mappings, optional
         Inputs by name, as for :func:`daedal.solve`; numbers, vectors and the values of samples (times, values) may have
-        a leading axis of length N. Or one mapping for each member.
+        a leading axis of length N. Alternatively, one mapping for each member.
     hold : {"zero", "first"}
         Interpolation of samples between their times.
     t_eval : array, optional
@@ -93,8 +92,8 @@ def solve_many(
         block of members, merged by another: see :mod:`daedal.ensembles.reductions`. They apply to the outputs, or to
         the states at `t_eval`, or at the end.
     on : {"threads", "processes", "dask", "gpu"}, executor or Dask client
-        The backend. Threads suit compiled functions; for Python functions, processes are used instead, and the message
-        states it. Any ``concurrent.futures.Executor`` and ``dask.distributed.Client`` is accepted.
+        The backend. Threads suit compiled functions; for Python functions, processes are used instead, as stated in the
+        message. Any ``concurrent.futures.Executor`` and ``dask.distributed.Client`` is accepted.
     workers : int, optional
         Number of threads or processes; by default the number of cores.
     chunk_size : int, optional
@@ -113,7 +112,7 @@ def solve_many(
         With a Dask client, whether to fetch the results. If not, ``ensemble.arrays``, and with it ``final.y``, ``y``
         and the rest, are dask arrays in the memory of the workers, one piece for each chunk.
     **options
-        Of :func:`daedal.prepare`: method, formulation, rtol, atol, events, and so on.
+        Options of :func:`daedal.prepare`: method, formulation, rtol, atol, events, and so on.
 
     Returns
     -------

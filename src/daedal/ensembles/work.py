@@ -1,4 +1,4 @@
-"""The work on a chunk, common to threads, processes and executors."""
+"""Computation of a chunk, common to threads, processes and executors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Deadline:
             )
 
 
-_WARM = 1e-3  # fraction of the interval
+_WARM = 1e-3  # fraction of the interval covered by a run that only loads code
 
 
 class Runner:
@@ -209,8 +209,8 @@ _ENTRY = ("callbacks.py", "entry")  # the frame through which kernels call a use
 class Alarm:
     """Raises :class:`MemberTimeout` in a user's function that exceeds a time limit in seconds.
 
-    It is raised only there, since an exception during an import would leave a partial module. Compiled loops check the
-    clock themselves. It has no effect outside the main thread or without signals.
+    The error is raised only in user functions, since an exception during an import would leave a partial module.
+    Compiled loops check the clock themselves. An alarm has no effect outside the main thread or without signals.
     """
 
     def __init__(self, seconds: float):
@@ -237,7 +237,7 @@ class Alarm:
 
 # --- workers ----------------------------------------------------------------------------------------------------------
 
-_TRIAL = 8  # number of timed runs
+_TRIAL = 8  # number of runs whose time is measured
 
 
 class Worker:
@@ -252,7 +252,7 @@ class Worker:
         self._own = threading.local()
 
     def __call__(self, chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> Part:
-        """The results of a chunk; members after a stop are not run."""
+        """Run the members of a chunk; those after a stop are not run."""
         part = Part.empty(chunk)
         if not self._asked:
             self.try_batch(chunk)

@@ -14,8 +14,14 @@ import numpy as np
 
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError, UnknownNameError, near_names
-from daedal.exchange.fmu_compiler import compiled, folder_of_platform, found_compiler
-from daedal.exchange.fmu_description import build_description, description, variables_of
+from daedal.exchange.fmu_files import (
+    build_description,
+    compiled,
+    description,
+    folder_of_platform,
+    found_compiler,
+    variables_of,
+)
 from daedal.exchange.fmu_model import (
     FMUModel,
     ModeInC,
@@ -44,8 +50,7 @@ from daedal.problems import (
 )
 from daedal.problems.checks import check_finite, check_tolerances, check_vector
 from daedal.problems.named_inputs import Inputs
-from daedal.problems.problem_sources import is_source
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, is_source
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -25,7 +25,7 @@ from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, so
 from daedal.kernels.functions import is_compiled
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, in_standard_form
 from daedal.problems.named_inputs import in_driven_form
-from daedal.symbolic.tracing.traced_guards import TracedGuards
+from daedal.symbolic.tracing.switching_functions import TracedGuards
 
 _SAME = 1e-3  # relative difference of rates that count as equal
 

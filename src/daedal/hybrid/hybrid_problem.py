@@ -18,7 +18,7 @@ from daedal.problems.preparable import Preparable
 from daedal.problems.symbols import Driven, given_params, renewed, symbol_name
 
 if TYPE_CHECKING:
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem
 
 
 ZENO = "zeno"

@@ -27,7 +27,7 @@ _STIFF = 1e-2  # weight of the entries of a tier relative to the others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
-_NEGLIGIBLE = 1e-9  # fraction of an equation that only a huge value of the unknown could change
+_NEGLIGIBLE = 1e-9  # coefficient, relative to its equation, below which only a huge value of the unknown has an effect
 _NEARBY, _ALTERED = 1e-5, 0.1  # relative change of all values, and of coefficients of terms that vanish on the solution
 _MOVED = 1e-3  # smallest justified change of an entry, as a fraction of the change
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
@@ -44,7 +44,7 @@ class JetEquations(Protocol):
 
 @dataclass(frozen=True)
 class ArrayPoint:
-    """The final point of the iteration.
+    """Final point of the Gauss-Newton iteration.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def solve_array(
     tolerance: float = SATISFIED,
     units: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> ArrayPoint | None:
-    """Values near given ones that satisfy the array; None if it cannot be evaluated at the given values.
+    """Solve the array for values near given ones; None if it cannot be evaluated at the given values.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _iterate(
 
 
 def _is_stable(array: JetEquations, t: float, z, shape, sizes, jacobian) -> np.ndarray:
-    """Whether each column has a coefficient that is nearly the same nearby: it does not vanish on the solution."""
+    """Whether each column has a coefficient that hardly changes nearby, so that it does not vanish on the solution."""
     shift = _NEARBY * np.cos(np.arange(z.size) ** 2.0) * np.maximum(np.abs(z), sizes)
     nearby = abs(array.settled_jacobian(t, (z + shift).reshape(shape)) - jacobian)
     return ((abs(jacobian) - nearby / _ALTERED).max(axis=0).toarray().ravel()) > 0.0

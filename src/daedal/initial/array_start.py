@@ -122,8 +122,8 @@ def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) 
 HIGHEST_INDEX = 3
 _POINTS = 7
 _STRETCHES = 10.0 ** np.arange(2.0, -6.1, -0.5)  # lengths to try, in units of the time scale
-_MIDDLE = 8  # index of 1e-2, used if no derivative can be computed
-_RANK = 1e-6  # singular values below it count as zero, since partial derivatives have errors
+_MIDDLE = 8  # index of the length 1e-2, used if no derivative can be computed
+_RANK = 1e-6  # relative size below which singular values count as zero; partial derivatives are inexact
 _SATISFIED = 1e-6
 _ROUNDS = 3
 
@@ -154,7 +154,7 @@ class DifferenceArray:
         return np.concatenate([samples[0], *(rule @ samples for rule in self._rules[1:])])
 
     def settled_jacobian(self, t: float, jet: np.ndarray) -> sp.csr_array:
-        """Their derivatives with respect to x, x', ..., in the same block order as the exact array."""
+        """Jacobian of the equations with respect to x, x', ..., with the column order of the exact array."""
         import scipy.sparse as sp
 
         samples = [partials_of(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus]

@@ -17,7 +17,7 @@ from daedal.problems.symbols import symbol_name
 
 _GUESSES = (0.0, 1.0, -1.0, 0.5)  # guesses for values not given, tried in turn
 _MOVE = 1e-2  # perturbation of a guess; determined values do not change with it
-_NOTICED = 1e-3  # fraction of the perturbation
+_NOTICED = 1e-3  # change of a value, as a fraction of the perturbation, above which it counts as undetermined
 
 
 def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
@@ -36,7 +36,7 @@ def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
     Raises
     ------
     InvalidProblemError
-        An unknown name, or variables that are not determined.
+        If a name is unknown, or variables are not determined.
     InconsistentInitialError
         If no values of the others are consistent.
 
@@ -112,7 +112,7 @@ def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Ma
 
 
 def _values(given: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The values of all variables, zero if not given, and a mask of the given ones."""
+    """Values of all variables, zero if not given, and a mask of the given ones."""
     values, known = np.zeros(len(names)), np.zeros(len(names), dtype=bool)
     for key, value in given.items():
         name = symbol_name(key)

@@ -32,7 +32,7 @@ from daedal.initial.variable_kinds import (
     refuse_wrong_algebraic,
     time_scale,
 )
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from daedal.initial.mechanical_start import MechanicalStart
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem
 
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
 _ARRAY_IS_CHEAP = 50  # number of unknowns up to which the derivative array is built before determining ranks
 _LARGEST_SVD = 60  # number of unknowns up to which singular values are computed
-_TOLERATED = 0.33  # weighted size of a correction below the tolerance of Newton's method
+_TOLERATED = 0.33  # weighted size below which a correction counts as within the tolerance of Newton's method
 
 
 @overload
@@ -113,8 +113,8 @@ def consistent_initial(
         computed (Brown, Hindmarsh and Petzold). "derivative" keeps y' and computes y: with y' = 0 a steady state. A
         mask or list of variables keeps these and lets all other values change as far as the equations and their
         derivatives require; derivatives of an implicit problem are named like "x'", or have indices from n on. A
-        mechanical system keeps nothing by default; its velocities are named like "x'", or have indices from n_q on. The
-        same holds for a second-order problem, where x of order 0, x' of order 1 and x'' follow from the rest.
+        mechanical system keeps nothing by default; its velocities are named like "x'", or have indices from n_q on, as
+        in a second-order problem, where x of order 0, x' of order 1 and x'' are always computed.
     equations : "steady", mapping, function, or list of these, optional
         Additional equations for the initial values, which may then all change except the `fixed` ones: ``"steady"``
         makes all derivatives zero; a mapping gives values of variables and derivatives by name, ``{"x'": 0.0}``; a
@@ -265,7 +265,7 @@ def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
 
 
 def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
-    """The consistent state of a system with sparse matrices."""
+    """Consistent state of a system with sparse matrices."""
     if fixed is not None:
         raise InvalidProblemError("fixed is not available for systems with sparse matrices; omit it")
     if not (isinstance(weight, str) and weight == "mass"):
@@ -452,7 +452,7 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
-    """The y' from one linear system with exact derivatives if y can remain unchanged; otherwise None."""
+    """Compute y' from one linear system with exact derivatives; None if y would have to change."""
     problem = workspace.problem
     exact = problem.exact_partials(t, y, yp) if problem.n <= LARGEST_DENSE else None
     r = None if exact is None else workspace.residual(t, y, yp)
@@ -509,7 +509,7 @@ def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
 
 
 def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
-    """Complete with fixed values of y and y'."""
+    """Complete the start with some values of y and y' fixed."""
     n = implicit.n
     if n > LARGEST_DENSE:
         raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
@@ -538,7 +538,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
 
 
 def best_slope(problem, t, y, yp) -> np.ndarray:
-    """y' that satisfies the equations best, so that only equations violated by y are named."""
+    """The y' with the smallest residual, so that only equations violated by y are named."""
     if problem.n > LARGEST_DENSE:
         return yp
     e, _ = partials_of(problem, t, y, yp)

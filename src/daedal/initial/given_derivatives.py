@@ -9,7 +9,7 @@ from daedal.mechanics.setting import typical_size
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
-_WRONG = 1e-3  # relative difference that is rejected
+_WRONG = 1e-3  # relative difference above which a derivative is rejected
 _SHARES = (1e-3, 1e-5)  # increments of first differences, relative to the sizes of the variables
 _SHARES_OF_BIAS = (1e-2, 1e-3)  # increments of second differences
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)

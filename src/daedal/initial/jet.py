@@ -17,16 +17,16 @@ from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
 
-_MOST_DIFFERENTIATIONS = 12  # limit at which the equations are said not to determine the solution
+_MOST_DIFFERENTIATIONS = 12  # number of differentiations after which equations count as not determining the solution
 _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # guesses for unknown values, in units of their sizes
 _CLEAR, _LOOSE = 1e-6, 1e-3
-"""Fractions of the largest singular value below which values count as zero: while x is fixed, so that wrong values are
-not compensated by huge derivatives; and, as a last resort, including values that vanish only at the solution."""
-_NOISE = 1e-10  # fraction of the largest value, in balanced units, that may be round-off of zero
+"""Fractions of the largest singular value below which others count as zero: while x is fixed, so that huge derivatives
+do not compensate for wrong values; and, as a last resort, a larger one that includes values that vanish there."""
+_NOISE = 1e-10  # fraction of the largest value, in balanced units, below which a value may be round-off
 _ROUNDING = 1e-6  # relative rounding error assumed for a fixed value
-_NEXT_TO_ZERO = 1e-9  # relative to the size, for fixed values near zero
+_NEXT_TO_ZERO = 1e-9  # rounding error assumed for a fixed value near zero, relative to its size
 _UNMOVED = 1e-13  # relative change allowed in a value that need not change
 
 
@@ -185,7 +185,7 @@ def _by_levels(
 
 
 def _extended_point(array: NonlinearDerivativeArray, t: float, jet, given, known, held, weights) -> ArrayPoint:
-    """A point near one that satisfies the array with one differentiation fewer; otherwise near the given values."""
+    """Extend a point of the array with one differentiation fewer; if this fails, search near the given values."""
     try:
         return _near(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights, int(array.times.max()))
     except InconsistentInitialError:
@@ -252,8 +252,8 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
         start = np.where(known, jet, 0.0)
         sizes = column_sizes(array, t, start, weights)
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
-        # sparse corrections change all values slightly, so states are excluded first
-        if array.shape[1] > LARGEST_DENSE:
+        # sparse corrections change all values slightly, so states that are not held are excluded first
+        if array.shape[1] > LARGEST_DENSE and np.any(differential & ~held.ravel()):
             point = solve_array(
                 array,
                 t,
@@ -320,7 +320,7 @@ def column_sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, wei
 
 
 def _refusal(array: NonlinearDerivativeArray, t: float, point: ArrayPoint | None, held: np.ndarray) -> Exception:
-    """The error if there is no point, with the equations violated at the best one and the fixed values."""
+    """Error for an array without solution, with the equations violated at the best point and the fixed values."""
     if point is None:
         return InvalidProblemError(
             f"the equations or their derivatives cannot be evaluated at the initial values, t = {t:g}"

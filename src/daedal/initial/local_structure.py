@@ -31,7 +31,7 @@ from daedal.index.structure.hidden_constraints import FreeUnknowns, HiddenConstr
 from daedal.index.structure.system_equations import SystemEquations, required_equations
 from daedal.initial.jet import checked_values, resolved_array
 
-_TAKES_PART = 1e-3  # fraction of the largest coefficient of a combination
+_TAKES_PART = 1e-3  # fraction of the largest coefficient below which an equation is not named
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ def _origin(constraint: HiddenConstraint) -> str:
 
 _SAMPLES = 33
 _HALVINGS = 30
-_DIP = 0.5  # fraction of the largest value below which a smallest value is examined closely
-_FLAT = 0.99  # fraction of a neighbour above which a smallest value is not a minimum
+_DIP = 0.5  # fraction of the largest sample below which a local minimum is examined closely
+_FLAT = 0.99  # fraction of a neighbouring sample above which the smallest one is not a minimum
 _NEAR = 1e-5  # fraction of the largest value below which a value counts as zero
 _RESOLVED = 1e-8  # precision of times, as a fraction of the sample spacing
 
@@ -281,7 +281,7 @@ class StructureAlong:
 
     @property
     def constant(self) -> bool:
-        """Whether nothing changes."""
+        """Whether the structure is the same in the whole interval."""
         return len(self.stretches) == 1 and not self.singular_points
 
     def __str__(self) -> str:
@@ -391,7 +391,7 @@ class _StructureFollower:
             return None
 
     def bisect(self, left: _SolutionPoint, right: _SolutionPoint) -> tuple[_SolutionPoint, _SolutionPoint]:
-        """Two nearby times between which the given structures change, directly or via another one."""
+        """Find two nearby times between which the structure changes from one of the given structures to another."""
         for _ in range(_HALVINGS):
             middle = 0.5 * (left.t + right.t)
             if middle in (left.t, right.t):

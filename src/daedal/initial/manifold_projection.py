@@ -13,21 +13,21 @@ import numpy as np
 
 from daedal.analysis.dependent_constraints import position_terms, sizes, velocity_noise, velocity_terms
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.point import complaint
 from daedal.mechanics.setting import lengths_of
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
 _DIFFERENCES = 2e-11  # residual of velocities if the Jacobian is a finite difference
-_VANISHED = 1e-2  # a row that is zero here counts as this fraction of its size in the neighbourhood
-_NO_GRADIENT = 1e-6  # a row below 1e-7 of this fraction of its maximal size counts as zero
+_VANISHED = 1e-2  # size assumed for a row that is zero, as a fraction of its size in the neighbourhood
+_NO_GRADIENT = 1e-6  # smallest norm of a gradient, relative to the size of its constraint
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
 _SAFE_PIVOT = 1e-2
-_NEARLY = 1e-10  # accuracy of Newton's method at a double zero
+_NEARLY = 1e-10  # relative accuracy of Newton's method at a double zero
 
 
 class Manifold:
@@ -46,7 +46,7 @@ class Manifold:
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, weight="mass", held=None):
         self.system, self.t = system, t
-        self.assembly = Assembly(system, t, q)
+        self.assembly = SystemWorkspace(system, t, q)
         self.n, self.n_g, self.n_lambda = system.n_q, system.n_constraints, system.n_lambda
         self.held = np.zeros(2 * self.n, dtype=bool) if held is None else held
         self.weight = _checked_weight(weight, self.n)
@@ -192,7 +192,7 @@ class Manifold:
         return np.full(len(rows), np.inf) if g is None else g[rows]
 
     def _least_squares(self, q, free) -> np.ndarray:
-        """Least-squares minimisation of the constraints, for distant starting points."""
+        """Minimise the sum of squared constraints, for distant starting points."""
         from scipy.optimize import least_squares
 
         lengths = self.sizes(q)
@@ -340,7 +340,7 @@ def _checked_weight(weight, n: int):
     return check_weight(weight, n, "be 'mass', 'identity' or a positive definite matrix")
 
 
-def unevaluable(assembly: Assembly, t: float, state: np.ndarray, w=None) -> InconsistentInitialError:
+def unevaluable(assembly: SystemWorkspace, t: float, state: np.ndarray, w=None) -> InconsistentInitialError:
     """The error for initial values (q, v, r) at which a function cannot be evaluated."""
     found = complaint(assembly, t, state, w) or "a function of the system cannot be evaluated"
     return InconsistentInitialError(f"{found} at the initial values, t = {t:g}")

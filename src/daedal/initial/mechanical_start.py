@@ -207,7 +207,7 @@ def check_start(
     small: float = SMALL,
     tolerance: float = RANK_TOLERANCE,
 ) -> MechanicalStart:
-    """The start of an integration; an error that names the violated constraints and consistent values if inconsistent.
+    """Compute the start of a run; raise if it is inconsistent, with the violated constraints and consistent values.
 
     Parameters
     ----------

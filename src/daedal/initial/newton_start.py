@@ -18,12 +18,12 @@ _MATRICES = 6  # matrices for each step size (MXNJ)
 _ITERATIONS = 5  # iterations with one matrix (MXNIT)
 _CONVERGING = 0.8
 _POLISHING = 20
-_INVISIBLE = 1e-20  # fraction of the weights; so small that an artificial step of 1e-12 does not affect y'
+_INVISIBLE = 1e-20  # correction, in units of the weights, that leaves y' unchanged with an artificial step of 1e-12
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
 _CORRECTIONS = 6  # minimum-norm corrections
 _UNMOVED = 1e-14  # correction, relative to the largest value, for which partial derivatives count as unchanged
-_RANK = 1e-10  # directions with smaller relative singular values are not changed
+_RANK = 1e-10  # fraction of the largest singular value below which a direction is not corrected
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
 
@@ -118,7 +118,7 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
 
 
 def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
-    """continue while corrections decrease: a tolerance for y does not control y', whose error is 1/h times larger"""
+    """Iterate while corrections decrease: a tolerance for y does not control y', whose error is 1/h times larger."""
     for _ in range(_POLISHING):
         y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
         r = workspace.residual(t, y, yp)
@@ -144,8 +144,8 @@ def _norm(v, inverse) -> float:
 def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse):
     """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step length suffices.
 
-    A full correction may change v by the effect of u, which is fixed, and the next one reverse this change: two full
-    corrections may succeed if one fails.
+    A full correction may change v although the fixed u caused the residual, and the next one may reverse this change:
+    two full corrections may succeed where one fails.
     """
     step = 1.0
     smallest = _SMALLEST / max(size, 1e-300)

@@ -17,13 +17,13 @@ _REMEDY = (
 
 
 def names_of(system: MechanicalSystem, which) -> str:
-    """The names of some of (q, v)."""
+    """Names of the entries of (q, v) selected by a mask, as a list in words."""
     which = list(which)
     return listing((system.label(int(i)) for i in which[:MOST_NAMED]), len(which))
 
 
 def refuse_position(manifold: Manifold, q0, q, tolerance):
-    """Raise the error if no q with g = 0 was found, naming the conflicting constraints."""
+    """Raise the error for a search for q with g = 0 that failed; the message names the conflicting constraints."""
     system, g = manifold.system, manifold.position(q)
     K = manifold.jacobian(q)
     if g is None or K is None:
@@ -46,7 +46,7 @@ def refuse_position(manifold: Manifold, q0, q, tolerance):
     where = f"at t = {manifold.t:g}"
     if len(held):
         reason = f"with fixed {names_of(system, held)}, the position constraints cannot be satisfied {where}"
-    elif related and _same_rank_beside(manifold, q, related):
+    elif related and _same_rank_nearby(manifold, q, related):
         reason = f"position constraints are contradictory {where}: their gradients are dependent, " + "; ".join(
             dependency_in_words(found, system.constraint_label) for found in related[:MOST_NAMED]
         )
@@ -67,7 +67,7 @@ def refuse_position(manifold: Manifold, q0, q, tolerance):
     )
 
 
-def _same_rank_beside(manifold: Manifold, q, related) -> bool:
+def _same_rank_nearby(manifold: Manifold, q, related) -> bool:
     """Whether dependent gradients remain dependent when q changes."""
     n_g = manifold.n_g
     step = 1e-2 * np.maximum(np.abs(q), np.max(np.abs(q), initial=1e-3))

@@ -13,7 +13,7 @@ from daedal.problems.checks import check_finite, check_mask, check_tolerances, c
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 
 _PROBE = 2.0**-12
-_VISIBLE = 1e-7  # relative change of an equation by finite differences
+_VISIBLE = 1e-7  # relative change of an equation that a finite difference should cause
 _LARGER = 2.0**10
 _TRIES = 8
 _SPACING = 10.0**0.5
@@ -144,7 +144,7 @@ class StartEquations:
                 self.put(shifted)
                 try:
                     change = np.abs(self.residual() - base)
-                except Exception:  # the change is too large
+                except Exception:  # the residual is undefined that far from the start
                     break
                 changed = (change > 0.0) & np.isfinite(change)
                 if np.any(change[changed] >= _VISIBLE * np.abs(base[changed])):
@@ -181,8 +181,7 @@ class StartEquations:
 
 
 def _sizes(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Sizes. Zeros and tiny values count as a thousandth of the largest value of their kind, or as 1 if all are
-    zero."""
+    """Sizes of values: at least a thousandth of the largest value of their kind; 1 if all are zero."""
     largest = float(np.max(np.abs(values[which]), initial=0.0))
     return np.maximum(np.abs(values), 1e-3 * largest if largest > 0.0 else 1.0)
 
@@ -199,7 +198,7 @@ _RANK = 1e-8
 _ITERATIONS = 10
 _CORRECTIONS = 30
 _CONVERGED = 1e-7
-_TOLERATED = 0.33  # weighted size of a correction below the error test
+_TOLERATED = 0.33  # weighted size below which a correction is within the error test
 _EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint that counts as round-off, relative to its terms
 _NEARLY_EXACT = 1e-13  # tolerance if corrections no longer reduce the residual
 _EXACT_RATE = 1e-8  # tolerance for the derivative, which is a finite difference
@@ -322,7 +321,7 @@ class _Start:
         self._analyse()
 
     def _analyse(self):
-        """Constraints on positions and on velocities, and their dependence on x and x'."""
+        """Determine the constraints on positions and velocities, and their dependence on x and x'."""
         e = self.equations
         du, dx, dv = e.matrices()
         second, first = e.order == 2, e.order == 1

@@ -29,17 +29,17 @@ from daedal.index.structure.signature import DulmageMendelsohn, StructuralSignat
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.newton_start import InitialResult, weighted_size
 
-_LARGEST_DENSE = 100  # unknowns up to which dense factors are faster
-_SINGULAR = 1e-12  # reciprocal condition number of a scaled matrix that counts as singular
+_LARGEST_DENSE = 100  # number of unknowns up to which dense factors are faster
+_SINGULAR = 1e-12  # reciprocal condition number below which a scaled matrix counts as singular
 _ITERATIONS = 12
-_CONVERGED = 1e-14  # correction that counts as round-off, relative to the value
+_CONVERGED = 1e-14  # correction, relative to the value, that counts as round-off
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
-_LARGEST_RANK = 600  # unknowns up to which ranks are computed with dense matrices
+_LARGEST_RANK = 600  # number of unknowns up to which ranks are computed, with dense matrices
 _RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: the smallest nonzero pivot, and the round-off of zero
-_LEFT = 1e-8  # residual relative to the terms of an equation
+_LEFT = 1e-8  # residual, relative to the terms of an equation, above which a start is not found
 _SMALL = 1e-4  # value relative to the largest one, in balanced units, below which digits are ignored
-_EQUAL = 1e-10  # last correction, relative to the size of the value
-_VISIBLE = 1e4  # size of a zero value, in weights
+_EQUAL = 1e-10  # last correction, relative to the value, below which an iteration has converged
+_VISIBLE = 1e4  # size assumed for a zero value, in units of its weight
 _SLOWEST = 0.5  # ratio of successive corrections beyond which an iteration has not converged
 
 
@@ -132,7 +132,7 @@ class _Stages:
         self._factors: _StartFactors | None = None
 
     def _at(self, code: Any) -> np.ndarray:
-        """Values of machine code here, with second derivatives set to zero."""
+        """Evaluate machine code at the current values, with zero second derivatives."""
         found: np.ndarray = code(self.t, np.array([self.y, self.yp, np.zeros(self.structure.n)]), self.params)
         return found
 
@@ -141,7 +141,7 @@ class _Stages:
         return sp.csr_array((self._at(made.entries), (made.rows, made.columns)), shape=(made.n, made.n))
 
     def _matrix(self) -> Any:
-        """The system Jacobian in the form that is factorised best."""
+        """System Jacobian, dense if small and sparse otherwise."""
         made = self.structure
         if made.n > _LARGEST_DENSE:
             return self._jacobian()

@@ -1,14 +1,17 @@
-"""Initial guesses for z if a semi-explicit problem is given without it."""
+"""z of semi-explicit problems that are given without it: initial guesses, and Newton's method from a guess."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError, NotFiniteError
 from daedal.problems import SemiExplicitDAE
+from daedal.problems.compile import machine_value
 
 GUESSES = (0.0, 1.0, -1.0, 1e-3, -1e-3, 1e3, -1e3)
 TRIED = "z0 was not given: z = " + ", ".join(f"{z:g}" for z in GUESSES) + " were tried"
+_MOST_ITERATIONS, _CONTRACTING, _CONVERGED = 20, 0.5, 1e-9
 REMEDY = "Give a guess as z0 with correct_initial=True, or use daedal.consistent_initial"
 
 
@@ -46,3 +49,49 @@ def not_finite(problem: SemiExplicitDAE, t0: float, x: np.ndarray) -> str | None
         if bad.size:
             return f"{name}[{bad[0]}] is {values[bad[0]]}"
     return None
+
+
+Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""F and dF/dy of F(t, y, y') = 0 for stacks of y, not finite where undefined."""
+
+
+def solved_for_z(values: Values, rows: np.ndarray, n_y: int) -> tuple[np.ndarray, np.ndarray]:
+    """Stacks (y, z) with g = 0 by Newton's method in z, and the members for which it contracts from the guess."""
+    rows, solved, size = rows.copy(), np.zeros(len(rows), dtype=bool), np.full(len(rows), np.inf)
+    active = ~solved
+    for _ in range(_MOST_ITERATIONS):
+        residuals, matrices = (found[:, n_y:] for found in values(rows))
+        matrices = matrices[:, :, n_y:]
+        active &= np.isfinite(residuals).all(axis=1) & np.isfinite(matrices).all(axis=(1, 2))
+        active[active] = np.linalg.det(matrices[active]) != 0.0
+        k = np.flatnonzero(active)
+        changes = np.linalg.solve(matrices[k], residuals[k][:, :, None])[:, :, 0]
+        before, size[k] = size[k], np.abs(changes).max(axis=1, initial=0.0)
+        contracting = size[k] <= _CONTRACTING * before
+        active[k[~contracting]] = False
+        k = k[contracting]
+        rows[k, n_y:] -= changes[contracting]
+        done = k[size[k] <= _CONVERGED * np.abs(rows[k, n_y:]).max(axis=1, initial=0.0)]
+        solved[done], active[done] = True, False
+        if not active.any():
+            break
+    return rows, solved
+
+
+def start_with_z(problem: SemiExplicitDAE, implicit: Any, t0: float, x0: np.ndarray) -> np.ndarray:
+    """(y, z) with g = 0 from the first guess if Newton's method with exact derivatives contracts; else the guess."""
+    x, slopes = next(evaluable_guesses(problem, t0, x0)), np.zeros(x0.size)
+
+    if implicit.sparsity is not None or not getattr(implicit.jacobian, "is_derivative", False):
+        return x
+
+    def values(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        residual = machine_value(implicit.residual, implicit.params, t0, rows[0], slopes)
+        matrix = implicit.exact_matrix(t0, rows[0], slopes)
+        if residual is None or matrix is None:
+            return np.full((1, x.size), np.nan), np.full((1, x.size, x.size), np.nan)
+        return residual[None], matrix[None]
+
+    with np.errstate(all="ignore"):
+        [found], [is_solved] = solved_for_z(values, x[None], problem.n_y)
+    return found if is_solved else x

@@ -89,7 +89,7 @@ def _column_groups(problem) -> list[np.ndarray]:
 
 # --- User-supplied structure of an implicit problem, compared with its equations at the start -----------------------
 _SEEN = 1e-6  # fraction of a directional derivative above which missing entries are located
-_MOST_LOOKED_AT = 5  # number of equations
+_MOST_LOOKED_AT = 5  # number of equations examined at most
 
 
 def refuse_wrong_algebraic(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> None:
@@ -139,7 +139,7 @@ def missing_entry(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> tupl
     def responds(i: int, columns: np.ndarray) -> bool:
         direction = np.zeros(y.size)
         direction[columns] = 1.0
-        # even in the presence of large terms
+        # the larger change exceeds the round-off of large terms
         return any(difference(factor * direction)[i] != 0.0 for factor in (1.0, 1e4))
 
     if difference(np.zeros(y.size)).any():  # not finite, or a stateful or random function
@@ -185,7 +185,7 @@ def _pattern(problem: Any) -> Any:
 
 _BESIDE = (0.0, 1e-2, 1e-1)
 _LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, used if smaller ones vanish in other terms
-_LARGEST = 1e150  # unit of such changes
+_LARGEST = 1e150  # largest unit of these changes
 
 
 def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.ndarray) -> np.ndarray:
@@ -230,7 +230,7 @@ def check_order(problem: SecondOrderDAE, found: np.ndarray) -> np.ndarray:
 
 
 def _sizes(values: np.ndarray) -> np.ndarray:
-    """The size of each value; zeros get the largest size."""
+    """Size of each value; the largest size for zeros."""
     size = np.abs(values)
     return np.where(size > 0.0, size, np.max(size) if np.any(size) else 1.0)
 

@@ -6,6 +6,7 @@ list of its files with their digests, ``RECORD``, which changes when the package
 
 import ast
 import hashlib
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -55,7 +56,31 @@ def forget():
 
 @cache
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    if _states.get(str(path)) not in (None, _state(path.stat())):
+        edited.add(path)
+    return text
+
+
+_states: dict[str, tuple[int, int]] = {}  # times and sizes of the files of the package, once they are noted
+edited = set[Path]()
+"""Files that changed before they were read here: object code of them might not fit the imported modules."""
+
+
+def note_states():
+    """Note the times and sizes of all files of the package."""
+    folders = [str(_PACKAGE)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    _states[entry.path] = _state(entry.stat())
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    folders.append(entry.path)
+
+
+def _state(found: os.stat_result) -> tuple[int, int]:
+    return found.st_mtime_ns, found.st_size
 
 
 @cache

@@ -3,9 +3,9 @@
 A *unit* is a module with entries. Its object code is named by its inputs: all its sources, the processor level, and the
 version of this format. It is searched for
 
-in the folder ``objects`` of the package, which in a wheel holds all units, built from the sources next to them;
+1. in the folder ``objects`` of the package, which in a wheel holds all units, built from the sources next to them;
 2. in the user's cache (:mod:`daedal.common.object_store`), which other checkouts and processes share;
-otherwise it is compiled in a separate process, by :mod:`daedal.kernels.building`, and stored in the cache.
+3. otherwise it is compiled in a separate process, by :mod:`daedal.kernels.building`, and stored in the cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import llvmlite.binding as llvm
 from daedal.common import object_store as store
 from daedal.errors import DaedalError
 from daedal.kernels.levels import initialise, levels_of_unit, machine_for, triple
-from daedal.kernels.sources import forget, located, source_stamp
+from daedal.kernels.sources import edited, forget, located, note_states, source_stamp
 
 FORMAT = "daedal kernels 2"
 RAISED = "daedal_kernel_raised"
@@ -34,6 +34,8 @@ SHIPPED = Path(__file__).resolve().parent / "objects"
 # first bytes of object code on Linux, macOS and Windows
 _BEGINNINGS = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86", b"d\xaa"
 _PACKAGE = Path(__file__).resolve().parent.parent
+if not SHIPPED.is_dir() and os.environ.get("DAEDAL_KERNELS") != "build":
+    note_states()  # a compiling process compares sources itself
 _LOCK = threading.RLock()  # LLVM's engines are not thread-safe
 _loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or the reason for its failure
 
@@ -168,8 +170,11 @@ def shipped_path(folder: Path, unit: str, level: str) -> Path:
 
 
 def key(unit: str, level: str) -> str:
-    """The name of a unit in the user's cache."""
+    """The name of a unit in the user's cache; raises an error if its sources differ from the imported modules."""
     made_from = [FORMAT, llvmlite.__version__, unit, level, triple(), source_stamp(source_of(unit))]
+    if edited:
+        names = ", ".join(sorted(str(path.relative_to(_PACKAGE.parent)) for path in edited))
+        raise SourceMismatch(f"{names} changed after Daedal was imported. Remedy: restart Python")
     digest = hashlib.sha256("\n".join(made_from).encode())
     return f"kernel-{digest.hexdigest()}"
 

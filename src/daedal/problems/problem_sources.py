@@ -1,10 +1,37 @@
-"""Protocol of objects that define a problem without being one, such as a machine or a circuit."""
+"""Protocols of problems, and of objects that define a problem without being one, such as machines and circuits."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from daedal.problems.named_inputs import starting_values
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """A problem accepted by :func:`daedal.solve`, such as :class:`ImplicitDAE` or :class:`MechanicalSystem`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def last(problem: daedal.Problem, t: float, initial) -> float:
+    ...     return daedal.solve(problem, (0.0, t), initial).y[0, -1]
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+    >>> print(f"{last(decay, 1.0, [1.0]):.4f}")
+    0.3679
+    """
+
+    @property
+    def params(self) -> Any:
+        """The parameters."""
+
+    @property
+    def functions(self) -> Any:
+        """Description of how each function is evaluated."""
+
+    def with_params(self, params: Any) -> Any:
+        """The same problem with other parameters."""
+
 
 Stated = TypeVar("Stated", covariant=True)
 

@@ -15,7 +15,7 @@ from daedal.errors import InconsistentInitialError
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.problems import SemiExplicitDAE
 from daedal.symbolic.derivative import directional
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 
 _REGULAR = 1e-9  # smallest singular value of a regular matrix after scaling, relative to the largest
 _FREE = 1e6  # weight ratio that allows algebraic variables to change more than others

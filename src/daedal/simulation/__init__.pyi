@@ -2,7 +2,7 @@
 
 from daedal.hybrid.sampled_control import Recording as Recording
 from daedal.hybrid.sampled_control import Sampled as Sampled
-from daedal.simulation.outputs import SimulationState as SimulationState
-from daedal.simulation.saved_state import SavedState as SavedState
+from daedal.simulation.simulation_state import SavedState as SavedState
+from daedal.simulation.simulation_state import SimulationState as SimulationState
 
 __all__: list[str]

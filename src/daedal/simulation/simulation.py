@@ -23,13 +23,11 @@ from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.sampled_control import Recording, Sampled
 from daedal.problems.checks import check_finite, check_flag
 from daedal.problems.compile import with_other_params
-from daedal.problems.problem_sources import ProblemSource, is_source
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
-from daedal.simulation.outputs import SimulationState, chosen_outputs
-from daedal.simulation.saved_state import SavedState, image_of, restore_image
+from daedal.simulation.simulation_state import SavedState, SimulationState, chosen_outputs, image_of, restore_image
 from daedal.solution.solution import Solution
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ class RawOutput:
 
 
 _LAZY = ("y", "drift", "notes", "message", "events", "raw", "_augmented")
-_DRIFTS = ("drift", "velocity drift")  # the second entry if there are two levels
+_DRIFTS = ("drift", "velocity drift")  # names of the constraint residuals, by level
 
 
 class ConstrainedSolution(Solution):
@@ -51,7 +51,7 @@ class ConstrainedSolution(Solution):
         return solution
 
     def assembled(self):
-        """``with sol.assembled() as assembly``: the system ready for evaluation, for exclusive use by the caller."""
+        """Context with the system ready for evaluation, for exclusive use: ``with sol.assembled() as assembly``."""
         return self._evaluator.lend()
 
     def as_stated(self, system):
@@ -67,7 +67,7 @@ class ConstrainedSolution(Solution):
 
     @property
     def evaluator(self):
-        """Provides the system, ready for evaluation; None for a stored solution."""
+        """Source of the system, ready for evaluation; None for a stored solution."""
         return self._evaluator
 
     def evaluate_with(self, evaluator):

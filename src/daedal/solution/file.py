@@ -118,7 +118,7 @@ def _solution(header: dict[str, Any], members: dict[str, Any]) -> Any:
         "",
         f"has the class {str(name)[:40]!r}, which is not a solution class",
     )
-    arrays = ArraysThatWereRead(members)
+    arrays = ArraysRead(members)
     solution = layout_of(name).decode(header["solution"], "", arrays, {})
     solution.params = Plain().decode(header["params"], "params", arrays, {})
     attributes = Plain().decode(header["attributes"], "attributes", arrays, {})
@@ -146,7 +146,7 @@ class AnySolution(Format):
         self._classes = classes
 
     def encode(self, value, path: str, arrays: Arrays):
-        """Its class and its layout."""
+        """The class of a solution and its fields."""
         name = type(value).__name__
         return {"class": name, "solution": layout_of(name).encode(value, f"{path}/solution", arrays)}
 
@@ -166,7 +166,7 @@ _DAMAGE = (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, Overflow
 
 
 class ArraysToWrite(Arrays):
-    """Collects arrays for a file."""
+    """Arrays collected for a file."""
 
     def __init__(self) -> None:
         self.own: dict[str, np.ndarray] = {}
@@ -174,7 +174,7 @@ class ArraysToWrite(Arrays):
         self._lengths = dict.fromkeys(_TYPES, 0)
 
     def put(self, path, array):
-        """Arrays of the solution itself are named members; those of its components are concatenated."""
+        """Add an array: a separate member for the solution itself, concatenated for its components."""
         kind = array.dtype.str[1:]
         if "/" not in path:
             self.own[path] = array
@@ -195,8 +195,8 @@ class ArraysToWrite(Arrays):
         return self.own | joined
 
 
-class ArraysThatWereRead(Arrays):
-    """Reads arrays from a file."""
+class ArraysRead(Arrays):
+    """Arrays read from a file."""
 
     def __init__(self, members: Mapping[str, np.ndarray]):
         self._members = members

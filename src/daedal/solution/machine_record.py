@@ -24,7 +24,7 @@ class RecordedFrame:
     ----------
     t : numpy.ndarray, shape (nt,)
     position, velocity, acceleration : numpy.ndarray
-        Of its origin.
+        Motion of the origin.
     orientation : numpy.ndarray, shape (nt, 3, 3)
         Rotation matrices from frame axes to ground axes.
     angular_velocity, angular_acceleration : numpy.ndarray
@@ -172,7 +172,8 @@ class RecordedJoint(NamedCoordinates):
     Attributes
     ----------
     t : numpy.ndarray
-    names : tuple of str Names of the coordinates.
+    names : tuple of str
+        Names of the coordinates.
     coordinates, rates : numpy.ndarray, shape (n, nt)
     position : numpy.ndarray, shape (3, nt)
         Position of the joint on its second body.
@@ -225,7 +226,7 @@ class RecordedEnergy:
 class RecordedMachine:
     """Bodies, joints and forces of a stored solution, with the interface of a model's results.
 
-    Available at the output points of the solution only, since the functions of the model are not stored.
+    Values are available at the output points of the solution only, since the functions of the model are not stored.
     """
 
     title: str
@@ -387,7 +388,7 @@ class RecordedMotion(PartsOfMotion):
     dead_points : tuple of (float, str)
         Times at which the motion is not determined, with the joint that is free there.
     machine : RecordedMachine
-        Its bodies and joints.
+        Bodies and joints.
     """
 
     t: np.ndarray
@@ -404,7 +405,7 @@ class RecordedMotion(PartsOfMotion):
 
     @property
     def parts(self) -> RecordedMachine:
-        """Its machine."""
+        """Bodies and joints of the motion."""
         return self.machine
 
 

@@ -39,7 +39,7 @@ class StateNames:
 
     @property
     def accelerations(self) -> tuple[str, ...]:
-        """x'' of a coordinate x; a[0] of q[0]."""
+        """Names of the accelerations: ``x''`` for a coordinate ``x``, ``a[0]`` for ``q[0]``."""
         n = self.n_q
         pairs = zip(self.names[:n], self.names[n : 2 * n], strict=True)
         return tuple(f"{x}''" if v == f"{x}'" else f"a[{i}]" for i, (x, v) in enumerate(pairs))
@@ -65,7 +65,7 @@ class StateNames:
 class MechanicalState:
     """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times.
 
-    ``state["name"]`` returns one of them.
+    ``state["name"]`` returns a quantity by name.
 
     Examples
     --------
@@ -114,13 +114,13 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
     q, v, a : numpy.ndarray, shape (n_q, nt)
         Positions, velocities and accelerations.
     lam : numpy.ndarray, shape (n_lambda, nt)
-        Multipliers, those of position constraints first; dependent constraints share theirs with the smallest norm.
+        Multipliers, those of position constraints first; those of dependent constraints have the smallest norm.
     r, w, s : numpy.ndarray
         First-order states, algebraic variables and contact coordinates.
     reaction : numpy.ndarray, shape (n_q, nt)
         The constraint forces :math:`-G^T \lambda`.
     y : numpy.ndarray
-        (q, v, r), stacked; `yp` its derivative.
+        (q, v, r), stacked; `yp` is its derivative.
     drift : dict
         Largest residual of the constraints over the output points: ``"position"`` and ``"velocity"`` for the returned
         values, ``"position before projection"`` and ``"velocity before projection"`` for the integrated values.

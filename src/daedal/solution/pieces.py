@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_DEGREES = (5, 9, 14, 20)  # degrees, tried in this order
+_DEGREES = (5, 9, 14, 20)  # degrees of the polynomials, tried in this order
 _AGREED = 1e-11  # tolerated difference between polynomial and function, relative to the size of a row
-_NOISE = 1e-4  # size relative to its block below which a row is ignored
+_NOISE = 1e-4  # size of a row, relative to its block, below which its error is ignored
 _LARGEST = 1 << 23  # maximum number of stored values: 64 MB
 _CHECKED = 40  # number of steps on which degrees are tried
 _BETWEEN = np.array([-0.97, -0.31, 0.53])  # test points in [-1, 1]

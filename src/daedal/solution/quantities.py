@@ -25,13 +25,13 @@ class Quantity:
     Attributes
     ----------
     kind : str
-        Its name in an xarray dataset: ``"y"``, ``"lam"``, ...
+        Name in an xarray dataset: ``"y"``, ``"lam"``, ...
     dimension : str
-        Its dimension: ``"variable"``, ``"constraint"``, ...; empty for a single row.
+        Name of the dimension: ``"variable"``, ``"constraint"``, ...; empty for a single row.
     names : tuple of str
         The names of the rows.
     labels : tuple of str
-        The names along the dimension; those of the rows by default.
+        Labels along the dimension; the names of the rows by default.
     rows : callable
         ``rows() -> array (len(names), nt)``.
     in_tables : bool
@@ -72,7 +72,7 @@ class NamedValues(np.ndarray):
 
     @classmethod
     def of(cls, values: np.ndarray, find: Callable[[str], np.ndarray]) -> NamedValues:
-        """The same array; ``find(name)`` returns a row."""
+        """Attach names to an array; ``find(name)`` returns a row."""
         named = values.view(cls)
         named._find = find
         return named
@@ -103,7 +103,7 @@ class NamedValues(np.ndarray):
 
 
 def no_dense_output() -> InvalidProblemError:
-    """The error for times between the output points of a solution without dense output."""
+    """Error for times between the output points of a solution without dense output."""
     return InvalidProblemError("no dense output was kept; call solve with dense_output=True")
 
 
@@ -298,7 +298,7 @@ class Tabulated:
 
     @property
     def y_events(self) -> list[np.ndarray]:
-        """The states at these times, one per row."""
+        """The states at ``t_events``, one per row."""
         return [np.array([event.y for event in fired], dtype=float) for fired in self._fired()]
 
     def _fired(self) -> list[list[Any]]:
@@ -321,7 +321,7 @@ TIME = "t"
 
 
 def pandas() -> Any:
-    """Import an optional package, or raise with the command that installs it."""
+    """Import an optional package; raise with the installation command if it is missing."""
     return _imported("pandas")
 
 

@@ -67,7 +67,7 @@ class ArrayFormat(Format):
         return arrays.put(path, np.ascontiguousarray(value, dtype=self.type))
 
     def decode(self, data, path, arrays, sizes):
-        """Read, with its shape checked."""
+        """Read the array and check its shape."""
         array = arrays.get(path, data)
         expect(array.dtype == np.dtype(self.type), path, f"holds numbers of type {array.dtype}, not {self.type}")
         expect(array.ndim == len(self.dimensions), path, f"has {array.ndim} dimensions, not {len(self.dimensions)}")
@@ -80,7 +80,7 @@ class ArrayFormat(Format):
 
 @dataclass(frozen=True)
 class Text(Format):
-    """A text."""
+    """Text."""
 
     def encode(self, value, path, arrays):
         """The text itself."""
@@ -245,7 +245,7 @@ class Plain(Format):
     """Plain data such as parameters and notes: numbers, texts, arrays, lists and mappings."""
 
     def encode(self, value, path, arrays):
-        """The value, in which a key distinguishes arrays and mappings."""
+        """The value as plain data, in which a key marks arrays and mappings."""
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counters of a run; also reachable as ``stats["steps"]``.
+    """Counters of a run, as attributes or by name: ``stats["steps"]``.
 
     ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
     included. ``first_use`` is the part of ``seconds`` spent once per process: imports, tracing, and generating or
@@ -271,7 +271,7 @@ class Solution(Tabulated):
         return animate(self, path, drawing, **options)
 
     def studio(self, path: Any = "studio.html", problem: Any = None, **options: Any):
-        """Write a live page, with sliders for parameters and start values, that recomputes the motion.
+        """Write a live page that recomputes the motion, with sliders for parameters and start values.
 
         Parameters
         ----------
@@ -399,5 +399,5 @@ class SecondOrderSolution(Solution):
         return self.order.size
 
     def at(self, t: ArrayLike) -> SecondOrderState:
-        """Dense output in terms of x, x' and x''."""
+        """The dense output at `t`, as x, x' and x''."""
         return SecondOrderState(t, *self._split(self(t), self(t, derivative=True)))

@@ -212,7 +212,7 @@ _MECHANICAL = _CONSTRAINED | {
     "machine": Optional(MACHINE),
 }
 _HESSENBERG = _CONSTRAINED | {"a": ArrayFormat("f8", ("n_x", "nt"))}
-# stored with a leading underscore
+# fields stored with a leading underscore
 _LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")
 
 

@@ -10,13 +10,13 @@ STATUS_NUMBERS = {"finished": 0, "event": 1, "failed": -1, "interrupted": -2, "z
 class Status(int):
     """How a run ended: a number as in SciPy that also compares and prints as a word.
 
-    0 is ``"finished"``, 1 ``"event"`` (a terminal one); negative numbers are ends before that: -1 ``"failed"``,
-    -2 ``"interrupted"``, and of hybrid runs -3 ``"zeno"`` and -4 ``"chattering"``.
+    0 is ``"finished"`` and 1 ``"event"``, a terminal event. Negative numbers are premature ends: -1 ``"failed"``,
+    -2 ``"interrupted"``, and for hybrid runs -3 ``"zeno"`` and -4 ``"chattering"``.
 
     Attributes
     ----------
     reason : str
-        The word. Use it as a key of dictionaries and in sets, where a status counts as its number.
+        The word. Use `reason` as a key of dictionaries and in sets, since the status itself is hashed as its number.
 
     Examples
     --------

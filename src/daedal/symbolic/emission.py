@@ -19,9 +19,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.instructions import ENTRY, Constants, Declared, FunctionBody, number_text
+from daedal.symbolic.instructions import (
+    ENTRY,
+    LANES,
+    PAIR,
+    USED,
+    Constants,
+    Declared,
+    FunctionBody,
+    definition,
+    number_text,
+)
 from daedal.symbolic.operations import ARITHMETIC, TABLES
-from daedal.symbolic.sines import LANES, PAIR, USED, definition
 
 WIDTH = 8
 """Number of lanes of code for several members."""

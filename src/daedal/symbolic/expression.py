@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.compositions import COMPOSITIONS, LOGICAL
-from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph import Graph, evaluate
 from daedal.symbolic.kinds import BOOL, FLOAT64, INT, KINDS, NUMPY, TYPES, UNKNOWN, Number, joined
 from daedal.symbolic.kinds import FLOAT as FLOAT
 from daedal.symbolic.operations import FUNCTIONS

@@ -8,12 +8,12 @@ and one thread.
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.operations import CONDITIONS, OPERATIONS
+from daedal.symbolic.operations import CONDITIONS, OPERATIONS, TABLES
 from daedal.symbolic.untraceable import Untraceable, kink_site
 
 MOST_NODES = 1_000_000
@@ -314,3 +314,43 @@ class Graph:
     def count(self, outputs: Iterable[int]) -> int:
         """Number of operations needed to compute the outputs from the arguments."""
         return sum(bool(self.operands[i]) for i in self.needed(outputs))
+
+
+def evaluate(
+    graph: Graph,
+    nodes: Iterable[int],
+    arguments: Mapping[str, Any],
+    operations: Mapping[str, Callable[..., Any]] | None = None,
+) -> list[Any]:
+    """Values of nodes at given arguments.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    nodes : iterable of int
+        Nodes to evaluate.
+    arguments : mapping
+        A vector for the name of each argument, or a number for a scalar.
+    operations : mapping, optional
+        Replaces NumPy's functions, for example by those of an extended precision library.
+    """
+    wanted = list(nodes)
+    known = {name: operation.evaluate for name, operation in OPERATIONS.items()} | dict(operations or {})
+    values: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for i in graph.needed(wanted):
+            operation, datum = graph.operations[i], graph.data[i]
+            operands = [values[k] for k in graph.operands[i]]
+            if operation == "argument":
+                vector = arguments[datum[0]]
+                values[i] = vector[datum[1]] if hasattr(vector, "__getitem__") else vector
+            elif operation == "constant":
+                values[i] = datum
+            elif operation == "where":
+                values[i] = operands[1] if operands[0] else operands[2]
+            elif operation in TABLES:
+                values[i] = known[operation](operands[0], datum)
+            else:
+                values[i] = known[operation](*operands)
+    return [values[i] for i in wanted]

@@ -26,7 +26,7 @@ def nodes_from_sympy(graph: Graph, expressions: Sequence[Any], symbols: Mapping[
     Examples
     --------
     >>> import sympy
-    >>> from daedal.symbolic.evaluate import evaluate
+    >>> from daedal.symbolic.graph import evaluate
     >>> from daedal.symbolic.graph import Graph
     >>> from daedal.symbolic.sympy_expressions import nodes_from_sympy
     >>> x, graph = sympy.Symbol("x"), Graph()

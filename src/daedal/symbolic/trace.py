@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
-from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.dependencies import NAME as MEMORY
+from daedal.symbolic.dependencies import Dependencies, Memory
 from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.kinds import FLOAT
 from daedal.symbolic.operations import CONDITIONS
-from daedal.symbolic.side_effects import NAME as MEMORY
-from daedal.symbolic.side_effects import Memory
 from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 

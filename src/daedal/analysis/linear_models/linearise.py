@@ -31,14 +31,13 @@ from daedal.problems.symbols import symbol_name
 from daedal.solution.solution import Solution
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import jacobian
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.switching_functions import switching_nodes
 from daedal.symbolic.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
-    from daedal.problems.problem_sources import ProblemSource
-    from daedal.problems.protocol import Problem
+    from daedal.problems.problem_sources import Problem, ProblemSource
 
 
 @overload

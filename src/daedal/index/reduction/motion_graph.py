@@ -11,8 +11,7 @@ import numpy as np
 
 from daedal.index.structure.system_equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
-from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph import Graph, evaluate
 from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.operations import OPERATIONS
 from daedal.symbolic.tracing.parameters import NAME

@@ -395,6 +395,11 @@ class ReducedProblem:
         """
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
+    def lowered(self, t: float, u: np.ndarray, slope: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
+        """A point u with smaller derivatives where the equations leave them open; None if they do not, or it is not
+        found."""
+        return None
+
     @property
     def equations(self) -> SystemEquations:
         """The equations of the original problem, with its parameters."""

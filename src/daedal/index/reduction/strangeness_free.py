@@ -13,7 +13,7 @@ from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block, Constraints, Projector, Prolongation
 from daedal.index.reduction.reduced_problem import EquationBuilder, ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
-from daedal.index.structure.derivative_array import ArrayRanks, NonlinearDerivativeArray, array_ranks
+from daedal.index.structure.derivative_array import TOLERANCE, ArrayRanks, NonlinearDerivativeArray, array_ranks
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import SystemJacobian
@@ -22,6 +22,8 @@ from daedal.problems.compile import with_numbers
 from daedal.symbolic.machine import MachineFunction
 
 _POINTS = 3  # random starting points in the search for a consistent one, if the structure does not give the index
+_HIGHER_FIRST = 1e4  # change allowed to a derivative, relative to that of the next lower one
+_CONVERGED = 1e-6  # last correction of derivatives, relative to the largest one, at which an iteration has converged
 _CORRECTIONS = 2  # Newton corrections of x', starting from the result of the method
 
 
@@ -177,6 +179,31 @@ class StrangenessFreeProblem(ReducedProblem):
         rows[: self.d, : self.n] = self._selecting @ self._leading(matrix)
         rows[self.d :, self.n :] = self._held
         return rows
+
+    def lowered(self, t: float, u: np.ndarray, slope: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
+        """The point of the array with this x, x' near a slope, and small higher derivatives; None if none was found."""
+        n, u, rank, change = self.n, u.copy(), len(self.prolongation.kept) - self.a, np.empty(0)
+        if not self._open:
+            return None
+        u[n:] = 0.0
+        for j, column in self._rates:
+            u[column] = slope[j]
+        weights = scale.copy()
+        for (_, order), column in self.prolongation.column.items():
+            weights[column] *= _HIGHER_FIRST**order
+        for _ in range(self.mu + _CORRECTIONS):
+            f, matrix, _ = self.constraints.dense_values(t, u)
+            scaled = matrix[:, n:] * weights[n:]
+            sizes = np.maximum(np.abs(scaled).max(axis=1), np.finfo(float).tiny)
+            if not (np.isfinite(scaled).all() and np.isfinite(f).all()):
+                return None
+            left, values, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=False)
+            if values[rank - 1] <= TOLERANCE * values[0]:
+                return None
+            change = weights[n:] * (right[:rank].T @ (left.T[:rank] @ (f / sizes) / values[:rank]))
+            u[n:] -= change
+        is_found = np.abs(change / scale[n:]).max() <= _CONVERGED * np.abs(u[n:] / scale[n:]).max()
+        return u if is_found else None
 
     def regularity(self, t: float, u: np.ndarray) -> None:
         """None: the system Jacobian is irrelevant here."""

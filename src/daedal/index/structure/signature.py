@@ -15,8 +15,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from daedal.common.tabular import derivative_name, listing
 from daedal.errors import StructurallySingularError
 from daedal.index.structure.system_equations import SystemEquations
-from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph import Graph, evaluate
 from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS
 from daedal.symbolic.tracing.parameters import NAME
 

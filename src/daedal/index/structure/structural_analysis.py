@@ -28,7 +28,7 @@ from daedal.index.structure.signature import (
 from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.derivative import sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.modes import replaced as substituted
 
 # If the system Jacobian J is identically singular, u^T J = 0 for some u(t, x, ...). With L = {i: u_i != 0} and c_min =

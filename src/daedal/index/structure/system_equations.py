@@ -26,7 +26,7 @@ from daedal.problems import LinearDAE
 from daedal.problems.compile import differ_in_parameters_only
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import Followed, Modes
@@ -294,7 +294,7 @@ class UnfollowedSwitches:
             return None
         named = listing(met[:_MOST_NAMED], len(met))
         return (
-            f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over "
+            f"switches are not tracked, since the index of the problem is reduced: {named}. A run may step over "
             f"them, and kinks or jumps in differentiated terms are missed. Remedy: give their times as breakpoints, "
             "or use formulation='none'; switches='never' leaves them to the step size control"
         )

@@ -26,7 +26,7 @@ from daedal.index.structure.signature import (
     smallest_duals,
 )
 from daedal.index.structure.system_equations import SystemEquations
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.graph import evaluate
 
 SINGULAR, REGULAR = 1e-12, 1e-8
 """Limits for the smallest singular value of a block, relative to the largest: below the first the block is singular,

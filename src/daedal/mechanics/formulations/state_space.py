@@ -106,6 +106,18 @@ def complement(jacobian: np.ndarray, kind: str, mass: np.ndarray) -> np.ndarray:
     return basis
 
 
+def tolerances_along(tangents: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Tolerances of coordinates that move z along the columns of `tangents`, from those of z.
+
+    1 / tolerance^2 is the mean of 1 / given^2, weighted with the squares of a column.
+    """
+    if not given.size or given.min() == given.max():
+        return np.full(tangents.shape[1], given.max(initial=0.0))
+    with np.errstate(divide="ignore"):
+        inverse = np.where(tangents == 0.0, 0.0, tangents / given[:, None])
+        return np.linalg.norm(tangents, axis=0) / np.linalg.norm(inverse, axis=0)
+
+
 def _checked_limit(restart) -> float:
     limit = check_positive(restart, "restart")
     if limit <= 1.0:
@@ -183,6 +195,18 @@ class ChartReduction(Reformulation):
         z, slope, rows = start.z.reshape(m, nx), start.slope.reshape(m, nx), [low] * (m - 1) + [top]
         y = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])
         return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
+
+    def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tolerances of the coordinates, level by level, and of r."""
+        start, (m, nx) = self.start, (self.assembly.m, self.assembly.nx)
+        K = self.assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)["jacobian"]
+        tangents = [np.linalg.inv(np.vstack([rows, K[: nx - len(rows)]]))[:, : len(rows)] for rows in self._rows]
+
+        def along(given: np.ndarray) -> np.ndarray:
+            levels = [tolerances_along(tangents[j == m - 1], given[j * nx : (j + 1) * nx]) for j in range(m)]
+            return np.concatenate([*levels, given[m * nx :]])
+
+        return along(rtol), along(atol)
 
     def recover(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Map back to (z, r), starting from the last known point or, if nearer, the start of the chart."""
@@ -485,6 +509,19 @@ class LinearReduction(Reformulation):
         return np.concatenate([matrix.ravel(), vector])
 
     pack = None
+
+    def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tolerances of w, level by level."""
+        problem, t = self._problem, self.start.t
+        c = _ChartCoefficients(problem, t)
+        rows = self._basis.at(t, c)[0]
+        tangents = np.linalg.inv(np.vstack([rows, c.C[0]]))[:, : len(rows)]
+
+        def along(given: np.ndarray) -> np.ndarray:
+            levels = given.reshape(problem.order, problem.n_x)
+            return np.concatenate([tolerances_along(tangents, one) for one in levels])
+
+        return along(rtol), along(atol)
 
     def recover(self, times: np.ndarray, w: np.ndarray) -> np.ndarray:
         """z from w."""

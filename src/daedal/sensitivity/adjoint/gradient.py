@@ -16,8 +16,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import Samples, at_piece, require_inputs
 from daedal.problems.preparable import prepared_of
-from daedal.problems.problem_sources import ProblemSource, is_source, problem_and_start
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source, problem_and_start
 from daedal.problems.symbols import Driven, given_params
 from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded

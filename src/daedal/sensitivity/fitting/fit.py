@@ -11,7 +11,7 @@ import daedal
 from daedal.driver.options import SolverOptions, takes
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.mode_state import StateForm
-from daedal.problems.protocol import Problem
+from daedal.problems.problem_sources import Problem
 from daedal.sensitivity.fitting.fit_result import Fit
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared, ShotPieces
 from daedal.sensitivity.fitting.unknowns import Unknowns, measurements

@@ -1,4 +1,4 @@
-"""Comparison of machine code with the user function, to round-off, at points where both are evaluated."""
+"""Comparison of machine code with user functions, to round-off, and warnings of functions with memory or jumps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from daedal.problems import SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import full_matrix
 from daedal.problems.compile import last_argument
+from daedal.symbolic import Untraceable
+from daedal.symbolic.substitution import DRAWN
 from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import TracedProblem
@@ -157,3 +159,35 @@ def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.
             return np.asarray(function.reference(t, *copies, *last), dtype=float)
     except Exception:  # any exception here should have been signalled by the code
         return None
+
+
+def _called(name: str, function: Any) -> str:
+    own = getattr(function, "__name__", type(function).__name__)
+    return name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
+
+
+def jump_words(name: str, function: Any, reason: Untraceable, interval: float) -> str:
+    """Message on a function whose jumps are not located: name, reason and remedy."""
+    place = f" ({reason.site})" if reason.site else ""
+    return (
+        f"{_called(name, function)} {reason.reason}{place} and is not traced: its jumps cannot be located, and a "
+        f"pulse shorter than a step may be missed. Remedy: {reason.remedy}; or give breakpoints at the jumps, or "
+        f"max_step={1e-4 * interval:.1g}"
+    )
+
+
+def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
+    """Message on a function with memory or random numbers: name, consequence and remedy."""
+    called = _called(name, function)
+    place = f", {reason.site}" if reason.site else ""
+    if reason.memory in DRAWN or "random" in reason.reason:
+        return (
+            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, so the error "
+            "estimate of a step is meaningless. Remedy: draw the numbers before the run, for a daedal.Table"
+        )
+    return (
+        f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
+        "several times per step, also in rejected steps, so this is not the state of the solution. Remedy: modes "
+        "(daedal.hybrid.HybridProblem) for switches with hysteresis, a daedal.Table for data, one run per sampling "
+        "interval of a controller, with its output as a parameter, or an additional equation"
+    )

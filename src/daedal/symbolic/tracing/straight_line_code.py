@@ -21,8 +21,7 @@ from daedal.problems import MechanicalSystem
 from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.elimination import Solved, StructurallySingular, constant_rows, rows_of
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction
-from daedal.symbolic.mechanism_dynamics import Dynamics
-from daedal.symbolic.symplectic import first_half, second_half
+from daedal.symbolic.mechanism_dynamics import Dynamics, first_half, second_half
 from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.tracer import Tracer
 

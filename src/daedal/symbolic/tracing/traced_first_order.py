@@ -1,4 +1,4 @@
-"""First-order problems as machine code: F and dF/dy + cj dF/dy', dense, banded or sparse."""
+"""Equations F = 0 of first and second order as machine code: F and its Newton matrix, dense, banded or sparse."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from daedal.kernels.functions import is_compiled
 from daedal.problems import ImplicitDAE, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Graph, Traced, Untraceable
-from daedal.symbolic.derivative import jacobian, sparsity
-from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.derivative import directional, jacobian, sparsity
+from daedal.symbolic.graph import evaluate
+from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.linearly_implicit import LinearlyImplicit
-from daedal.symbolic.tracing.motion_derivatives import MotionDerivatives
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 _FEWEST_FOR_BAND = 40  # number of unknowns above which a narrow band is used by default
@@ -339,3 +339,39 @@ def _banded(bandwidth: tuple[int, int], pattern: list[list[int]], n: int, zero: 
         return band
 
     return form
+
+
+NAME = "motion"
+
+
+class MotionDerivatives:
+    """The first two derivatives along the motion, created once the orders of the variables are known."""
+
+    def __init__(self, tracer: Tracer, residual: Traced):
+        self._tracer, self._residual = tracer, residual
+        self._made: dict[tuple[int, ...], TracedFunction | None] = {}
+
+    def function(self, order: tuple[int, ...]) -> TracedFunction | None:
+        """(F', F'') of (t, x, x', x''); None if there are too many operations."""
+        if order not in self._made:
+            shared = (0, 1, 2)
+            self._made[order] = self._tracer.derivative(
+                NAME, self._residual, ("x", "xp", "xpp"), lambda: self._nodes(order), shared
+            )
+        return self._made[order]
+
+    def _nodes(self, order: tuple[int, ...]) -> list[int]:
+        tracer, graph = self._tracer, self._tracer.graph
+        x, xp, xpp = (tracer.nodes(name) for name in ("x", "xp", "xpp"))
+        along = {tracer.t.node: graph.one}
+        for i, highest in enumerate(order):
+            if highest > 0:
+                along[x[i]] = xp[i]
+            if highest == 2:
+                along[xp[i]] = xpp[i]
+        first = directional(graph, self._residual.nodes, along)
+        return [*first, *directional(graph, first, along)]
+
+    def __reduce__(self):
+        """Machine code is not pickled."""
+        return type(None), ()

@@ -24,8 +24,14 @@ from daedal.symbolic.modes import Modes
 from daedal.symbolic.substitution import DRAWN
 from daedal.symbolic.switches import switches
 from daedal.symbolic.trace import remembers
-from daedal.symbolic.tracing.function import TracedFunction, as_stated
-from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, ModalVector, SwitchedParams
+from daedal.symbolic.tracing.function import (
+    ModalFunction,
+    ModalLayout,
+    ModalVector,
+    SwitchedParams,
+    TracedFunction,
+    as_stated,
+)
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 20_000
