@@ -15,6 +15,7 @@ SAMPLES = {
     "functions": range(40),
     "pulses": (*range(0, 1000, 83), 10283, 20031, 20363),
     "squares": range(0, 40, 3),
+    "sliding": (3, 42, 43, 51),
     "clocks": range(4),
     "guards": range(4),
     "stale": (),  # in test_surroundings.py
