@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.driver.event_view import EventsOf
+from daedal.driver.finish import clear_frames
 from daedal.driver.given_start import GivenStart
 from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.plan_stages import Plan
@@ -115,6 +116,7 @@ class MechanismForm(Form):
             raise self._in_words(own, error) from None
         except IntegrationError as error:
             solution = self._carried_back(error.solution)
+            clear_frames(error)
             return solution, IntegrationError(solution.message, solution)
         except Exception as error:  # exceptions of user functions
             if isinstance(getattr(error, "solution", None), MechanicalSolution):
