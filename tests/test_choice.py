@@ -267,7 +267,7 @@ def test_limits_on_the_imaginary_axis_are_those_of_the_stability_functions():
         function = np.polynomial.Polynomial([1.0, *(b @ power for power in powers)])
         assert np.all(np.abs(function(1j * np.linspace(0.0, stable, 2000))) <= 1.0 + 1e-14)
         assert abs(function(1j * (stable + 0.01))) > 1.0
-        assert abs(function(1j * tableau.suspicious)) < 1.0005
+        assert abs(function(1j * tableau.stiffness_check)) < 1.0005
 
 
 # --- constraint forces that turn quickly ----------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import daedal
 from daedal import SecondOrderDAE, solve
 from daedal.methods import Collocation
-from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES
-from daedal.methods.implicit_rk.collocation_stages import collocation_stages as tableau
+from daedal.methods.implicit_rk.implicit_stages import KINDS, STAGES
+from daedal.methods.implicit_rk.implicit_stages import collocation_stages as tableau
 
 ALL = [(kind, s) for kind in KINDS for s in STAGES]
 ROOT3 = np.sqrt(3.0)

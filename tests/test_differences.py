@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems.coefficients import derivatives_by_differences
 
 GRAVITY = 9.81
@@ -97,7 +97,7 @@ def test_gradients_and_biases_in_any_unit(length, place, offset):
     x = length * place
     system = point(lambda t, q: [q[1] - length * sin(q[0] / length)])
     q, v = np.array([x, length * (sin(x / length) + offset)]), length * np.array([1.0, 0.3])
-    values = Assembly(system, 0.0, q).evaluate(0.0, np.concatenate([q, v]))
+    values = SystemWorkspace(system, 0.0, q).evaluate(0.0, np.concatenate([q, v]))
     np.testing.assert_allclose(values["jacobian"], [[-cos(x / length), 1.0]], atol=1e-7)
     np.testing.assert_allclose(values["level"][1] / length, [0.3 - cos(x / length)], atol=1e-7)
     np.testing.assert_allclose(values["bias"] / length, [sin(x / length)], atol=1e-4)
@@ -255,7 +255,7 @@ def test_an_evaluation_takes_two_calls_for_a_coordinate_and_few_more(n_q):
 
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: np.zeros(n_q), constraint, n_q=n_q, n_constraints=1)
     q = np.linspace(0.1, 1.0, n_q)
-    assembly = Assembly(system, 0.0, q, autonomous=True)
+    assembly = SystemWorkspace(system, 0.0, q, autonomous=True)
     none = np.zeros(0)
     calls[0] = 0
     evaluate_point(
@@ -277,7 +277,7 @@ def test_the_search_for_increments_is_short():
         calls[0] += 1
         return [q[1] - 0.3 * sin(2.0 * q[0])]
 
-    Assembly(point(constraint), 0.0, np.array([0.3, 0.2]))
+    SystemWorkspace(point(constraint), 0.0, np.array([0.3, 0.2]))
     assert calls[0] < 150
 
 

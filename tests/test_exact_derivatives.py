@@ -6,7 +6,6 @@ import pytest
 
 import daedal
 from daedal import library
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import (
     GGL,
     Baumgarte,
@@ -17,6 +16,7 @@ from daedal.mechanics.formulations import (
     MinimalExtension,
     ProjectedInvariants,
 )
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.symbolic.graph import evaluate
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.problem import traced_problem
@@ -233,7 +233,7 @@ def quotients(function, x, column_step=1e-6):
 
 def assembled(make):
     system, initial = make()
-    return Assembly(traced_problem(system).problem, 0.2, np.array(initial[0])), initial
+    return SystemWorkspace(traced_problem(system).problem, 0.2, np.array(initial[0])), initial
 
 
 @pytest.mark.parametrize("make", [everything, with_states, plain])

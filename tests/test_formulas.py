@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.methods.exact_numbers import Quadratic
-from daedal.methods.implicit_rk.collocation_stages import collocation_stages
 from daedal.methods.implicit_rk.implicit_families import collocation, radau_iia
+from daedal.methods.implicit_rk.implicit_stages import collocation_stages
 from daedal.methods.named_formulas import extrapolated_euler, formula_names
 
 F = Fraction

@@ -16,7 +16,6 @@ from scipy.integrate import solve_ivp
 
 import daedal
 from daedal import library
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import (
     GGL,
     Baumgarte,
@@ -33,6 +32,7 @@ from daedal.mechanics.formulations import (
     ProjectedInvariants,
     StateSpace,
 )
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.methods import DASSL, DOPRI5, RK4
 from tiers import sampled
 
@@ -154,7 +154,7 @@ def bowl():
     """The knife edge on a paraboloid: a position constraint and a velocity constraint."""
     model = library.knife_edge_on_paraboloid(compiled=True)
     system = model.problem
-    assembly = Assembly(system, 0.0, model.initial[0])
+    assembly = SystemWorkspace(system, 0.0, model.initial[0])
 
     def rate(t, y):
         return np.concatenate([y[4:], assembly.accelerate(t, y)[0][0]])

@@ -24,7 +24,7 @@ ROOMS = [
     *("events", "solution", "mechanics", "analysis", "initial", "mechanics.formulations", "methods", "index.reduction"),
     *("driver", "hybrid", "sensitivity", "driver.solving", "driver.ivp", "ensembles"),
     *("analysis.order_conditions", "analysis.method_analysis", "analysis.conditioning", "analysis.problem_page"),
-    *("analysis.advice", "analysis.comparison", "analysis.linear_models", "simulation"),
+    *("analysis.advice", "analysis.comparison", "analysis.certificate", "analysis.linear_models", "simulation"),
 ]
 ON_PUBLIC_NAMES = {
     "formulations": [],

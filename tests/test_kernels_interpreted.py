@@ -51,8 +51,8 @@ def test_a_view_that_is_longer_than_its_memory_is_an_error_of_interpreted_kernel
     )
     assert interpreted(code).splitlines() == [
         "3 3",
-        "a view of 4 numbers extends beyond its memory by 1",
-        "a view of 4 numbers extends beyond its memory by 1",
+        "a view of 4 numbers ends 8 bytes beyond its memory",
+        "a view of 4 numbers ends 8 bytes beyond its memory",
     ]
 
 

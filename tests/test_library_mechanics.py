@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 import daedal
 from daedal import library
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from tiers import sampled
 
 VARIANTS = [
@@ -64,7 +64,7 @@ def split(model, y):
 
 def flow(model):
     """The underlying ODE (q, v)' = (v, a), as ``problem.at`` evaluates it but prepared once."""
-    assembly = Assembly(model.problem, model.t_span[0], model.initial[0])
+    assembly = SystemWorkspace(model.problem, model.t_span[0], model.initial[0])
 
     def rate(t, y):
         acceleration, *_, statuses = assembly.accelerate(t, y)

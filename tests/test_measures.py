@@ -8,8 +8,8 @@ import pytest
 import daedal
 from daedal.analysis.decision import decision
 from daedal.analysis.measures import Measures, amplification, measure
-from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.hessenberg_assembly import HessenbergAssembly
+from daedal.mechanics.hessenberg_workspace import HessenbergWorkspace
+from daedal.mechanics.system_workspace import SystemWorkspace
 
 H = 0.01
 TIMES = np.linspace(0.0, 1.0, 11)
@@ -60,9 +60,9 @@ def example2(nu: float) -> daedal.HessenbergDAE:
 def along(problem) -> list[Measures]:
     """Samples along the exact solution e^t (1, 1)."""
     if isinstance(problem, daedal.HessenbergDAE):
-        assembly = HessenbergAssembly(problem)
+        assembly = HessenbergWorkspace(problem)
         return [measure(assembly, t, math.exp(t) * np.ones(2)) for t in TIMES]
-    assembly = Assembly(problem, 0.0, np.ones(2))
+    assembly = SystemWorkspace(problem, 0.0, np.ones(2))
     return [measure(assembly, t, math.exp(t) * np.ones(4)) for t in TIMES]
 
 
@@ -106,7 +106,7 @@ def test_measurements_and_cases_of_the_examples_are_those_of_the_table(problem, 
 
 @pytest.mark.parametrize(("t", "expected"), [(0.01, 4.0), (0.5, 5.6), (1.0, 8.9)])
 def test_one_step_amplification_of_example_2(t, expected):
-    assembly = HessenbergAssembly(example2(1000.0))
+    assembly = HessenbergWorkspace(example2(1000.0))
     before, now = (measure(assembly, time, np.ones(2)) for time in (t - H, t))
     assert amplification(before, now, "B") == pytest.approx(expected, rel=0.02)
     assert amplification(before, now, "CT") <= 1.0
@@ -124,7 +124,7 @@ def double_pendulum(m1, m2, angles, rates):
     (s1, s2), (c1, c2) = np.sin(angles), np.cos(angles)
     q = np.array([s1, -c1, s1 + s2, -c1 - c2])
     v = np.array([c1 * rates[0], s1 * rates[0], c1 * rates[0] + c2 * rates[1], s1 * rates[0] + s2 * rates[1]])
-    return Assembly(system, 0.0, q), np.concatenate([q, v])
+    return SystemWorkspace(system, 0.0, q), np.concatenate([q, v])
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(1e-8, 2.35), (1e8, 1.21)])
@@ -155,7 +155,7 @@ def test_units_of_length_mass_and_constraints_do_not_change_what_is_measured():
             n_constraints=1,
         )
         state = length * np.array([0.6, -0.8, 1.6, 1.2])
-        found.append(measure(Assembly(system, 0.0, state[:2]), 0.0, state))
+        found.append(measure(SystemWorkspace(system, 0.0, state[:2]), 0.0, state))
     for name in ("kap1", "kapC", "rot", "sigF", "omegaF", "fc"):
         assert getattr(found[1], name) == pytest.approx(getattr(found[0], name), rel=1e-5)
     assert found[0].rot == pytest.approx(2.0, rel=1e-7)
@@ -171,7 +171,7 @@ def test_the_frozen_part_has_the_tension_of_the_rod():
         n_q=2,
         n_constraints=1,
     )
-    found = measure(Assembly(system, 0.0, q), 0.0, np.concatenate([q, v]))
+    found = measure(SystemWorkspace(system, 0.0, q), 0.0, np.concatenate([q, v]))
     stiffness = 9.81 + 9.0  # 2 lam, the force of the rod
     assert found.sigF == pytest.approx(-c / 2, rel=1e-6)
     assert found.omegaF == pytest.approx(math.sqrt(stiffness - c * c / 4), rel=1e-6)
@@ -187,7 +187,7 @@ def test_stiffness_of_further_states_is_seen_and_algebraic_ones_follow():
         algebraic=lambda t, q, v, r, w: [w[0] - 40.0 * v[0]],
         n_w=1,
     )
-    found = measure(Assembly(system, 0.0, np.ones(1)), 0.0, np.array([1.0, 0.0, 1.0]))
+    found = measure(SystemWorkspace(system, 0.0, np.ones(1)), 0.0, np.array([1.0, 0.0, 1.0]))
     expected = np.linalg.eigvals([[0.0, 1.0, 0.0], [0.0, -40.0, 1.0], [500.0, 0.0, -500.0]])
     assert found.sigF == pytest.approx(min(expected.real), rel=1e-6)
 
@@ -200,7 +200,8 @@ def test_mass_that_is_singular_off_the_constraints_is_no_obstacle():
 
     state = np.array([1.0, 2.0, 2.0, 0.5, 0.3, 1.3])
     light, none = (
-        measure(Assembly(system(mass), 0.0, state[:3]), 0.0, state) for mass in ([1.0, 1.0, 1e-9], [1.0, 1.0, 0.0])
+        measure(SystemWorkspace(system(mass), 0.0, state[:3]), 0.0, state)
+        for mass in ([1.0, 1.0, 1e-9], [1.0, 1.0, 0.0])
     )
     for name in ("rot", "V_B", "fc", "omegaF", "sigF"):
         assert getattr(none, name) == pytest.approx(getattr(light, name), rel=1e-5, abs=1e-4)
@@ -217,7 +218,7 @@ def test_friction_changes_the_direction_in_which_multipliers_act():
         force_uses_multipliers=True,
     )
     state = np.array([0.5, 0.1 * math.sin(0.5), 1.0, 0.1 * math.cos(0.5)])
-    found = measure(Assembly(system, 0.0, state[:2]), 0.0, state)
+    found = measure(SystemWorkspace(system, 0.0, state[:2]), 0.0, state)
     C = np.array([-0.1 * math.cos(0.5), 1.0])
     assert np.allclose(found.geometry.B[:, 0], C - [mu, 0.0], rtol=1e-6)
 
@@ -227,7 +228,7 @@ def test_dependent_constraints_are_reported_and_nothing_is_recommended():
     system = daedal.MechanicalSystem(
         1.0, lambda t, q, v: np.zeros(3), lambda t, q: [q[0] - q[1], (q[0] - q[1]) * q[0]], n_q=3, n_constraints=2
     )
-    found = measure(Assembly(system, 0.0, q), 0.0, np.concatenate([q, np.zeros(3)]))
+    found = measure(SystemWorkspace(system, 0.0, q), 0.0, np.concatenate([q, np.zeros(3)]))
     assert found.kap1 > 1e12
     verdict = decision([found], 0.1)
     assert verdict.case == "singular" and "linearly dependent" in verdict.reasons[0]

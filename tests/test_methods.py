@@ -10,9 +10,9 @@ import daedal
 from daedal.errors import InvalidProblemError
 from daedal.events.event import gather_events
 from daedal.kernels.endings import MEANINGS, Ending
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.second_order_forms import second_order_form
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.methods.base import FORMS, Method, registered
 from daedal.methods.named_methods import method_class, named_method
 from daedal.methods.task import Equations, Task
@@ -124,7 +124,7 @@ def robertson(method=None, traced=False, **options):
 
 def mechanism(method, formulation):
     q0, v0 = (np.asarray(values, dtype=float) for values in PENDULUM.initial[:2])
-    assembly = Assembly(PENDULUM.problem, 0.0, q0, autonomous=True)
+    assembly = SystemWorkspace(PENDULUM.problem, 0.0, q0, autonomous=True)
     start, form = assembly.start(0.0, np.concatenate([q0, v0])), named_formulation(formulation)
     if method.supports("second_order"):
         reduction = second_order_form(form, assembly, start, project=True)

@@ -10,7 +10,7 @@ import daedal
 from daedal import library
 from daedal.errors import InvalidProblemError
 from daedal.methods import Radau
-from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, collocation_stages
+from daedal.methods.implicit_rk.implicit_stages import RADAU_STAGES, collocation_stages
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import FORMULATIONS, GGL, Baumgarte, Formulation, Index2
 from daedal.mechanics.formulations.constraint_levels import VelocityConstraints
 from daedal.mechanics.formulations.formulation import ACCELERATION, Shape, Sizes
 from daedal.mechanics.formulations.reformulation import attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
-from daedal.mechanics.hessenberg_assembly import HessenbergAssembly
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+from daedal.mechanics.hessenberg_workspace import HessenbergWorkspace
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
+from daedal.mechanics.system_workspace import SystemWorkspace
 
 PENDULUM = daedal.library.get("planar_pendulum").problem
 DISC = daedal.library.get("rolling_disc")
@@ -35,7 +35,7 @@ def name_of(form):
 def swinging(angle, direction=1):
     """An assembled pendulum and a start on its circle."""
     q = np.array([np.sin(angle), -np.cos(angle)])
-    assembly = Assembly(PENDULUM, 0.0, np.array([1.0, 1.0]), autonomous=True)
+    assembly = SystemWorkspace(PENDULUM, 0.0, np.array([1.0, 1.0]), autonomous=True)
     start = assembly.start(0.1 * angle, np.concatenate([q, 0.7 * np.array([np.cos(angle), np.sin(angle)])]))
     return assembly, replace(start, direction=direction)
 
@@ -91,7 +91,7 @@ def test_a_form_of_second_order_begins_anew_like_a_fresh_one(name):
 
 def test_a_linear_form_begins_anew_like_a_fresh_one():
     model = daedal.library.stability_example2(nu=10.0)
-    assembly = HessenbergAssembly(model.problem)
+    assembly = HessenbergWorkspace(model.problem)
     z = np.asarray(model.initial[0], dtype=float)
     first, second = assembly.start(0.0, z), assembly.start(0.2, 1.1 * z)
     for name in ("essential", "state_space", "ggl", "baumgarte"):
@@ -125,7 +125,7 @@ def test_a_monitor_is_attached_once():
 
 def test_the_basis_of_the_monitor_is_orthonormal_and_spans_the_gradients():
     q, v = (np.asarray(x, dtype=float) for x in DISC.initial)
-    assembly = Assembly(DISC.problem, 0.0, q)
+    assembly = SystemWorkspace(DISC.problem, 0.0, q)
     start = assembly.start(0.0, np.concatenate([q, v]))
     reduction = VelocityConstraints().reduce(assembly, start)
     attach_monitor(reduction)
@@ -197,7 +197,7 @@ def test_a_sparse_reduction_begins_anew_like_a_fresh_one():
     from scipy.sparse import csr_array
 
     system = replace(PENDULUM, mass=csr_array(np.eye(2)), constraint_jacobian=lambda t, q, p: csr_array(q[None]))
-    assembly = SparseAssembly(system, 0.0, np.array([1.0, 1.0]), autonomous=True)
+    assembly = SparseWorkspace(system, 0.0, np.array([1.0, 1.0]), autonomous=True)
     first, second = swinging(0.3)[1], swinging(-1.2, direction=-1)[1]
     for form in (GGL(), Index2(gamma=2.0), Baumgarte(gamma=3.0)):
         again, fresh = (form.reduce(assembly, start) for start in (first, second))

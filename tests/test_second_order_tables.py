@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal import SecondOrderDAE, library, solve
 from daedal.methods import ModifiedBDF
-from daedal.methods.bdf.thesis_control import step_after_failure, step_after_success
+from daedal.methods.bdf.modified_bdf_control import step_after_failure, step_after_success
 from daedal.studies import reproduce
 from daedal.studies.reproduce.tables_second_order import TIMES, controlled_run, cumulative, errors, multiplier_errors
 

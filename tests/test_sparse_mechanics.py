@@ -10,8 +10,8 @@ from scipy.sparse import csc_array, csr_array, diags_array, eye_array, issparse
 import daedal
 from daedal.initial.sparse_start import consistent_sparse, sparse_start
 from daedal.library.particles import chain_of_pendulums
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly, is_sparse
 from daedal.mechanics.sparse.sparse_equations import SparseEquations, highest_frequency
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace, is_sparse
 from daedal.mechanics.sparse.structure import Structure
 
 FORMS = ["ggl", "index2", "index1", "baumgarte", "index3"]
@@ -451,6 +451,6 @@ def test_exceptions_of_the_users_functions_come_through(chain):
 
 def test_bias_by_differences_agrees_with_the_given_one(chain):
     q, v = chain.extra["configuration"](np.linspace(0.1, 1.0, 10), np.linspace(-2.0, 3.0, 10))
-    given = SparseAssembly(chain.problem, 0.0, q, autonomous=True)
-    found = SparseAssembly(chain.problem.replaced(acceleration_bias=None), 0.0, q, autonomous=True)
+    given = SparseWorkspace(chain.problem, 0.0, q, autonomous=True)
+    found = SparseWorkspace(chain.problem.replaced(acceleration_bias=None), 0.0, q, autonomous=True)
     np.testing.assert_allclose(found.bias(0.0, q, v), given.bias(0.0, q, v), rtol=1e-10, atol=1e-12)

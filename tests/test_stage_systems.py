@@ -10,8 +10,7 @@ from daedal.kernels.compilation import entry
 from daedal.kernels.complex_matrix import COMPLEX_MATRIX, factor_complex, solve_complex
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import f64, i64
-from daedal.methods.implicit_rk.collocation_stages import KINDS, collocation_stages
-from daedal.methods.implicit_rk.implicit_stages import stages_of
+from daedal.methods.implicit_rk.implicit_stages import KINDS, collocation_stages, stages_of
 from daedal.methods.implicit_rk.stage_systems import storage, transformation
 
 NAMES = ("radau5", "radau9", "radau13", "gauss2", "gauss3", "gauss8", "radau_ia4", "lobatto_iiia4", "lobatto_iiib3")

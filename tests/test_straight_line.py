@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
 
@@ -26,8 +26,8 @@ def mechanisms():
 def assemblies(problem, t, q):
     """The same system with straight-line code, and with matrices."""
     traced = traced_problem(problem).problem
-    quick = Assembly(traced, t, q)
-    slow = Assembly(traced, t, q)
+    quick = SystemWorkspace(traced, t, q)
+    slow = SystemWorkspace(traced, t, q)
     for name in ("accelerations", "position_correction", "velocity_correction", "stage"):
         slow.record[name] = np.zeros_like(slow.record[name])
     return quick, slow
@@ -68,7 +68,7 @@ def test_runs_are_the_same_as_without(method, monkeypatch):
     run = model.problem, (0.0, 0.01), model.initial
     options = {"rtol": 1e-7, "atol": 1e-7, "method": method}
     quick = daedal.solve(*run, **options)
-    monkeypatch.setattr(Assembly, "_straight_line", lambda self, bridge: {})
+    monkeypatch.setattr(SystemWorkspace, "_straight_line", lambda self, bridge: {})
     slow = daedal.prepare(run[0], **options).solve(*run[1:])
     assert quick.stats.steps == pytest.approx(slow.stats.steps, abs=1)
     np.testing.assert_allclose(quick.y[:, -1], slow.y[:, -1], rtol=1e-6, atol=1e-6)
@@ -118,10 +118,10 @@ def test_redundant_constraints_are_left_to_matrices():
 def test_code_is_not_used_for_a_system_with_another_function(changed):
     """Compiled for good, then one function replaced: what was made of the old one must not answer."""
     system = pendulum().compiled(backend="trace")
-    assert Assembly(system, 0.0, np.array([1.0, 0.0])).has_straight_line
+    assert SystemWorkspace(system, 0.0, np.array([1.0, 0.0])).has_straight_line
     other = {"mass": lambda t, q: np.diag([2.0, 3.0]), "constraint_jacobian": lambda t, q: [[2.0 * q[0], 2.0 * q[1]]]}
     replaced = system.replaced(**{changed: other[changed]})
-    assert not Assembly(replaced, 0.0, np.array([1.0, 0.0])).has_straight_line
+    assert not SystemWorkspace(replaced, 0.0, np.array([1.0, 0.0])).has_straight_line
 
 
 def test_new_parameters_reach_the_code():

@@ -166,7 +166,7 @@ def advise(
     from daedal.analysis.decision import decision
     from daedal.analysis.measures import measure
     from daedal.driver.request import check_span
-    from daedal.mechanics.sparse.sparse_assembly import is_sparse
+    from daedal.mechanics.sparse.sparse_workspace import is_sparse
 
     if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(

@@ -94,10 +94,10 @@ def measure(assembly, t: float, state) -> Measures | None:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.mechanics.assembly import Assembly
+    >>> from daedal.mechanics.system_workspace import SystemWorkspace
     >>> model = daedal.library.stability_example3(nu=1000.0, kappa=1.0)
     >>> q, v = model.initial
-    >>> at_start = measure(Assembly(model.problem, 0.0, q), 0.0, [*q, *v])
+    >>> at_start = measure(SystemWorkspace(model.problem, 0.0, q), 0.0, [*q, *v])
     >>> print(f"{at_start.V_B:.1f} {at_start.sigF:.1f} {at_start.rot:.2f}")
     499.9 500.0 0.20
     """

@@ -17,9 +17,9 @@ from daedal.analysis.dependent_constraints import (
 )
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InvalidProblemError
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.point import check_point
 from daedal.mechanics.setting import typical_size
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
@@ -156,7 +156,7 @@ def check_system(system: MechanicalSystem, t: float, q, v=None) -> CheckReport:
     constraint_jacobian is wrong: d 'rod' / d y is 0.8, should be 1.6
     """
     t, q, v = check_point(system, t, q, v)
-    assembly = Assembly(system, t, q)
+    assembly = SystemWorkspace(system, t, q)
     reduced = assembly.system
     moving = np.where(v != 0.0, v, np.where(np.arange(v.size) % 2, -0.7, 1.0) * typical_size(q if not v.any() else v))
     values = assembly.evaluate(t, np.concatenate([q, v]))

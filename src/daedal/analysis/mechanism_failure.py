@@ -20,7 +20,7 @@ from daedal.analysis.wording import (
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
 from daedal.mechanics.point import complaint
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
@@ -242,7 +242,7 @@ def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
 # --- systems with sparse matrices ------------------------------------------------------------------------------------
 
 
-def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
+def explain_sparse(assembly: SparseWorkspace, reduction, failure) -> str:
     """Why a run failed: dependent constraints at the end of the run, or the method's own reason."""
     t, nx = float(failure.t), assembly.nx
     if failure.code in (Ending.MAX_STEPS, Ending.STALLED):

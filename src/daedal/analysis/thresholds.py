@@ -32,8 +32,8 @@ SAFETY = 1.25
 # --- changes of the method by the automatic choice --------------------------------------------------------------------
 
 STABILITY_BOUND = 1.0
-"""For h times the fastest rate of decay, rotation or vibration, in units of the method's suspicious size
-(`Method.suspicious`): an explicit step of this size is limited by stability, not by accuracy. Equal to STIFF."""
+"""For h times the fastest rate of decay, rotation or vibration, in units of the method's stiffness check
+(`Method.stiffness_check`): an explicit step of this size is limited by stability, not by accuracy. Equal to STIFF."""
 
 STIFFNESS_OVER = 0.3
 """For the products of STABILITY_BOUND, with the steps of a stiff method: below this value, an explicit method is as

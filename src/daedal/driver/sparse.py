@@ -1,4 +1,4 @@
-"""Mechanisms with sparse matrices: start, formulation and method."""
+"""Start, formulation and method of mechanisms with sparse matrices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reformulation import check_sparse
 from daedal.mechanics.setting import ConsistentStart
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.sparse_equations import highest_frequency
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 from daedal.methods.named_methods import named_method
 from daedal.problems import MechanicalSystem
 
@@ -40,16 +40,18 @@ class SparseChoice:
     Parameters
     ----------
     assembly, start
-        The system and its consistent start.
+        The assembled system and its consistent start.
     request : object
-        The arguments of the run: interval and tolerances.
+        The request of the run.
     formulation : str or formulation
     method : method object
     automatic : bool
-        Whether the maximum order of the method is chosen here.
+        Whether to choose the maximum order of the method.
     """
 
-    def __init__(self, assembly: SparseAssembly, start: ConsistentStart, request, formulation, method, automatic: bool):
+    def __init__(
+        self, assembly: SparseWorkspace, start: ConsistentStart, request, formulation, method, automatic: bool
+    ):
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
         self.step_limit: int | None = None
@@ -57,8 +59,7 @@ class SparseChoice:
         if request.settings.fixed_step is not None and method.needs_starting_values:
             raise InvalidProblemError(
                 "a system with sparse matrices supports fixed steps only with method='dassl', max_order=1 (backward "
-                "Euler) or given "
-                "starting_values"
+                "Euler) or with given starting_values"
             )
         if automatic and request.settings.fixed_step is None:
             frequency = highest_frequency(assembly, start)
@@ -66,22 +67,19 @@ class SparseChoice:
                 self.method = replace(method, max_order=2)
                 self.notes.append(
                     f"The order is at most 2, since the system can oscillate at up to {frequency:.3g} rad per unit of "
-                    f"time, "
-                    "which higher orders would need to resolve."
+                    "time, which higher orders would need to resolve."
                 )
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Identifies formulation and method."""
         return id(self.formulation), id(self.method)
 
-    def goes_on(self, segment) -> bool:
-        """The formulation never changes during the run."""
+    def continues(self, segment) -> bool:
         return False
 
 
 def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation:
-    """The formulation, GGL for "auto"; raises if it has no sparse form, and for methods other than DASSL."""
+    """The formulation, GGL for "auto", after checks that it has a sparse form and that the method accepts residuals."""
     automatic = isinstance(formulation, str) and formulation == "auto"
     form = named_formulation("ggl" if automatic else formulation)
     check_sparse(form, system)
@@ -92,11 +90,11 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
     return form
 
 
-def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
-    """Whether modes that are irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
+def _oscillates(assembly: SparseWorkspace, start: ConsistentStart, request, frequency: float) -> bool:
+    """Whether oscillations too small to matter would limit the steps of BDF methods of orders 3 to 5.
 
-    These orders are unstable on a section of the imaginary axis and must resolve every undamped mode; order 2 is stable
-    there, and takes about rtol^(-1/3) steps for each characteristic time of the motion.
+    These orders are unstable on a section of the imaginary axis and must resolve every undamped mode. Order 2 is stable
+    there, and takes about rtol^(-1/3) steps per characteristic time of the motion.
     """
     nx = assembly.nx
     sizes = [float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a)]

@@ -12,7 +12,7 @@ from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of
 from daedal.kernels.records import at as reference
 from daedal.kernels.signatures import f64, i32, i64
 from daedal.methods.explicit.runge_kutta_step import TABLEAU, StepAccess, explicit_steps
-from daedal.methods.sums import sums_of
+from daedal.methods.one_step import sums_of
 
 CODE = Struct(
     "CODE",

@@ -16,7 +16,7 @@ from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemE
 from daedal.hybrid.hybrid_problem import ZENO, Transition
 from daedal.initial.by_name import initial_by_name
 from daedal.initial.consistent import corrected_initial
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import (
     ODE,
     HessenbergDAE,
@@ -62,7 +62,7 @@ class StateForm:
         self.split: int | None = state_split(problem)
         further = ("lam", "r") if self.mechanical and problem.n_r else ("lam",) if self.mechanical else ()
         self.arguments = StateArguments(problem, self.params is not None, self.split is not None, further)
-        self._assembly: Assembly | None = None
+        self._assembly: SystemWorkspace | None = None
         self._size = 0.0  # size of the coordinates for which the assembly's increments were chosen
         self._quick: bool | None = None  # whether constraints are independent, judged at the first point
 
@@ -187,11 +187,11 @@ class StateForm:
             self._quick = bool(np.allclose(point.multipliers, lam[0], rtol=1e-6, atol=1e-9))
         return point.acceleration, point.multipliers
 
-    def _assembled(self, t: float, q: np.ndarray) -> Assembly:
+    def _assembled(self, t: float, q: np.ndarray) -> SystemWorkspace:
         """The system as seen by kernels, with increments for the current size of the coordinates."""
         size = float(np.max(np.abs(q), initial=0.0))
         if self._assembly is None or size > _OUTGROWN * self._size:
-            self._assembly, self._size = Assembly(self.problem, t, q), size or 1.0
+            self._assembly, self._size = SystemWorkspace(self.problem, t, q), size or 1.0
         return self._assembly
 
     def motion(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> Callable[[float], Any]:

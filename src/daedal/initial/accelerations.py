@@ -15,8 +15,8 @@ from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.manifold_projection import ROUNDOFF, Manifold, unevaluable
 from daedal.initial.refusals import names_of
-from daedal.mechanics.assembly import TRIED, Assembly, evaluated, starting_points
 from daedal.mechanics.point import complaint
+from daedal.mechanics.system_workspace import TRIED, SystemWorkspace, evaluated, starting_points
 from daedal.problems import MechanicalSystem
 
 _CONTRADICTION_OF_ACCELERATIONS = 1e-5  # largest residual, relative to its terms; the bias may be a second difference
@@ -25,7 +25,7 @@ _CONTRADICTION_OF_ACCELERATIONS = 1e-5  # largest residual, relative to its term
 def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
     """Compute a, all multipliers, r' and w from the augmented system; raise if they are undetermined."""
     system, t = manifold.system, manifold.t
-    assembly = Assembly(system, t, q, rows=rows)
+    assembly = SystemWorkspace(system, t, q, rows=rows)
     z = np.concatenate([q, v])
     state = np.concatenate([z, r])
     points = _points_of_search(assembly, t, state, w, None if guess is None else guess[rows])
@@ -67,7 +67,7 @@ def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
     return a, least_norm(lam, rows, redundant, system.n_lambda), rate, found
 
 
-def _points_of_search(assembly: Assembly, t: float, state, w, guess) -> list[np.ndarray]:
+def _points_of_search(assembly: SystemWorkspace, t: float, state, w, guess) -> list[np.ndarray]:
     """Initial guesses for the multipliers: the given values, zero, and others if needed."""
     system = assembly.given
     if not system.force_uses_multipliers:
@@ -96,7 +96,7 @@ def _tuple_with(system: MechanicalSystem, last: str) -> str:
     return f"({', '.join(parts[: parts.index(last) + 1])})"
 
 
-def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly, rest):
+def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: SystemWorkspace, rest):
     """Check that all constraints, including redundant ones, require the same accelerations."""
     from daedal.mechanics.constrained import BIAS, JACOBIAN
 
@@ -130,7 +130,7 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly
         )
 
 
-def _test_index(assembly: Assembly, system: MechanicalSystem, t, z, r, w, lam):
+def _test_index(assembly: SystemWorkspace, system: MechanicalSystem, t, z, r, w, lam):
     """Check lemma 4.1.1 with finite-difference derivatives; raise an error if it is violated."""
     values = assembly.evaluate(t, z, r, w, lam)
     if values is None:

@@ -32,7 +32,7 @@ from daedal.initial.variable_kinds import (
     refuse_wrong_algebraic,
     time_scale,
 )
-from daedal.mechanics.sparse.sparse_assembly import is_sparse
+from daedal.mechanics.sparse.sparse_workspace import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired

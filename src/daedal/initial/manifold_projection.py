@@ -13,9 +13,9 @@ import numpy as np
 
 from daedal.analysis.dependent_constraints import position_terms, sizes, velocity_noise, velocity_terms
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.point import complaint
 from daedal.mechanics.setting import lengths_of
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 
@@ -46,7 +46,7 @@ class Manifold:
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, weight="mass", held=None):
         self.system, self.t = system, t
-        self.assembly = Assembly(system, t, q)
+        self.assembly = SystemWorkspace(system, t, q)
         self.n, self.n_g, self.n_lambda = system.n_q, system.n_constraints, system.n_lambda
         self.held = np.zeros(2 * self.n, dtype=bool) if held is None else held
         self.weight = _checked_weight(weight, self.n)
@@ -340,7 +340,7 @@ def _checked_weight(weight, n: int):
     return check_weight(weight, n, "be 'mass', 'identity' or a positive definite matrix")
 
 
-def unevaluable(assembly: Assembly, t: float, state: np.ndarray, w=None) -> InconsistentInitialError:
+def unevaluable(assembly: SystemWorkspace, t: float, state: np.ndarray, w=None) -> InconsistentInitialError:
     """The error for initial values (q, v, r) at which a function cannot be evaluated."""
     found = complaint(assembly, t, state, w) or "a function of the system cannot be evaluated"
     return InconsistentInitialError(f"{found} at the initial values, t = {t:g}")

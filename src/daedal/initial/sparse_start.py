@@ -10,7 +10,7 @@ from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical_start import MechanicalStart
 from daedal.mechanics.point import check_point, looks_autonomous
 from daedal.mechanics.setting import ConsistentStart
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly, check_supported
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace, check_supported
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
@@ -20,7 +20,7 @@ _NEGLIGIBLE = 1e-9  # negligible errors of q and v
 
 def sparse_start(
     system: MechanicalSystem, span: tuple[float, float], q0, v0=None, *, correct: bool | None = True
-) -> tuple[SparseAssembly, ConsistentStart, list[str]]:
+) -> tuple[SparseWorkspace, ConsistentStart, list[str]]:
     r"""The prepared system, its consistent start near (q0, v0), and notes.
 
     Positions are projected onto g = 0 and velocities onto :math:`G v + g_t = 0` in the norm of M; accelerations and
@@ -41,7 +41,7 @@ def sparse_start(
     t, q, v = check_point(system, span[0], q0, v0)
     check_given(system, t, q, v)
     try:
-        assembly = SparseAssembly(system, t, q, autonomous=looks_autonomous(system, span, q, v))
+        assembly = SparseWorkspace(system, t, q, autonomous=looks_autonomous(system, span, q, v))
         if not correct:
             _refuse_far(assembly, t, q, None)
         _refuse_infinite(assembly, t, q, v)
@@ -95,7 +95,7 @@ def _size(q, v, offset: int) -> float:
     return float(np.max(np.abs(v if offset else q), initial=0.0))
 
 
-def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.ndarray):
+def _refuse_infinite(assembly: SparseWorkspace, t: float, q: np.ndarray, v: np.ndarray):
     """Name the function with nonfinite values."""
     for name, values in (
         ("mass", assembly.mass(t, q).data),
@@ -107,7 +107,7 @@ def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.nd
             raise InconsistentInitialError(f"{name} returns NaN or infinity at the initial values, t = {t:g}")
 
 
-def _refuse_mass(assembly: SparseAssembly, t: float, q: np.ndarray):
+def _refuse_mass(assembly: SparseWorkspace, t: float, q: np.ndarray):
     """Check that the mass matrix is symmetric and no coordinate alone has negative kinetic energy."""
     mass, label = assembly.mass(t, q), assembly.system.label
     difference = abs(mass - mass.T).tocoo()
@@ -123,7 +123,7 @@ def _refuse_mass(assembly: SparseAssembly, t: float, q: np.ndarray):
         )
 
 
-def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:
+def _position(assembly: SparseWorkspace, t: float, q: np.ndarray) -> np.ndarray:
     """Find q with g = 0 near the given one."""
     try:
         return assembly.projected_position(t, q)
@@ -139,7 +139,7 @@ def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def _refuse_far(assembly: SparseAssembly, t: float, q, v):
+def _refuse_far(assembly: SparseWorkspace, t: float, q, v):
     """Reject values whose residual exceeds a small fraction of the terms of the constraint."""
     jacobian = assembly.jacobian(t, q)
     x = q if v is None else v
@@ -158,7 +158,7 @@ def _refuse_far(assembly: SparseAssembly, t: float, q, v):
     )
 
 
-def _worst(assembly: SparseAssembly, residual: np.ndarray, among=None) -> str:
+def _worst(assembly: SparseWorkspace, residual: np.ndarray, among=None) -> str:
     among = np.arange(residual.size) if among is None else among
     order = among[np.argsort(-np.abs(residual[among]), kind="stable")]
     label = assembly.system.constraint_label

@@ -30,7 +30,7 @@ class NumberOperations(NamedTuple):
     put: Callable[[Any, Any, Any], None]
     """Write a number to a row of a vector."""
     spread: Callable[[Any], Any]
-    """Convert a float to such a number."""
+    """Convert a float to a number of this type."""
     absolute: Callable[[Any], Any]
     root: Callable[[Any], Any]
     larger: Callable[[Any, Any], Any]

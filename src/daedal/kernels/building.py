@@ -293,20 +293,20 @@ class _Workers:
     def _compiled(self, process: _Process, unit: str) -> tuple[list[Compiled], float] | None:
         """The code of a unit with its compilation times; None if sources changed after the process imported them."""
         levels = None if self._levels is None else self._levels(unit)
-        told, contents = process.ask({"unit": unit, "levels": levels, "source": str(source_of(unit))})
-        if "changed" in told:
+        answer, contents = process.ask({"unit": unit, "levels": levels, "source": str(source_of(unit))})
+        if "changed" in answer:
             return None
-        if "mismatch" in told:
-            raise SourceMismatch(told["mismatch"])
-        if "error" in told:
-            raise KernelBuildError(f"{unit} could not be compiled:\n{told['error']}")
+        if "mismatch" in answer:
+            raise SourceMismatch(answer["mismatch"])
+        if "error" in answer:
+            raise KernelBuildError(f"{unit} could not be compiled:\n{answer['error']}")
         made = [Compiled.unpacked(content) for content in contents]
         if self._shares:
             for compiled in made:
                 store.save(compiled.key, compiled.packed())
         if any(compiled.key != key(unit, compiled.level) for compiled in made):
             raise SourceMismatch(f"{source_of(unit)} or one of its imports was changed after it was imported")
-        return made, told["seconds"]
+        return made, answer["seconds"]
 
 
 class _Process:
@@ -340,10 +340,10 @@ class _Process:
             self._requests.write(json.dumps(request).encode() + b"\n")
         for line in self._answers:
             if line.startswith(ANSWER):
-                told = json.loads(line.removeprefix(ANSWER))
-                contents = [self._answers.read(size) for size in told["sizes"]]
-                if [len(content) for content in contents] == told["sizes"]:
-                    return told, contents
+                answer = json.loads(line.removeprefix(ANSWER))
+                contents = [self._answers.read(size) for size in answer["sizes"]]
+                if [len(content) for content in contents] == answer["sizes"]:
+                    return answer, contents
         status = self._process.wait()
         self._printed.seek(0)
         printed = self._printed.read().decode(errors="replace")

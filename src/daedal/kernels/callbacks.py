@@ -80,13 +80,13 @@ def _call_python(callback, t):
         status = long_as_long_long(api.PyLong_AsLongLong, result)
         change_count(api.Py_DecRef, result)
     else:
-        _hand_over_exception(api, callback.recorder)
+        _store_exception(api, callback.recorder)
     gil_release(api.PyGILState_Release, gil)
     return status
 
 
 @part
-def _hand_over_exception(api, recorder):
+def _store_exception(api, recorder):
     """Record an exception raised outside the guard of a function (by a signal handler) in the bridge."""
     room = _room_for_exception()
     slots = integers(room, 3)
@@ -328,7 +328,7 @@ class Bridge:
         store : callable
             ``store(result, target)`` checks a Python result and writes it to the float array `target`.
         params : object, optional
-            Passed on as the last argument.
+            Parameters, passed as the last argument.
         scalars : int
             Number of float arguments after the arrays.
         """
@@ -385,7 +385,7 @@ class Bridge:
         return {"python": id(entry), "recorder": id(self._recorder), "api": python_api()}
 
     def raise_pending(self):
-        """Raise the stored exception of a user's function, if there is one."""
+        """Raise the stored exception of a user's function, if any."""
         if self.exception is not None:
             exception, self.exception = self.exception, None
             raise exception

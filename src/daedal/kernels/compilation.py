@@ -9,7 +9,7 @@ The execution mode is set at import by the environment variable ``DAEDAL_KERNELS
 
 * unset: object code is loaded, and Numba is never imported. Parts are plain functions.
 * ``python``: everything is interpreted, with bounds checked by NumPy; slow, for debugging and for tests of kernels.
-``build``: the decorators are Numba's; only compiling processes (:mod:`daedal.kernels.compiler`) use this.
+* ``build``: the decorators are Numba's; only compiling processes (:mod:`daedal.kernels.compiler`) use this.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Entry:
     def _compiled(self) -> int | None:
         """The address of the compiled function.
 
-        None if all kernels are interpreted, or if a compiling process cannot import the module of this one, which is
-        not part of Daedal.
+        None if all kernels are interpreted, or if the entry is not part of Daedal and a compiling process cannot
+        import its module.
         """
         if MODE == "python":
             return None

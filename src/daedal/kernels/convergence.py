@@ -25,7 +25,7 @@ NEWTON = Struct(
     [
         # stopping criteria
         ("kind", INTEGER),
-        ("most", INTEGER),  # iterations
+        ("most", INTEGER),  # largest number of iterations
         ("tolerance", FLOAT),  # tolerance for the remaining error
         ("noise", FLOAT),  # size of corrections attributable to round-off of the unknowns
         ("rounding", FLOAT),  # bound for corrections that count as round-off if they no longer decrease
@@ -49,7 +49,7 @@ NEWTON = Struct(
         ("rate", FLOAT),
         ("worst", FLOAT),  # largest ratio
         ("factor", FLOAT),  # rate / (1 - rate)
-        ("shorter", FLOAT),  # ratio of the step to try after a failure to the current one
+        ("shorter", FLOAT),  # step size to try after a failure, relative to the current one
     ],
 )
 

@@ -5,7 +5,7 @@ A linear solver consists of two functions,
     prepare(system, linear, t, y, y', r, cj, h, weights)              form and factor G (or set up P)
     solve(system, linear, t, y, y', r, cj, cj_matrix, weights, b)     b := G^{-1} b
 
-and both return 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are compiled once and called by every
+which return 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are compiled once and called by every
 integrator through their addresses in the LINEAR record.
 """
 

@@ -42,7 +42,7 @@ def _check(address: int, size: int):
     if k >= 0:
         end = _begins[k] + _sizes[_begins[k]]
         if address < end < address + 8 * size:
-            raise IndexError(f"a view of {size} numbers extends beyond its memory by {(address + 8 * size - end) // 8}")
+            raise IndexError(f"a view of {size} numbers ends {address + 8 * size - end} bytes beyond its memory")
 
 
 def _array(address: int, shape: tuple[int, ...], dtype) -> np.ndarray:

@@ -97,7 +97,7 @@ class Record:
     block = np.zeros(0)
     """The memory of the arrays created by :meth:`allocated`, in one vector."""
     made: tuple[str, ...] = ()
-    """The names of these arrays."""
+    """The names of the arrays in this memory."""
 
     def __init__(self, struct: Struct, **values):
         self._alive: dict[str, Any] = {}

@@ -3,9 +3,9 @@
 A *unit* is a module with entries. Its object code is named by its inputs: all its sources, the processor level, and the
 version of this format. It is searched for
 
-in the folder ``objects`` of the package, which in a wheel holds all units, built from the sources next to them;
+1. in the folder ``objects`` of the package, which in a wheel holds all units, built from the sources next to them;
 2. in the user's cache (:mod:`daedal.common.object_store`), which other checkouts and processes share;
-otherwise it is compiled in a separate process, by :mod:`daedal.kernels.building`, and stored in the cache.
+3. otherwise it is compiled in a separate process, by :mod:`daedal.kernels.building`, and stored in the cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Constrained systems in compiled code: evaluation, projections onto the constraints, formulations.
 
-Start reading at `constrained.py` and `assembly.py`; `sparse` is the counterpart for sparse matrices.
+Start reading at `constrained.py` and `system_workspace.py`; `sparse` is the counterpart for sparse matrices.
 """

@@ -6,9 +6,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import store_vector
-from daedal.mechanics.assembly import EVALUATED, Assembly, argument_sizes
 from daedal.mechanics.contact import without_contact
 from daedal.mechanics.setting import typical_size
+from daedal.mechanics.system_workspace import EVALUATED, SystemWorkspace, argument_sizes
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number, check_vector
 from daedal.problems.compile import last_argument
@@ -143,7 +143,7 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
     r = np.zeros(system.n_r) if r is None else check_vector(r, system.n_r, "r")
     w = np.zeros(system.n_w) if w is None else check_vector(w, system.n_w, "w")
     lam = np.zeros(system.n_lambda) if lam is None else check_vector(lam, system.n_lambda, "lam")
-    assembly = Assembly(system, t, q)
+    assembly = SystemWorkspace(system, t, q)
     z = np.concatenate([q, v])
     values = assembly.evaluate(t, z, r, w, lam)
     state = np.concatenate([z, r])
@@ -187,7 +187,7 @@ def _rank(jacobian: np.ndarray, noise: float) -> int:
     return int(np.linalg.matrix_rank(scaled_rows(jacobian), tol=noise)) if jacobian.size else 0
 
 
-def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, np.ndarray], rank: int) -> bool:
+def _is_singular(assembly: SystemWorkspace, t: float, q: np.ndarray, values: dict[str, np.ndarray], rank: int) -> bool:
     """Whether the rank of the constraints is higher nearby, on the manifold if the point lies on it."""
     n_g, size = assembly.system.n_constraints, 1e-2 * typical_size(q)
     _, _, directions = np.linalg.svd(scaled_rows(values["jacobian"][:n_g] * size))
@@ -231,7 +231,7 @@ def least_multipliers(values: dict[str, np.ndarray], noise: float = 1e-9) -> tup
     return solution[:n], multipliers - np.linalg.pinv(dependent) @ (dependent @ multipliers)
 
 
-def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None) -> str | None:
+def complaint(assembly: SystemWorkspace, t: float, state: np.ndarray, w=None, lam=None) -> str | None:
     """Description of the function that fails at a state (q, v, r); None if all can be evaluated.
 
     By default, the algebraic variables w and the multipliers are zero.

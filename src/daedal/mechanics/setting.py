@@ -151,9 +151,9 @@ def setting_at(
     if not _is_differenced(reduced, autonomous):
         return setting
     if assembly is None:
-        from daedal.mechanics.assembly import Assembly
+        from daedal.mechanics.system_workspace import SystemWorkspace
 
-        assembly = Assembly(system, setting=setting)
+        assembly = SystemWorkspace(system, setting=setting)
     else:
         assembly.adopt(setting)
     from daedal.mechanics.differences import find_increments

@@ -38,13 +38,13 @@ _LEAST_ADVANCE = 1e-3
 
 @entry(i64(i64))
 def advance(address):
-    """Integrate until the end, a failure, a terminal event or a full buffer; returns the reason."""
+    """Integrate until the end, a failure, a terminal event or a full buffer; return the reason."""
     return _advance(record_at(address, RUN), address)
 
 
 @entry(i64(i64, f64, f64, i64, i64, i64))
 def go_on(address, t_end, t_stop, most_steps, y, yp):
-    """Integrate up to a new end, and write y and y' there to the given addresses; returns the reason for stopping.
+    """Integrate to a new end, and write y and y' there to the given addresses; return the reason for stopping.
 
     The run may have passed the end: the rest of its last step is then searched for events. `most_steps` limits the
     steps of this call; 0 is no limit.
@@ -59,19 +59,19 @@ def go_on(address, t_end, t_stop, most_steps, y, yp):
 
 @entry(void(i64, f64, f64, i64))
 def set_end(address, t_end, t_stop, most_steps):
-    """The next end of :func:`advance`, when the previous one has been reached."""
+    """Set the next end for :func:`advance` after the previous one has been reached."""
     _set_end(record_at(address, RUN), t_end, t_stop, most_steps)
 
 
 @entry(void(i64, f64, i64, i64))
 def read_point(address, t, y, yp):
-    """y and y' at a time within the last step."""
+    """Write y and y' at a time within the last step to the given addresses."""
     _read(record_at(address, RUN), t, y, yp)
 
 
 @entry(i64(i64))
 def pass_event(address):
-    """Continue after a terminal event; returns 0, or the reason to stop."""
+    """Continue after a terminal event; return 0, or the reason to stop."""
     run = record_at(address, RUN)
     if not run.found:
         return 0
@@ -154,7 +154,7 @@ def _advance(run, address):
 
 @inlined
 def _too_many_steps(run):
-    """The reason to stop at the given step limit or, by default, if steps make no progress; else 0."""
+    """The reason to stop at the given step limit or, by default, if steps make no progress; otherwise 0."""
     if run.max_steps > 0:
         return _MAX_STEPS if run.steps >= run.max_steps else 0
     if run.steps - run.steps_seen < _STEPS_TO_ADVANCE:
@@ -166,7 +166,7 @@ def _too_many_steps(run):
 
 @part
 def open_run(system, run, roots, address):
-    """Initialise values, weights, step size and switching functions; 0 or the reason to stop."""
+    """Initialise values, weights, step size and switching functions; return 0 or the reason to stop."""
     n = run.n
     y, yp, phi = run.y, run.yp, run.phi
     if not _set_weights(run, y):
@@ -192,7 +192,7 @@ def open_run(system, run, roots, address):
 
 @inlined
 def _set_weights(run, y):
-    """1 / (rtol |y| + atol); False if infinite."""
+    """Set the weights 1 / (rtol |y| + atol); return False if one is infinite."""
     run.zero_weight = set_weights(y, run.rtol, run.atol, run.inverse_weights)
     return run.zero_weight < 0
 
@@ -205,11 +205,11 @@ def step_end(run):
 
 @part
 def _search_end(run, roots):
-    """End of the next search for events: long steps of one-step methods are searched in sections, according to their
-    degree.
+    """End of the next search for events. Long steps of one-step methods are searched in sections, as many as the degree
+    of their polynomial.
 
-    A polynomial of degree s may have s - 1 extrema, and so may the functions. Functions evaluated at step ends only,
-    and monitored functions whose events are step ends, are searched at once.
+    A polynomial of degree s may have s - 1 extrema, as may a switching function along it. Functions evaluated
+    at step ends only, and monitored functions whose events are step ends, are searched at once.
     """
     location, crooked = roots.location, roots.crooked
     interior, whole = roots.interior, True
@@ -260,7 +260,7 @@ def _store_step(run):
 
 @part
 def _process_step(system, run, roots):
-    """Process events and output in the last step; returns 0 when done."""
+    """Process events and output in the last step; return 0 when done."""
     degree, phi, psi = run.degree, run.phi, run.psi
     while True:
         if run.searching:
@@ -316,7 +316,7 @@ def _store_event(run, roots):
 
 @part
 def _store_output(run, terminal):
-    """Output up to t_limit: at the requested times, or at step ends. False if the buffer is full."""
+    """Store output up to t_limit, at requested times or at step ends; return False if the buffer is full."""
     if run.each_step:
         if run.t_limit != step_end(run) and not terminal:
             return True

@@ -10,6 +10,7 @@ A one-step method needs only this class and one compiled function; see :mod:`dae
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,7 +48,7 @@ class Method(ABC):
         Whether steps are not limited by stability.
     explicit : bool
         Whether it solves no nonlinear equations.
-    suspicious : float
+    stiffness_check : float
         For explicit methods: the size of h lambda from which steps on a mechanism are checked for stiffness.
     events, dense_output, fixed_steps, controlled : bool
         Whether it locates events, provides polynomials, supports constant steps, and controls its error.
@@ -75,9 +76,9 @@ class Method(ABC):
     is_multistep: ClassVar[bool] = False
     shares_newton_matrix: ClassVar[bool] = False
 
-    suspicious: Any = 1.2
+    stiffness_check: Any = 1.2
 
-    # Options that every method has, for the driver; methods without a use for them ignore them.
+    # Options that every method accepts, for the driver; methods that do not need them ignore them.
     max_order: Any
     error_test: Any = "auto"
     nonnegative: Any = False
@@ -95,7 +96,7 @@ class Method(ABC):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """The names of its options."""
+        """Names of the method's options."""
         return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else ()
 
     def excluded(self, problem) -> np.ndarray | None:
@@ -129,7 +130,7 @@ class Method(ABC):
         return self.is_multistep and self.max_order > 1 and self.starting_values is None
 
     def with_defaults(self, wishes: dict[str, Any]) -> Any:
-        """The method with these options, as far as it has them and the user has not set them."""
+        """A copy with the given options, except those that the method lacks or the user has set."""
         if not wishes:
             return self
         own = self.options()
@@ -156,3 +157,40 @@ def check_variable_index(given) -> None:
 def registered() -> dict[str, type[Method]]:
     """All named classes, by name."""
     return _registered
+
+
+# --- options of implicit methods --------------------------------------------------------------------------------------
+
+
+_ERROR_TESTS = ("auto", "all", "differential")
+_SOLVERS = ("auto", "dense", "banded", "sparse")
+CORRECTORS = ("simultaneous", "staggered", "staggered direct")
+"""How a step computes a solution and its sensitivities."""
+
+
+def check_name(option: str, given: Any, known: Collection[str], further: str = "") -> None:
+    """Raise unless the value is one of the known names."""
+    if not isinstance(given, str) or given not in known:
+        raise InvalidProblemError(f"{option} must be one of {', '.join(map(repr, known))}, got {given!r}{further}")
+
+
+def check_matrix_options(method: Any) -> None:
+    """Raise for an unknown `linear_solver` or `error_test`."""
+    check_name(f"linear_solver of {type(method).__name__}", method.linear_solver, _SOLVERS, "; GMRES requires DASSL")
+    if isinstance(method.error_test, str) and method.error_test not in _ERROR_TESTS:
+        raise InvalidProblemError(
+            f"unknown error_test '{method.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
+        )
+
+
+def storage_kind(problem: Any, linear_solver: str = "auto") -> str:
+    """Storage of a problem's matrices, as requested or according to its structure."""
+    if linear_solver != "auto":
+        return linear_solver
+    return "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+
+
+def check_corrector(given: Any, known: tuple[str, ...] = CORRECTORS) -> None:
+    """Raise for an unknown `corrector`."""
+    if given != "auto" and given not in known:
+        raise InvalidProblemError(f"unknown corrector {given!r}; known: {', '.join(known)}")

@@ -1,4 +1,4 @@
-r"""The part of y' contained in an implicit problem: the projector P(t) along the kernel of F_{y'}, in compiled code.
+r"""The components of y' that occur in an implicit problem: the projector P(t) along the kernel of F_{y'}.
 
 For transferable problems the kernel depends on t alone (Brenan, Campbell, Petzold, definition 3.4.1). P is the
 orthogonal projector onto the row space of F_{y'}, computed by Gram-Schmidt.
@@ -16,8 +16,8 @@ from daedal.kernels.system import residual
 from daedal.kernels.vectors import add_product, copy_matrix, squares
 from daedal.methods.partial_derivatives import separate
 
-_EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # row components that count as zero
-_SHARE = 2e-3  # fraction of the interval: increment of differences in t, unless steps are shorter
+_EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # relative size below which row components count as zero
+_SHARE = 2e-3  # increment of differences in t, as a fraction of the interval, unless steps are shorter
 
 SPACE = Struct(
     "SPACE",

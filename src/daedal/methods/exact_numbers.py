@@ -1,4 +1,4 @@
-r"""Exact numbers :math:`p + q\sqrt{d}`, polynomials with such coefficients, and their zeros as nodes."""
+r"""Exact numbers :math:`p + q\sqrt{d}`, polynomials with these coefficients, and their zeros as nodes."""
 
 from __future__ import annotations
 
@@ -156,19 +156,19 @@ def trimmed(p: Sequence[Any]) -> Polynomial:
 
 
 def add(p: Sequence[Any], q: Sequence[Any]) -> Polynomial:
-    """The sum."""
+    """Sum of two polynomials."""
     n = max(len(p), len(q))
     padded = ([*x, *[Fraction(0)] * (n - len(x))] for x in (p, q))
     return trimmed([x + y for x, y in zip(*padded)])
 
 
 def scaled(p: Sequence[Any], factor: Any) -> Polynomial:
-    """The multiple."""
+    """Product of a polynomial and a number."""
     return trimmed([factor * x for x in p])
 
 
 def product(p: Sequence[Any], q: Sequence[Any]) -> Polynomial:
-    """The product."""
+    """Product of two polynomials."""
     result: Polynomial = [Fraction(0)] * (len(p) + len(q) - 1) if p and q else []
     for i, x in enumerate(p):
         for j, y in enumerate(q):
@@ -202,12 +202,12 @@ def common_divisor(p: Sequence[Any], q: Sequence[Any]) -> Polynomial:
 
 
 def derivative(p: Sequence[Any]) -> Polynomial:
-    """The derivative."""
+    """Derivative of a polynomial."""
     return [k * x for k, x in enumerate(p)][1:]
 
 
 def integral(p: Sequence[Any]) -> Polynomial:
-    """The integral from 0."""
+    """Integral of a polynomial from 0."""
     return [Fraction(0), *(x / Fraction(k) for k, x in enumerate(p, 1))]
 
 
@@ -258,7 +258,7 @@ def laguerre(s: int) -> Polynomial:
 # --- zeros of polynomials as nodes: exact in a quadratic field, otherwise to 60 digits -----------------
 
 _NODE_BITS = 200  # precision of approximate zeros
-_NEWTON = 8  # iterations, from 50 to 200 bits with ample margin
+_NEWTON = 8  # Newton iterations, more than enough for 50 bits to become 200
 
 
 def zeros(p: Sequence[Any]) -> tuple[tuple[Any, ...], bool]:

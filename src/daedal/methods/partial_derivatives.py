@@ -19,14 +19,14 @@ from daedal.kernels.records import float_rows, integer_rows
 from daedal.kernels.system import residual
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
-_RANK = 1e-7  # pivots below it count as zero, after scaling
+_RANK = 1e-7  # relative size below which pivots count as zero, after scaling
 LARGEST = 2000
 """Number of unknowns up to which a matrix is checked in compiled code."""
 
 
 @part
 def separate(system, matrix, run, t, y, yp, r, cj, h, place, f_y, f_yp):
-    """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y'; r is memory for F, and h the size of a step."""
+    """Compute F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y'; r is memory for F, and h the size of a step."""
     data, weights = matrix.data, run.inverse_weights
     if not is_given(matrix.jacobian):
         status = residual(system, t, y, yp, r)
@@ -100,7 +100,7 @@ def _is_plain(method, f_y, f_yp, n):
 
 @part
 def _place(flags, kind, places):
-    """The index of each member of a kind within its kind; returns their number."""
+    """Number the members of a kind; return their count."""
     count = 0
     for i in range(flags.size):
         places[i] = count

@@ -1,7 +1,7 @@
 """The Python part of a run: a method prepared for its equations, buffers, slices, progress, stored output.
 
 A :class:`Run` is expensive to create and cheap to use. Every call of ``integrate`` starts with all memory in its
-initial state, so that its result does not depend on earlier runs. Not thread-safe.
+initial state, so that its result does not depend on earlier runs. A run is not thread-safe.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Run:
     record : Record, optional
         Data of the method, in addition to the RUN record.
     restored : bool
-        Whether its arrays must be restored at the start of every run, as they are read before they are written.
+        Whether the arrays of `record` must be restored at the start of every run, as they are read before they are
+        written.
     workspace : Workspace, optional
         For implicit methods. Without one, a record is created for the rate, or only for hook and counters.
     **fields

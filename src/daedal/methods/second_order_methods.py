@@ -91,7 +91,7 @@ def start_of(task: Task, form: SecondOrderForm) -> tuple[np.ndarray, np.ndarray,
 
 
 def set_fixed_tolerances(task: Task, rtol: np.ndarray, atol: np.ndarray) -> None:
-    """Tolerances of a run with prescribed steps. They only scale increments, and come from the size of y at the
+    """Set the tolerances of a run with prescribed steps, which only scale increments, from the size of y at the
     start."""
     size = float(np.max(np.abs(task.y0), initial=0.0))
     if size <= float(np.max(task.atol)):  # practically zero

@@ -40,7 +40,7 @@ def growth(size, before, order, rejected):
 
 @part
 def classic_growth(size, order, rejected):
-    """The same using the classical rule."""
+    """The factor by which a step grows, by the classical rule."""
     return _limited(min(_LARGEST_CLASSIC, _SAFETY * max(size, _LEAST_ERROR) ** (-1.0 / order)), rejected)
 
 

@@ -16,7 +16,7 @@ from daedal.methods.exact_numbers import quadratic_from_sympy
 
 _ROUNDOFF = 1e-12  # round-off of sums of floating-point coefficients of half-explicit methods
 ROUNDOFF = 1e-10
-"""Sums of floating-point coefficients count as equal up to this; printed tables often have 12 digits."""
+"""Difference up to which sums of floating-point coefficients count as equal; printed tables often have 12 digits."""
 
 Number = Any
 """int, Fraction, Quadratic, a SymPy number, or float."""

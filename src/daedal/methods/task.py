@@ -27,7 +27,7 @@ class Equations:
         F(t, y, y') = 0: residual, jacobian, sparsity, names.
     rate : NativeFunction or callable, optional
         y' = f(t, y).
-    mechanism : Assembly, optional
+    mechanism : SystemWorkspace, optional
         The constrained system whose (q, v, r) is y.
     semi_explicit : SemiExplicitDAE, optional
         y' = f(t, y, z), 0 = g(t, y, z).
@@ -55,7 +55,7 @@ class Equations:
 class Watch(Protocol):
     """Monitor of a run, called at intervals, which may stop it."""
 
-    due: int  # the number of steps at which it is called next
+    due: int  # number of steps at which the watch is called next
 
     def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
         """Whether to stop the run, given the numbers of steps and failures, and the last step."""
@@ -86,7 +86,7 @@ class Task:
     resume: Callable[[], bool] | None = None  # called if the hook has stopped the run; returns whether to continue
     suspect: Callable[[float, np.ndarray, float], int] | None = None
     """Called with t, y and the last step if steps seem to be limited by stability: returns the number of further
-    suspicious steps before the next call; 0 stops the run."""
+    such steps before the next call; 0 stops the run."""
     guess: np.ndarray | None = None  # initial guess of w and lambda, if a mechanism's forces depend on them
 
     @property

@@ -18,7 +18,7 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.events.event import Event, named_events
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
-from daedal.mechanics.hessenberg_assembly import HessenbergAssembly
+from daedal.mechanics.hessenberg_workspace import HessenbergWorkspace
 from daedal.methods.named_methods import named_method
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
@@ -301,7 +301,7 @@ class HomogeneousVariation(Variation):
         span = (t0, end) if end != t0 else request.span
         z0 = check_vector(np.concatenate(np.atleast_1d(request.initial), axis=None), n, "initial")
         rtol, atol = check_tolerances(n, request.settings.rtol, request.settings.atol)
-        assembly, found = HessenbergAssembly(self._homogeneous), []
+        assembly, found = HessenbergWorkspace(self._homogeneous), []
         for start, size in zip(given.starts, scales(given.columns, np.zeros(0), z0), strict=True):
             state = start[None].copy()
             if assembly.project(np.array([t0]), state, weight="I")[0] != 0:

@@ -14,7 +14,7 @@ from daedal.errors import DaedalError, InvalidProblemError, NonUniqueWarning
 from daedal.hybrid.models.complementarity import FrictionProblem, least_impulses
 from daedal.hybrid.models.contact_equations import Contact, closed, sticking, tangents_of
 from daedal.hybrid.models.contact_modes import CLOSED, OPEN, SIDES, SLIP, SLIP_MINUS, SLIP_PLUS, STICK, States
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 
 _NO_SIZE = 1e-6  # positions smaller than this, relative to the velocities, provide no scale
@@ -156,7 +156,7 @@ class ContactSystem:
         self.owner = owners(contacts)
         self._pressed = [i for i, contact in enumerate(contacts) if contact.is_pressed]
         self.whole = whole_system(system, contacts) if whole is None else whole
-        self._assembly: Assembly | None = None
+        self._assembly: SystemWorkspace | None = None
         self._size = 0.0
 
     def terms(self, t: float, q: np.ndarray, v: np.ndarray) -> Terms:
@@ -185,7 +185,7 @@ class ContactSystem:
     def _evaluated(self, t: float, q: np.ndarray, v: np.ndarray, what: int = 255) -> dict[str, np.ndarray]:
         size = float(np.max(np.abs(q), initial=0.0))
         if self._assembly is None or size > _OUTGROWN * self._size:
-            self._assembly, self._size = Assembly(self.whole, t, typical_point(q, v)), size or 1.0
+            self._assembly, self._size = SystemWorkspace(self.whole, t, typical_point(q, v)), size or 1.0
         values = self._assembly.evaluate(t, np.concatenate([q, v]), what=what)
         if values is None:
             raise InvalidProblemError(f"a gap or a function of the system cannot be evaluated at t = {t:g}")

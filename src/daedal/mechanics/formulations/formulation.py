@@ -182,10 +182,10 @@ class Formulation:
 
     def reduce(self, assembly, start: ConsistentStart) -> Reformulation:
         """The equations for an assembled system, ready for a run from `start`."""
-        from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+        from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 
         shape = self.shape(assembly)
-        if isinstance(assembly, SparseAssembly):
+        if isinstance(assembly, SparseWorkspace):
             from daedal.mechanics.formulations.reformulation import SparseReduction
 
             return SparseReduction(self, shape, assembly, start)

@@ -17,7 +17,7 @@ from daedal.problems import ImplicitDAE, MechanicalSystem
 
 if TYPE_CHECKING:
     from daedal.mechanics.formulations.formulation import Formulation
-    from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+    from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 
 _NEARLY_DEPENDENT = 1e-10  # independent fraction of a unit row below which the configuration counts as singular
 
@@ -267,7 +267,7 @@ def _check(title: str, shape: Shape):
 class SparseReduction(Reformulation):
     """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.sparse_equations`."""
 
-    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: ConsistentStart):
+    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseWorkspace, start: ConsistentStart):
         _check(type(formulation).__name__, shape)
         self._stabilised = shape.low > 0 and assembly.n_c > 0
         self._equations = SparseEquations(assembly, shape.directed(start.direction), self._stabilised)

@@ -14,7 +14,7 @@ that of G^T mu, since mu = 0 for the solution.
 import numpy as np
 
 from daedal.mechanics.setting import ConsistentStart
-from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+from daedal.mechanics.sparse.sparse_workspace import SparseWorkspace
 from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, column_colours
 
 _POWER_ITERATIONS = 12
@@ -29,7 +29,7 @@ class SparseEquations:
     difference quotients for groups of columns that share no row.
     """
 
-    def __init__(self, assembly: SparseAssembly, levels: tuple[float, ...], stabilised: bool):
+    def __init__(self, assembly: SparseWorkspace, levels: tuple[float, ...], stabilised: bool):
         self._assembly, self.levels, self._stabilised = assembly, levels, stabilised
         nx, n_c = assembly.nx, assembly.n_c
         self.n = 2 * nx + (2 if stabilised else 1) * n_c
@@ -153,7 +153,7 @@ def _quotients(target: np.ndarray, structure, entries: np.ndarray, change: np.nd
     target[entries] += change[structure.rows[entries]] / move[structure.indices[entries]]
 
 
-def highest_frequency(assembly: SparseAssembly, start: ConsistentStart) -> float:
+def highest_frequency(assembly: SparseWorkspace, start: ConsistentStart) -> float:
     r"""Estimate of the highest frequency of small vibrations near the start, by power iteration.
 
     With :math:`S = \partial (f - G^T \lambda) / \partial q` these obey :math:`M \ddot x = S x - G^T \nu, G x = 0`.

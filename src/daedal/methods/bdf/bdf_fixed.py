@@ -23,7 +23,7 @@ _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 
 @entry(STEP)
 def fixed_bdf_step(address):
-    """One step of order ``run.order``; 0 or the reason to stop."""
+    """Take one step of order ``run.order``; return 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
     return _step(run.system, method.linear, run, method)
@@ -54,7 +54,6 @@ def _step(system, linear, run, method):
 
 @part
 def _solve_step(system, linear, run, method, t):
-    """Newton's method from the predictor."""
     n = run.n
     y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
     weights, max_change = run.inverse_weights, method.max_change

@@ -1,7 +1,7 @@
 """The error estimate of DASSL, used by the error test and the choice of the order (BCP sections 5.2.3 and 5.4.2).
 
-An error v of the formula for y' causes the error cj G^{-1} (dF/dy') v in y. That is v for differential equations y' =
-f, zero for algebraic ones, and something else if derivatives are coupled or variables have index 2.
+An error v of the formula for y' causes the error cj G^{-1} (dF/dy') v in y: v itself for differential equations
+y' = f, zero for algebraic ones, and another vector if derivatives are coupled or variables have index 2.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
 larger; the larger one by component; the filtered estimate alone (index 2)."""
 MATRIX_NEEDED = -1
 _OFTEN = 4  # n: each of the first n new matrices is checked, then every n-th
-_MATTERS = 0.1  # fraction of the tolerance
+_MATTERS = 0.1  # filtered estimates below this fraction of the tolerance are not compared
 _LARGER = 2.0  # factor by which the filtered estimate must be larger to show that E misses errors
 
 
 @inlined
 def set_test_weights(run, method):
-    """Weights of the error and Newton tests: powers of h~ = 1/|cj| for higher-index variables, 0 for excluded ones."""
+    """Set weights of error and Newton tests: powers of h~ = 1/|cj| for higher-index variables, 0 for excluded ones."""
     if method.plain_weights:
         return
     h = 1.0 / abs(run.cj)
@@ -90,7 +90,7 @@ def error_and_order(system, linear, run, method, t):
 def _watch(system, linear, run, method, t):
     """Include the filtered estimate in the test from now on if it shows errors that E misses.
 
-    In y_0' - y_1' = f the error of y_0 includes that of both derivatives, which y_0 - y_0(0) does not show.
+    In y_0' - y_1' = f the error of y_0 includes those of both derivatives, which y_0 - y_0(0) does not reveal.
     """
     method.watched += 1
     if method.watched > _OFTEN and method.watched % _OFTEN != 0:

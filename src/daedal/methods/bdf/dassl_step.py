@@ -47,7 +47,7 @@ _ERROR_THEN_NEWTON_FAILED, _UNEVALUABLE = int(Ending.ERROR_THEN_NEWTON_FAILED), 
 _CALLBACK_RAISED, _KRYLOV_FAILED = int(Ending.CALLBACK_RAISED), int(Ending.KRYLOV_FAILED)
 _TROUBLED = int(Ending.TROUBLED)
 
-MOST_LOOKS = 2  # checked at the first failure, and before the run fails
+MOST_LOOKS = 2  # consultations of the owner in a step: at the first failure, and before the run fails
 _USUAL_FAILURES = 5
 _ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be round-off
 
@@ -67,7 +67,7 @@ DASSL = Struct(
         ("c", COEFFICIENTS),
         ("n", INTEGER),
         *[(name, f64["n"]) for name in ("delta", "scratch_yp", "error_weights", "newton_weights")],
-        *[(name, f64["n"]) for name in ("error_power", "newton_power")],  # times h, in the weights
+        *[(name, f64["n"]) for name in ("error_power", "newton_power")],  # powers of h~ in the weights
         ("nonnegative", i64["n"]),  # whether a component is nonnegative
         ("max_change", f64["n"]),  # largest change in one iteration, with constant steps
         ("base", f64["n"]),  # the residual at the end of an attempt
@@ -93,7 +93,7 @@ DASSL = Struct(
         ("constant_steps", INTEGER),
         ("initial_phase", INTEGER),
         ("matrix_status", INTEGER),
-        ("new_matrix", INTEGER),  # whether this attempt has one
+        ("new_matrix", INTEGER),  # whether this attempt uses a new matrix
         ("watched", INTEGER),  # number of new matrices so far
         ("has_base", INTEGER),  # whether `base` is the residual at the end of this attempt
     ],
@@ -102,7 +102,7 @@ DASSL = Struct(
 
 @entry(STEP)
 def dassl_begin(address):
-    """Order 1, as after a previous step along the tangent, or the order of the loaded history."""
+    """Start with order 1, as after a step along the tangent, or with the order of the loaded history."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
     run.order = run.degree
@@ -122,7 +122,7 @@ def dassl_begin(address):
 
 @entry(STEP)
 def dassl_step(address):
-    """One accepted step; 0 or the reason to stop."""
+    """Take one accepted step; return 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
     return _limited_step(run.system, method.linear, run, method)
@@ -130,7 +130,7 @@ def dassl_step(address):
 
 @part
 def _limited_step(system, linear, run, method):
-    """A step within the maximum step size that does not pass the stop time."""
+    """Take a step within the maximum step size that does not pass the stop time."""
     if method.tight:
         if 100.0 * _ROUNDOFF * norm(system, run.t, run.phi[0], run.inverse_weights) > 1.0:
             return _TOO_ACCURATE
@@ -314,7 +314,7 @@ def _iterate(system, linear, run, method, t, weights, first, last):
 
 @part
 def _staggered(system, linear, run, method, t, weights):
-    """The solution of the step, then its sensitivities.
+    """Solve for the solution, then for its sensitivities.
 
     The staggered direct method of DASSAC forms and factors a matrix for the sensitivities, which satisfy linear
     equations once the solution is known, and needs one solve (M. Caracotsios, W. E. Stewart, Comput. Chem. Eng. 9,
@@ -377,7 +377,7 @@ def _keep_nonnegative(system, run, method, t):
 
 @part
 def _choose_order_and_step(system, linear, run, method, t, estimate, k_new):
-    """Order and step size of the next step, BCP sections 5.2.3 and 5.2.4; called before the differences are updated."""
+    """Choose order and step size of the next step (BCP 5.2.3, 5.2.4), before the differences are updated."""
     k, h, n = run.order, run.h, run.n
     raised = k - method.k_last == 1
     method.k_last = k

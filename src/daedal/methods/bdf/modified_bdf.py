@@ -24,14 +24,14 @@ _FAMILIES = {"direct": 0, "sand": 1, "ordinary": 2}
 _CONTROLLERS = ("default", "thesis")
 _HIGHEST = {"direct": 5, "sand": 2, "ordinary": 2}
 _SHARE = 0.03  # fraction of the tolerance allowed for one step, since errors accumulate
-_SHARPEST = 3e-9  # lower bound: velocities are differences of positions, with their round-off
+_SHARPEST = 3e-9  # smallest tolerance: velocities are differences of positions, whose round-off they amplify
 _TINY = float(np.finfo(float).tiny)
 _GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest step size ratio with which orders 1 to 5 are stable
 
 
 @dataclass(frozen=True, eq=False)
 class ModifiedBDF(Method):
-    r"""Multistep method for :math:`F(t, x, \dot x, \ddot x) = 0`, among them mechanisms in index-3 form.
+    r"""Multistep method for :math:`F(t, x, \dot x, \ddot x) = 0`, including mechanisms in index-3 form.
 
     :math:`\ddot x_n` is the second derivative of the polynomial of degree k + 1 through :math:`x_n, \dots, x_{n-k-1}`,
     which is of order k for positions, velocities and multipliers on every grid. BDF for the first-order form
@@ -111,7 +111,7 @@ class ModifiedBDF(Method):
             )
 
     def prepare(self, equations: Equations) -> Run:
-        """The equations of a step with their linear solver, and storage for the history."""
+        """Prepare the equations of a step with their linear solver, and storage for the history."""
         workspace = SecondOrderWorkspace(
             equations.second_order,
             hook=equations.hook,
@@ -197,7 +197,7 @@ class _ModifiedBDFRun(Run):
         super().open(task)
 
     def load(self, task: Task) -> None:
-        """x, x' and x'' at the start, the grid, and the history."""
+        """Load x, x' and x'' at the start, the grid, and the history."""
         own, t0 = self.own, task.t_span[0]
         x, xp, xpp = start_of(task, self._form)
         own.array("dd")[:3] = x, xp, 0.5 * xpp
@@ -221,7 +221,7 @@ class _ModifiedBDFRun(Run):
             self._load_past(*self._past)
 
     def _sharpest_tolerance(self, task: Task) -> float:
-        """The smallest tolerance: variables of order 1 near zero may be velocities under another name."""
+        """The smallest tolerance; variables of order 1 that are near zero may be velocities."""
         form, order = self._form, np.asarray(self._form.problem.order)
         rtol, atol = (np.broadcast_to(given, form.n) for given in (task.rtol, task.atol))
         first = order[form.source % order.size] == 1

@@ -3,6 +3,9 @@ r"""Step control of modified BDF: error estimates, and the choice of order and s
 Estimates are local errors of x and of x' from divided differences, with the constants of the formula on the current
 grid. Orders change after at least k + 1 steps, and steps grow after k + 1 equal ones: with this and order-dependent
 bounds on their ratio, the formulas are stable under all changes.
+
+The control of Wunderlich's thesis is reproduced exactly (sections 4.3 and 4.4). Its error is the distance of all
+variables from the cubic through the last four points; after a few constant steps every success doubles the step size.
 """
 
 from __future__ import annotations
@@ -13,12 +16,66 @@ from daedal.kernels.compilation import part
 from daedal.kernels.norms import wrms
 from daedal.kernels.vectors import power
 from daedal.methods.bdf.modified_bdf_formulas import DIRECT, error_factors
-from daedal.methods.bdf.thesis_control import extrapolation_error, step_after_failure, step_after_success
+
+# --- the thesis' control ----------------------------------------------------------------------------------------------
+
+POINTS = 4
+
+
+@part
+def remember(method, run, t, y):
+    """Append y at t to the last four points."""
+    times, values = method.past_t, method.past_y
+    for q in range(POINTS - 1, 0, -1):
+        times[q] = times[q - 1]
+        for j in range(run.n):
+            values[q, j] = values[q - 1, j]
+    times[0] = t
+    for j in range(run.n):
+        values[0, j] = y[j]
+
+
+@part
+def extrapolation_error(method, run, t):
+    """Wunderlich (4.22) to (4.24), in units of the tolerance."""
+    times, values = method.past_t, method.past_y
+    y, vector = run.y, run.scratch
+    for j in range(run.n):
+        vector[j] = y[j]
+    for q in range(POINTS):
+        weight = 1.0
+        for l in range(POINTS):
+            if l != q:
+                weight *= (t - times[l]) / (times[q] - times[l])
+        for j in range(run.n):
+            vector[j] -= weight * values[q, j]
+    return wrms(vector, run.inverse_weights)
+
+
+@part
+def step_after_failure(h, k, error, failures):
+    """The step size after the given number of consecutive error-test failures."""
+    if failures > 1:
+        return 0.25 * h
+    return h * max(0.25, min(0.9, 0.9 * (2.0 * error) ** (-1.0 / (k + 1))))
+
+
+@part
+def step_after_success(h, k, error, successes):
+    """The step size after the given number of consecutive successes; the second doubles it regardless of the error."""
+    ratio = (2.0 * error) ** (-1.0 / (k + 1))
+    if successes > 1 or ratio >= 2.0:
+        return 2.0 * h
+    return h if ratio > 1.0 else h * max(0.5, min(0.9, ratio))
+
+
+# --- order and step size of modified BDF ------------------------------------------------------------------------------
+
 
 NO_ESTIMATE = -1.0
 _ULPS = 100.0  # accuracy of the solution for x
 _TARGET = 0.5  # fraction of the admissible error used as target for step size and order
-_LEAST = 0.05  # error assumed where round-off explains all of the estimate
+_LEAST = 0.05  # error assumed if round-off explains the whole estimate
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
 _SMALL_DIFFERENCE = 0.01  # in units of the tolerance; below this, differences need not decrease
@@ -176,7 +233,7 @@ def _ratio(estimate, k):
 
 @part
 def _thesis_rules(method, run, h, k, estimate):
-    """Four initial steps; after every second success the order is raised to 2."""
+    """Order and step size of the thesis: four initial steps, then order 2; steps double after two successes."""
     if method.taken < _THESIS_START:
         method.k = 2
         return

@@ -20,9 +20,15 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct, at, optional, record_
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, residual
-from daedal.methods.bdf.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
+from daedal.methods.bdf.modified_bdf_control import (
+    NO_ESTIMATE,
+    POINTS,
+    error_of_step,
+    next_order_and_step,
+    remember,
+    shorten_after_error,
+)
 from daedal.methods.bdf.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
-from daedal.methods.bdf.thesis_control import POINTS, remember
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
@@ -92,7 +98,7 @@ MODIFIED_BDF = Struct(
 
 @entry(STEP)
 def modified_bdf_step(address):
-    """One accepted step; 0 or the reason to stop."""
+    """Take one accepted step; return 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, MODIFIED_BDF)
     return _step(run.system, method.linear, method, method.second_order, run)
@@ -118,7 +124,6 @@ def _order_of_step(method, run):
 
 @part
 def _step(system, linear, method, form, run):
-    """One accepted step; 0 or the reason to stop."""
     x, xp, xpp, e = method.x, method.xp, method.xpp, method.e
     errors, newtons, singular, status, longest = 0, 0, 0, CONVERGED, 0.0
     last_error, forgotten = np.inf, False

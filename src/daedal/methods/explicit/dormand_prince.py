@@ -1,8 +1,8 @@
 r"""Coefficients of the explicit methods of Dormand and Prince: DOPRI5, and DOP853 with two embedded methods.
 
-Those of DOPRI5 are strings, usable as exact numbers or floats. DOP853 has twelve stages; the thirteenth is the slope at
-the end of the step and is reused as the first stage of the next step. Stages 14 to 16 serve the dense output of order
-7.
+The coefficients of DOPRI5 are strings, usable as exact numbers or floats. DOP853 has twelve stages; the
+thirteenth is the slope at the end of the step and is reused as the first stage of the next step. Stages 14 to 16 are
+for the dense output of order 7.
 
 References
 ----------

@@ -35,8 +35,9 @@ class Tableau:
     ``inner(theta)`` are the weights of the slopes in y(t_0 + theta h), a polynomial of degree `degree`. With a second
     error estimate `e3`, the error is :math:`e^2 / \\sqrt{e^2 + 0.01 e_3^2}` (HNW II.10). `a` and `c` may include
     additional stages for dense output. `stability` is the size of h lambda at which the method becomes unstable on the
-    negative real axis, rounded down; `suspicious` the size from which steps on a mechanism are checked for stiffness.
-    On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to 1.8 if
+    negative real axis, rounded down; `stiffness_check` the size from which steps on a mechanism are checked for
+    stiffness. On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to
+    1.8 if
     vibrations limit them, and below 1.2 on the car axis, whose vibration it must resolve. DOP853 is stable up to 5.96,
     but damps little below that; the errors of small vibrations limit its steps to 3 at 1e-7. All values are measured.
     """
@@ -50,7 +51,7 @@ class Tableau:
     e3: Any = None
     degree: int = 4
     stability: float = np.inf
-    suspicious: float = np.inf
+    stiffness_check: float = np.inf
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -93,7 +94,7 @@ _DOPRI5 = Tableau(
     order=5,
     inner=_dopri5_inner,
     stability=3.25,
-    suspicious=1.2,
+    stiffness_check=1.2,
 )
 
 
@@ -124,7 +125,7 @@ _DOP853 = Tableau(
     inner=_dop853_inner,
     degree=7,
     stability=6.1,
-    suspicious=2.5,
+    stiffness_check=2.5,
 )
 
 
@@ -134,7 +135,7 @@ def explicit_tableau(
     *,
     dense: Sequence[Sequence[float]] | None = None,
     stability: float = np.inf,
-    suspicious: float = np.inf,
+    stiffness_check: float = np.inf,
 ) -> Tableau:
     r"""The tableau of an explicit method from textbook coefficients.
 
@@ -148,7 +149,7 @@ def explicit_tableau(
     dense : sequence of sequences, optional
         :math:`y(t_0 + \theta h) \approx y_0 + h \sum_i b_i(\theta) k_i`, where row i holds the coefficients of
         :math:`\theta, \theta^2, \dots` in :math:`b_i`. Cubic Hermite interpolation if not given.
-    stability, suspicious : float
+    stability, stiffness_check : float
         See :class:`Tableau`; only for methods whose last two stages are at the end of the step.
 
     Examples
@@ -179,7 +180,7 @@ def explicit_tableau(
         inner=inner,
         degree=degree,
         stability=stability,
-        suspicious=suspicious,
+        stiffness_check=stiffness_check,
     )
 
 
@@ -194,7 +195,7 @@ def _hermite(weights: Sequence[float]) -> Callable[[float], np.ndarray]:
 
 
 def _extension(name: str, weights: Sequence[float], dense: Sequence[Sequence[float]]) -> Callable[[float], np.ndarray]:
-    """A continuous extension. A missing last row belongs to an unused slope at the end."""
+    """Coefficients of a continuous extension; if the last row is missing, the slope at the end is unused."""
     given = np.array([[float(x) for x in row] for row in dense])
     rows = np.zeros((len(weights), given.shape[1]))
     if given.shape[0] > len(weights):
@@ -218,9 +219,9 @@ class ExplicitRungeKutta(Method):
     Parameters
     ----------
     norm : {"rms", "max"}
-        Of the error: root mean square, or the largest component.
+        Norm of the error: root mean square, or largest component.
     stop_when_stiff : bool or int
-        Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
+        Stop the run if steps seem limited by stability; a number is the count of such steps required.
 
     Examples
     --------
@@ -257,9 +258,9 @@ class ExplicitRungeKutta(Method):
         return self.tableau.order
 
     @property
-    def suspicious(self) -> float:
+    def stiffness_check(self) -> float:
         """The size of h lambda above which steps on a mechanism are checked for a stability limit."""
-        return self.tableau.suspicious
+        return self.tableau.stiffness_check
 
     @property
     def title(self) -> str:
@@ -272,7 +273,7 @@ class ExplicitRungeKutta(Method):
             raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step, or use DOPRI5")
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The tableau as a record, and storage for the stages."""
+        """Store the tableau in a record, and allocate the stages."""
         from daedal.kernels.records import Record
         from daedal.methods.explicit.runge_kutta_step import TABLEAU, runge_kutta_accept, runge_kutta_attempt
 
@@ -285,7 +286,7 @@ class ExplicitRungeKutta(Method):
             dense_stages=count - len(tableau.b),
             degree=tableau.degree,
             two_errors=tableau.e3 is not None,
-            stiff_limit=tableau.stability if equations.mechanism is None else tableau.suspicious,
+            stiff_limit=tableau.stability if equations.mechanism is None else tableau.stiffness_check,
             maximum_norm=self.norm == "max",
             **arrays,
         )
@@ -311,9 +312,9 @@ class DOPRI5(ExplicitRungeKutta):
     Parameters
     ----------
     norm : {"rms", "max"}
-        Of the error: root mean square, or the largest component.
+        Norm of the error: root mean square, or largest component.
     stop_when_stiff : bool or int
-        Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
+        Stop the run if steps seem limited by stability; a number is the count of such steps required.
 
     Examples
     --------
@@ -332,15 +333,15 @@ class DOP853(ExplicitRungeKutta):
     """The Dormand-Prince method of order 8 as in Hairer's DOP853: dense output of order 7.
 
     The error estimate combines two embedded methods, of order 5 and 3, and behaves like order 7. A step takes twelve
-    evaluations, and three more if dense output is used. It solves the same equations as :class:`DOPRI5`, with fewer
-    evaluations at tolerances below about 1e-7.
+    evaluations, and three more if dense output is used. DOP853 solves the same equations as :class:`DOPRI5`, with
+    fewer evaluations at tolerances below about 1e-7.
 
     Parameters
     ----------
     norm : {"rms", "max"}
-        Of the error: root mean square, or the largest component.
+        Norm of the error: root mean square, or largest component.
     stop_when_stiff : bool or int
-        Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
+        Stop the run if steps seem limited by stability; a number is the count of such steps required.
 
     Examples
     --------

@@ -30,9 +30,9 @@ from daedal.methods.one_step import (
     size_in,
     size_of_error,
     stiffness,
+    sums_of,
 )
 from daedal.methods.run_record import RUN, differences
-from daedal.methods.sums import sums_of
 
 SHARE = 0.01  # weight of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, keeps the last slope usable
@@ -42,7 +42,7 @@ TABLEAU = Struct(
     [
         ("n", INTEGER),
         ("stages", INTEGER),
-        ("dense_stages", INTEGER),  # after these, for dense output
+        ("dense_stages", INTEGER),  # additional stages for dense output
         ("degree", INTEGER),  # degree of the polynomial of a step
         ("two_errors", INTEGER),
         ("maximum_norm", INTEGER),
@@ -172,14 +172,14 @@ _stages, dense_stages, _size_of_estimate = explicit_steps(
 
 @entry(ATTEMPT)
 def runge_kutta_attempt(address, t, h):
-    """The stages from phi_0, y_1 and its error."""
+    """Compute the stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     return _attempt(run.system, record_at(run.method, TABLEAU), run, h)
 
 
 @entry(ATTEMPT)
 def runge_kutta_accept(address, t, h):
-    """The polynomial of the step; its last slope is the first of the next step."""
+    """Store the polynomial of the step; its last slope is the first of the next step."""
     run = record_at(address, RUN)
     return _accept(run.system, record_at(run.method, TABLEAU), run, t, h)
 

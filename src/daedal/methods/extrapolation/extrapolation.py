@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method
+from daedal.methods.base import Method, check_matrix_options, check_name, storage_kind
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
-from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.implicit_rk.stage_systems import storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
@@ -93,7 +92,7 @@ class Extrapolation(Method):
         return len(step_numbers(self.sequence)) if self.columns == "auto" else int(self.columns)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """A matrix and storage for the extrapolation table."""
+        """Create the matrix and the extrapolation table."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _ExtrapolationRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 

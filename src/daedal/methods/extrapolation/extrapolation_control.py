@@ -1,8 +1,8 @@
 r"""The table of an extrapolation method in compiled code, and the choice of order and step size.
 
-Order and step size minimise the work per unit step, as in SEULEX and ODEX (Hairer, Wanner:
-Solving Ordinary Differential Equations II, IV.9; the order window is that of Deuflhard, Numer. Math. 41 (1983)
-399-422). With an expansion in h^p the entries T_k,k-1 and T_kk of a row differ by O(H^(p(k-1)+1)).
+Order and step size minimise the work per unit step, as in SEULEX and ODEX (Hairer, Wanner: Solving Ordinary
+Differential Equations II, IV.9; the order window is that of Deuflhard, Numer. Math. 41 (1983) 399-422). With an
+expansion in h^p the entries T_k,k-1 and T_kk of a row differ by O(H^(p(k-1)+1)).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _shorten(run, method, h):
 
 @part
 def _give_up(run, method, h):
-    """Rows diverge or cannot be computed: use a much shorter step of the same order."""
+    """Use a much shorter step of the same order, since rows diverge or cannot be computed."""
     run.h = _FAILED * h
     method.failed = abs(h)
     run.error_of_step = max(run.error_of_step, 2.0)

@@ -3,11 +3,11 @@ r"""Euler steps of extrapolation methods in compiled code: n_j of them with h = 
 With F_y and B = F_y' at the start of the basic step, for F(t, y, y') = 0 and v_n = (y_n - y_{n-1}) / h (Brenan,
 Campbell and Petzold 4.6):
 
-    linearly implicit (F_y + B/h) (y_{n+1} - y_n) = B v_n - F(t_{n+1}, y_n, v_n) scheme 1 limex the same with B at
-    (t_{n+1}, y_n, v_n), recomputed in every step scheme 2 implicit F(t_{n+1}, y_{n+1}, (y_{n+1} - y_n) / h) = 0 by the
-    simplified Newton method
+    linearly implicit  (F_y + B/h) (y_{n+1} - y_n) = B v_n - F(t_{n+1}, y_n, v_n)                         (scheme 1)
+    limex              as scheme 1, with B at (t_{n+1}, y_n, v_n), recomputed in every step             (scheme 2)
+    implicit           F(t_{n+1}, y_{n+1}, (y_{n+1} - y_n) / h) = 0 by the simplified Newton method
 
-For F = B(y) y' - f(y) the first two are those of the book with F_y = B'(y_0) y_0' - f'(y_0).
+For F = B(y) y' - f(y) the first two schemes are those of the book with F_y = B'(y_0) y_0' - f'(y_0).
 """
 
 from __future__ import annotations

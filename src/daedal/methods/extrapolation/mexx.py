@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method
+from daedal.methods.base import Method, check_name
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
-from daedal.methods.implicit_options import check_name
-from daedal.methods.mechanical_run import MechanicalRun
+from daedal.methods.half_explicit.half_explicit import MechanicalRun
 from daedal.methods.task import Equations, Task
 
 _NUMBERS = tuple(range(2, 4 * MOST_COLUMNS, 4))

@@ -29,9 +29,9 @@ from daedal.methods.extrapolation.extrapolation_control import (
     fill_table,
     next_step,
 )
-from daedal.methods.extrapolation.extrapolation_output import divided_differences, largest_product, store_polynomial
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
-from daedal.methods.half_explicit.half_explicit_stage import slope_at, stage_slope
+from daedal.methods.extrapolation.extrapolation_step import divided_differences, largest_product, store_polynomial
+from daedal.methods.half_explicit.half_explicit_step import slope_at, stage_slope
 from daedal.methods.one_step import ATTEMPT, HOPELESS, give_to_owner, size_in, size_of_error
 from daedal.methods.run_record import RUN, STEP, differences
 
@@ -59,7 +59,7 @@ _SHARE = 0.25  # weight of the error of the polynomial of one degree less
 
 @entry(STEP)
 def mexx_begin(address):
-    """Initial number of columns."""
+    """Choose the initial number of columns."""
     run = record_at(address, RUN)
     begin_table(run, record_at(run.method, MEXX))
     return 0
@@ -80,7 +80,7 @@ def mexx_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def mexx_row(address, t, h):
-    """The midpoint steps of row ``method.current``."""
+    """Take the midpoint steps of row ``method.current``."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     return _row(run.system, method.mechanism, run, method, h)
@@ -88,7 +88,7 @@ def mexx_row(address, t, h):
 
 @entry(ATTEMPT)
 def mexx_measure(address, t, h):
-    """The error of the last column, and of the polynomial if the former is small enough."""
+    """Compute the error of the last column, and of the polynomial if the former is small enough."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     return _measure(run.system, method.mechanism, run, method, t, h)
@@ -96,7 +96,7 @@ def mexx_measure(address, t, h):
 
 @entry(ATTEMPT)
 def mexx_accept(address, t, h):
-    """The polynomial of the step, and size and order of the next one."""
+    """Store the polynomial of the step, and choose size and order of the next one."""
     run = record_at(address, RUN)
     return _accept(run.system, run, record_at(run.method, MEXX), t, h)
 

@@ -25,9 +25,30 @@ from daedal.methods.half_explicit.half_explicit_tableaux import HEM4 as HEM4_TAB
 from daedal.methods.half_explicit.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
 from daedal.methods.half_explicit.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
 from daedal.methods.half_explicit.half_explicit_tableaux import HalfExplicitTableau, hem4_family
-from daedal.methods.mechanical_run import MechanicalRun
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
+
+
+class MechanicalRun(OneStepRun):
+    """A run on a mechanism, with forces that may depend on w and on the multipliers."""
+
+    def __init__(self, method, equations: Equations, **options):
+        super().__init__(method, equations, **options)
+        mechanism = equations.mechanism
+        first = mechanism.m * mechanism.nx + mechanism.n_r
+        coupled = mechanism.n_w or bool(mechanism.record["uses_multipliers"])
+        self._guess = mechanism.record.array("state")[first:] if coupled else None
+        self._rows = mechanism.rows
+
+    def load(self, task: Task) -> None:
+        """Load the initial guess of w and the multipliers."""
+        if self._guess is not None:
+            n_w = self.equations.mechanism.n_w
+            self._guess[:] = 0.0
+            if task.guess is not None:
+                self._guess[:n_w] = task.guess[:n_w]
+                self._guess[n_w + self._rows] = task.guess[n_w:]
+
 
 _CONTROLLERS, _PROJECTIONS = ("pi", "classic"), ("drift", "always", "never")
 
@@ -50,7 +71,7 @@ class HalfExplicit(Method):
         twentieth of the tolerance, after every step, or never.
     stop_when_stiff : bool or int
         Stop the run if the steps seem limited by stability (the automatic choice then switches to a stiff method); a
-        number is the count of suspicious steps to allow.
+        number is the count of such steps to allow.
 
     Examples
     --------
@@ -100,7 +121,7 @@ class HalfExplicit(Method):
             raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The tableau as a record, and storage for the stages."""
+        """Store the tableau in a record, and allocate the stages."""
         if equations.semi_explicit is not None:
             return _GeneralRun(self, equations)
         if equations.mechanism.linear:
@@ -323,7 +344,7 @@ class _MechanicalRun(MechanicalRun):
         )
 
     def load(self, task: Task) -> None:
-        """Whether values inside steps will be needed."""
+        """Record whether values inside steps will be needed."""
         super().load(task)
         if not self._known_first and (task.dense or task.t_eval is not None or task.switching is not None):
             self.own["end_slope"] = 1
@@ -372,7 +393,7 @@ class _GeneralRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """Which rows of g depend on z."""
+        """Determine which rows of g depend on z."""
         rows = _rows_with_z(self.equations.semi_explicit, task.t_span[0], task.y0)
         self.own.array("contains_z")[:] = rows
 

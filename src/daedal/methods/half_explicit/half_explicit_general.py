@@ -4,7 +4,7 @@ Brasey and Hairer (2.1), (2.2): the constraint at the point of stage i determine
 
     g(t_0 + cb_i h, y_0 + h sum_{j<i} ab_ij k_j + h ab_ii f(Y_i, Z_i)) = 0,
 
-by a simplified Newton method whose matrix g_y f_z is formed once for a step. Rows of g that do contain z (the auxiliary
+by a simplified Newton method whose matrix g_y f_z is formed once for a step. Rows of g that contain z (the auxiliary
 equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i).
 
 Inside the step, y is a polynomial that matches values and slopes at both ends and slopes at two interior points. Error
@@ -13,7 +13,7 @@ satisfy exactly; therefore the error test includes the slope defect, at the seco
 constructed without that point.
 
 If (y, z) holds a solution and its sensitivities, copies of the leading unknowns, the full matrix is block triangular
-with equal diagonal blocks. One block serves all; the neglected part is nilpotent and costs one iteration.
+with equal diagonal blocks. One block is used for all; the neglected blocks are nilpotent and cost one iteration.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _MAX_ITERATIONS = 25
 # relative change of y caused by an increment of z: target, smallest, largest
 _MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2
 _MOST_TRIALS, _FURTHER = 8, 1e6
-_NEGLIGIBLE = 1e-3  # fraction of the tolerance, for the round-off of a Newton iteration
+_NEGLIGIBLE = 1e-3  # stalled changes below this fraction of the tolerance count as round-off
 _ROUNDOFF_LEVEL = 1e-13
 _STANDSTILL = 1e-10  # change of the leading unknowns, relative to z, below which they count as settled
-_FLOW_INCREMENT = 0.1  # fraction of the step, for differences along the flow
+_FLOW_INCREMENT = 0.1  # increment of differences along the flow, as a fraction of the step
 _FIRST, _SECOND = 0.4, 0.75  # points where the slope of a step is checked
-# of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
+# maximum of theta^2 (1 - theta)^3, the form of the error, divided by its slope at the second point
 _ERROR_PER_DEFECT = 0.4**2 * 0.6**3 / (_SECOND * (1.0 - _SECOND) ** 2 * (5.0 * _SECOND - 2.0))
 
 GENERAL = Struct(
@@ -91,7 +91,7 @@ GENERAL = Struct(
 
 @entry(STEP)
 def general_begin(address):
-    """z and the slope at the start."""
+    """Compute z and the slope at the start."""
     run = record_at(address, RUN)
     method = record_at(run.method, GENERAL)
     n_y, n_z = method.n_y, method.n_z
@@ -108,14 +108,14 @@ def general_begin(address):
 
 @entry(ATTEMPT)
 def general_attempt(address, t, h):
-    """The stages from phi_0, y_1 and its error."""
+    """Compute the stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     return _attempt(run.system, record_at(run.method, GENERAL), run, t, h)
 
 
 @entry(ATTEMPT)
 def general_accept(address, t, h):
-    """z at the end of the step, and its polynomial."""
+    """Compute z at the end of the step, and store the polynomial of the step."""
     run = record_at(address, RUN)
     return _accept(run.system, record_at(run.method, GENERAL), run, t, h)
 
@@ -166,7 +166,7 @@ def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
 
 @part
 def _increment(system, method, run, t, h, j, stage, z, base_slope):
-    """An increment of z_j that changes h f noticeably but slightly: g has the round-off of y."""
+    """An increment of z_j that changes h f slightly, but by more than the round-off of y in g."""
     slope, largest, scale = method.middle_slope, 0.0, 0.0
     n_y = method.n_y // method.copies
     for l in range(method.n_z // method.copies):
@@ -227,8 +227,7 @@ def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
 
 @part
 def _improve(method, z, residual):
-    """Newton correction of z: its size, with copies scaled by their own values, that of the leading unknowns, and that
-    of z."""
+    """Correct z; return the sizes of the correction (copies are rescaled), of its leading entries, and of z."""
     n, size, change, leading = method.matrix.n, 0.0, 0.0, 0.0
     for k in range(method.copies):
         part = residual[k * n : (k + 1) * n]

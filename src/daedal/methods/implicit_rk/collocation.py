@@ -15,7 +15,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
-from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES, collocation_stages
+from daedal.methods.implicit_rk.implicit_stages import KINDS, STAGES, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_deviations, storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_tolerances, start_of
@@ -23,7 +23,7 @@ from daedal.methods.task import Equations, Task
 
 LARGEST = 300
 """Maximum number of unknowns for which collocation is used."""
-_KEPT_RATIO = 1.2  # steps grow only if this justifies a new factorisation
+_KEPT_RATIO = 1.2  # the step size, and with it the factors, is kept up to this ratio
 _MOST_FAILURES = 15
 _UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate is known: forces a second correction
 _PROJECTIONS = ("auto", "always", "never")
@@ -91,7 +91,7 @@ class Collocation(Method):
         return collocation_stages(self.kind, self.stages).order
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Storage for the stages and their matrices."""
+        """Allocate the stages and their matrices."""
         form = equations.second_order
         problem = form.problem
         if problem.sparsity is not None or problem.bandwidth is not None or problem.n > LARGEST:
@@ -108,8 +108,6 @@ def _projects(residual) -> bool:
 
 
 class _CollocationRun(OneStepRun):
-    """A run of a collocation method."""
-
     def __init__(self, method: Collocation, equations: Equations, workspace: SecondOrderWorkspace):
         from daedal.kernels.records import Record
         from daedal.methods.implicit_rk import collocation_newton as newton
@@ -198,7 +196,7 @@ class _CollocationRun(OneStepRun):
         super().open(task)
 
     def load(self, task: Task) -> None:
-        """x, x' and x'' at the start."""
+        """Load x, x' and x'' at the start."""
         for name, values in zip(("x", "xp", "xpp"), start_of(task, self._form), strict=True):
             self.own.array(name)[:] = values
         self.own.array("past_t")[0], self.own.array("past_y")[0] = task.t_span[0], task.y0

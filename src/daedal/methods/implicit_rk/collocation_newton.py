@@ -18,7 +18,7 @@ from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_ro
 from daedal.kernels.second_order import SECOND_ORDER, evaluate_matrix, evaluate_second_order
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import power
-from daedal.methods.bdf.thesis_control import POINTS
+from daedal.methods.bdf.modified_bdf_control import POINTS
 from daedal.methods.implicit_rk.stages import STAGE_FIELDS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN
@@ -75,7 +75,7 @@ def jacobian(method, level):
 
 @entry(ATTEMPT)
 def collocation_linearise(address, t, h):
-    """The Jacobians at the start of the step."""
+    """Compute the Jacobians at the start of the step."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
     method.jacobian_known = 0
@@ -89,7 +89,7 @@ def collocation_linearise(address, t, h):
 
 @entry(ATTEMPT)
 def collocation_predict(address, t, h):
-    """Z from the polynomial of the last step, or from the first two derivatives at the start."""
+    """Predict Z from the polynomial of the last step, or from the first two derivatives at the start."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
     _predict(method, method.second_order, h)
@@ -98,7 +98,7 @@ def collocation_predict(address, t, h):
 
 @entry(ATTEMPT)
 def collocation_residuals(address, t, h):
-    """R_i = F at the stages, from Z."""
+    """Compute R_i = F at the stages from Z."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
     return evaluate_stages(run.system, method, method.second_order, run, h)
@@ -185,7 +185,6 @@ def _given_jacobians(system, method, form, run, h):
 
 @part
 def _predict(method, form, h):
-    """Z from the polynomial of the last step, or from the first two derivatives at the start."""
     n, stages, known = form.n, method.s, method.known
     x, xp, xpp = method.x, method.xp, method.xpp
     z, c, order = method.deviations, method.c, form.order
@@ -230,7 +229,10 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 
 @part
 def expect_stages(method, form, run, h):
-    """Corrections are measured by their effect on x and x'; those of multipliers are checked after x has converged."""
+    """Set the stopping criteria of Newton's method.
+
+    Corrections are measured by their effect on x and x'; those of multipliers are checked after x has converged.
+    """
     source, inverse, g, progress = form.source, run.inverse_weights, abs(method.gamma[0] / h), run.newton
     weights, others, order, included = method.weights, method.others, form.order, run.included
     for j in range(form.n_y):
@@ -254,7 +256,7 @@ def expect_stages(method, form, run, h):
 
 @part
 def evaluate_stages(system, method, form, run, h):
-    """R_i = F at the stages, from Z; stores the highest derivatives in k."""
+    """Compute R_i = F at the stages from Z; store the highest derivatives in k."""
     n, stages, known = form.n, method.s, method.known
     x, xp, xpp = method.x, method.xp, method.xpp
     z, k, r = method.deviations, method.k, method.r

@@ -18,7 +18,12 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import record_at
 from daedal.kernels.second_order import gather, scatter
 from daedal.kernels.system import HOOK_CHANGED
-from daedal.methods.bdf.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
+from daedal.methods.bdf.modified_bdf_control import (
+    extrapolation_error,
+    remember,
+    step_after_failure,
+    step_after_success,
+)
 from daedal.methods.implicit_rk.collocation_newton import (
     COLLOCATION,
     evaluate_stages,
@@ -40,7 +45,7 @@ _call = caller(ATTEMPT)
 
 @entry(ATTEMPT)
 def collocation_attempt(address, t, h):
-    """The stages, the end of the step and its error."""
+    """Compute the stages, the end of the step and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
     return _attempt(run.system, method, method.second_order, run, address, t, h)
@@ -48,7 +53,7 @@ def collocation_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def collocation_accept(address, t, h):
-    """The polynomial of the step, and initial data of the next one."""
+    """Store the polynomial of the step, and initial data of the next one."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
     return _accept(run.system, method, method.second_order, run, t, h)

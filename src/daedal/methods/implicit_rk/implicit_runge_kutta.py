@@ -14,11 +14,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method, check_variable_index
-from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
+from daedal.methods.base import Method, check_matrix_options, check_name, check_variable_index, storage_kind
 from daedal.methods.implicit_rk.collocation import Collocation
-from daedal.methods.implicit_rk.collocation_stages import kind_of
-from daedal.methods.implicit_rk.implicit_stages import stages_of
+from daedal.methods.implicit_rk.implicit_stages import kind_of, stages_of
 from daedal.methods.named_formulas import coefficients
 from daedal.methods.run import OneStepRun
 from daedal.methods.tableau import RungeKuttaTableau
@@ -74,10 +72,9 @@ class ImplicitRungeKutta(Method):
     if the coefficients are those of one of its methods, and in first-order form otherwise.
 
     The error test uses the error at the end of a step and that of the polynomial inside it, so that output between
-    steps is as accurate as at steps; for problems of index 2 and 3 it uses only the former. Methods of stage order 1
-    therefore need short steps for algebraic and stiff variables; `error_test` can exclude variables whose values inside
-    steps do
-    not matter.
+    steps is as accurate as at steps; for problems of index 2 and 3 it uses only the error at the end. Methods of stage
+    order 1 therefore need short steps for algebraic and stiff variables; `error_test` can exclude variables whose
+    values inside steps do not matter.
 
     :func:`daedal.analysis.analyse_method` gives the expected orders. If none is guaranteed for the index of the
     problem, variable steps raise an error, and a run with `fixed_step` includes a note in its message.
@@ -138,7 +135,7 @@ class ImplicitRungeKutta(Method):
         return stages_of(self.coefficients).known
 
     def for_second_order(self) -> Method:
-        """:class:`Collocation` if it has these coefficients and supports all options used."""
+        """The equivalent :class:`Collocation` if it supports all options used, otherwise this method."""
         found = kind_of(self.coefficients)
         plain = isinstance(self.error_test, str) and self.error_test == "auto" and self.variable_index is None
         if found is None or not plain or self.projection != "never" or self.linear_solver not in ("auto", "dense"):
@@ -146,7 +143,7 @@ class ImplicitRungeKutta(Method):
         return Collocation(*found)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Matrices for all blocks of stages, and storage for the stages."""
+        """Create the matrices of all stage blocks, and storage for the stages."""
         from daedal.methods.implicit_rk.implicit_runge_kutta_run import ImplicitRungeKuttaRun
 
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)

@@ -80,18 +80,18 @@ IRK = Struct(
         ("level", INTEGER),  # 1 for halves
         # constant steps: one matrix for all stages of a block, with derivatives at each of them, if needed
         ("at_stages", INTEGER),
-        ("form", ADDRESS),  # the function that solves with it
+        ("form", ADDRESS),  # function that solves with this matrix
         ("linearise_there", ADDRESS),
         ("matrices", i64["n_matrices"]),  # addresses, and block positions; 0 with variable steps
         ("places", i64["n_matrices"]),
         ("f_y", f64["s + 1", "entries"]),  # dF/dy and dF/dy' at every stage; the last ones are for projections
         ("f_yp", f64["s + 1", "entries"]),
-        ("slot", INTEGER),  # index of the current one
+        ("slot", INTEGER),  # row of `f_y` and `f_yp` to compute
         ("stage_t", FLOAT),
         # slopes, preceded by that of the start: of the step, of its halves, and a guess
         *[(name, f64["s + 1", "n"]) for name in ("whole", "first", "second", "guess")],
         *[(name, f64["n"]) for name in ("middle", "secant", "inherited")],
-        ("suspicious", INTEGER),  # whether the owner of the run must check the equations
+        ("unsettled", INTEGER),  # whether the owner of the run must check the equations
         # the current block: start of its step, addresses of y there and of slopes
         ("block", INTEGER),
         ("t0", FLOAT),
@@ -118,7 +118,7 @@ _MOST, _POLISHING = 15, 60  # iterations; the latter for constant steps, which i
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # stagnating corrections, in units of the tolerance, that may be round-off
 _ROUNDING_FIXED = 1e-5  # the same with constant steps, before derivatives at the stages are used
-_PLATEAU = 300.0  # the same in units of the round-off of y
+_PLATEAU = 300.0  # size of such corrections in units of the round-off of y
 # remaining corrections of variables of index 2 and 3, and the last correction including them
 _FOLLOWING, _SMALL = 3e-3, 1e-2
 
@@ -127,7 +127,7 @@ _call, _call_step = caller(ATTEMPT), caller(STEP)
 
 @part
 def solve_all_stages(system, run, method, address, t0, t1, h, start, k):
-    """The slopes of all stages of a step from t0 to t1 = t0 + h in rows 1.. of k; on entry, `k` holds a guess."""
+    """Compute the slopes of all stages of a step from t0 to t1 = t0 + h in rows 1.. of k, which contain a guess."""
     n, guess = run.n, method.guess
     for i in range(method.s + 1):
         for j in range(n):
@@ -156,7 +156,7 @@ def take_block(method, block):
 
 @part
 def _solve_block(run, method, address, t1, h, start):
-    """With constant steps, failures lead to a retry with derivatives at the stages."""
+    """Solve for the slopes of a block; with constant steps, retry failures with derivatives at the stages."""
     progress, weights = run.newton, method.weights
     method.z, method.unit = method.slopes + 8 * run.n * (method.block_first[method.block] + 1), 1.0 / h
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
@@ -245,7 +245,7 @@ def _give_up(run, method, h, start, k):
 
 @entry(STEP)
 def irk_linearise_there(address):
-    """F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`, in the rows `slot`."""
+    """Compute F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`, in the rows `slot`."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
     return _linearise_there(run.system, method.linear, run, method)
@@ -268,7 +268,6 @@ def irk_correct_coupled(address, t, h):
 
 @part
 def _correct_coupled(system, method, n, t, h):
-    """Index of the unknowns, ordered by component; all stages of a component are adjacent."""
     number, entries = method.block_matrix[method.block], method.entries
     begin, size = method.block_first[method.block], method.block_size[method.block]
     matrix = record_at(method.matrices[number], MATRIX)
@@ -290,7 +289,7 @@ def _correct_coupled(system, method, n, t, h):
     status = factor(matrix, t)
     if status != 0:
         return status
-    for i in range(size):
+    for i in range(size):  # ordered by component: all stages of a component are adjacent
         for j in range(n):
             hat[size * j + i] = r[i, j]
     status = solve(matrix, t, hat)

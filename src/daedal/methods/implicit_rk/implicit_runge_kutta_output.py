@@ -32,7 +32,7 @@ _call = caller(STEP)
 
 @entry(STEP)
 def irk_factor_defect(address):
-    """The factors of F_y + (g/h) F_y'."""
+    """Factor F_y + (g/h) F_y'."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
     return _factor(run.system, method.linear, method, run.t)

@@ -19,7 +19,7 @@ from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
 
 _MOST_FAILURES = 30
-_KEPT_RATIO = 1.2  # steps grow only if this justifies a new factorisation
+_KEPT_RATIO = 1.2  # the step size, and with it the factors, is kept up to this ratio
 _FOR_DIFFERENTIAL_EQUATIONS = (
     "{name}: the matrix A is singular, so its stages do not determine algebraic variables, which this problem has "
     "(dF/dy' is singular): use a method with an invertible matrix, such as 'radau5', 'gauss2' or "
@@ -115,11 +115,11 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         self.own["g"] = self._inside["inside_value"].shape[1]
         self.notes = ()
         self._finds_classes = bool(self.own["searches"])
-        self.own["suspicious"] = not self._stages.solvable or self.method.projection == "always"
-        self.own["searches"] = self.own["suspicious"] or self.equations.n <= LARGEST_JUDGED
+        self.own["unsettled"] = not self._stages.solvable or self.method.projection == "always"
+        self.own["searches"] = self.own["unsettled"] or self.equations.n <= LARGEST_JUDGED
 
     def _allow_coupled(self) -> None:
-        """Matrices for all stages of a block together, which constant steps may need."""
+        """Allocate a matrix for all stages of a block together, which constant steps may need."""
         assert self.workspace is not None
         if not self._coupled:
             for block in self._stages.matrices:
@@ -171,7 +171,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         )
 
     def _project(self) -> None:
-        """Multipliers, constraints and derivatives of equations in Hessenberg form of index 2, for projections."""
+        """Identify multipliers, constraints and derivatives of equations in Hessenberg form of index 2."""
         n = self.equations.n
         e, b = self.partials_at_start()
         rows, columns = ~np.any(e, axis=1), ~np.any(e, axis=0)

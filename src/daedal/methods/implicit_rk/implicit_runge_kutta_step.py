@@ -52,27 +52,27 @@ _call, _call_step = caller(ATTEMPT), caller(STEP)
 
 @entry(STEP)
 def irk_begin(address):
-    """Derivatives at the start, from which the run determines the index of the variables if unknown."""
+    """Compute the derivatives at the start, from which the run determines the index of the variables if unknown."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
     if not method.searches:
         return 0
     status = _call(method.linearise, address, run.t, run.h)
-    if status == 0 and method.suspicious:
+    if status == 0 and method.unsettled:
         return _TROUBLED
     return after_first_look(status, method, method.derivatives[0], method.derivatives[1], run.n)
 
 
 @entry(ATTEMPT)
 def irk_attempt(address, t, h):
-    """The stages, the end of the step and its error."""
+    """Compute the stages, the end of the step and its error."""
     run = record_at(address, RUN)
     return _attempt(run.system, run, record_at(run.method, IRK), address, t, h)
 
 
 @entry(ATTEMPT)
 def irk_accept(address, t, h):
-    """The polynomial of the step."""
+    """Store the polynomial of the step."""
     run = record_at(address, RUN)
     return _accept(run.system, run, record_at(run.method, IRK), t, h)
 
@@ -104,7 +104,7 @@ def _attempt(system, run, method, address, t, h):
 
 @part
 def _set_weights(run, method, h):
-    """Weights of corrections; variables of index 2 and 3 count less for short steps, like their errors."""
+    """Set the weights of corrections; variables of index 2 and 3 count less for short steps, like their errors."""
     n = run.n
     weights, others, plain, power = method.weights, method.others, run.inverse_weights, method.power
     share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
@@ -202,7 +202,7 @@ def _predict(run, method, h):
 
 @part
 def _follow(s, n, slope, k):
-    """The same slope for all stages."""
+    """Use one slope for all stages."""
     for i in range(s):
         for j in range(n):
             k[i + 1, j] = slope[j]

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method, check_variable_index
-from daedal.methods.implicit_options import check_corrector, check_matrix_options, storage_kind
-from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, CollocationStages, collocation_stages
+from daedal.methods.base import Method, check_corrector, check_matrix_options, check_variable_index, storage_kind
+from daedal.methods.implicit_rk.implicit_stages import RADAU_STAGES, CollocationStages, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import in_deviations
 from daedal.methods.implicit_rk.variable_classes import ClassifiedRun
 from daedal.methods.run import OneStepRun
@@ -97,14 +96,12 @@ class Radau(Method):
         return 2 * (RADAU_STAGES[-1] if self.stages == "auto" else self.stages) - 1
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Matrices for all systems, and memory for the stages."""
+        """Create the matrices of all systems, and memory for the stages."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
 
 class _RadauRun(ClassifiedRun):
-    """A run of Radau IIA."""
-
     def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
         from daedal.methods.implicit_rk import radau_step as step
         from daedal.methods.one_step import OWN

@@ -47,7 +47,7 @@ RADAU = Struct(
         ("middle", f64[3]),
         ("value", f64[3, MOST_STAGES]),
         ("slope", f64[3, MOST_STAGES]),
-        ("lowest", INTEGER),  # the lowest one in use; `current` is
+        ("lowest", INTEGER),  # bounds of `current`
         ("highest", INTEGER),
         ("deviations", f64[MOST_STAGES, "n"]),  # deviations of the stages from the start
         ("defect", f64["n"]),
@@ -63,40 +63,36 @@ RADAU = Struct(
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # factor by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # round-off of a stage
-_SHORT = (
-    # steps below the inverse of this, relative to the time scale of the others, test variables of index 2 only
-    # partially
-    10.0
-)
+_SHORT = 10.0  # if steps are shorter than the time scale of the others by this factor, index 2 is tested partially
 _INHERITED = 2  # failures after which a remaining error is not due to the step size
 _AGAIN = 0.3  # factor by which a repeatedly rejected step is shortened
 _KEPT = 1.2  # the step size, and with it the factors, is kept up to this ratio
 _GOOD_RATE = 1e-3  # rate below which the next step reuses F_y and F_y'
-_RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
+_RAISE, _LOWER = 0.05, 0.8  # rates below and above which the number of stages is raised and lowered
 _WORTH = 3.0  # the number of stages is not reduced if steps would become shorter by this factor
 _SETTLED = 5  # steps before the number of stages is increased
 _SHARP = (1e6, 1e9)  # size of y, in units of the tolerance, above which a run starts with 5 and with 7 stages
 _LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which the number of stages may increase
 
 _TOLERANCE = 0.003  # tolerance of Newton's method, in units of the error tolerance
-_TIGHT = 3e-4  # the same with variables of index 2 and 3, which inherit errors of the others divided by h
+_TIGHT = 3e-4  # with variables of index 2 and 3, which inherit errors of the others divided by h
 _TIGHTEST = 1e-7  # for variables of index 3, which inherit constraint residuals divided by h^2 of the next step
 # bound of the last correction of these variables, in units of the tolerance: the first ratios may be misleading
 _SMALL = 1e-2
-_FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each additional one
+_FEWEST, _MORE = 10, 2.5  # largest number of iterations with 3 stages, and its increase for each additional stage
 _FURTHER = 2  # additional iterations with the tighter tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
 _POLISHED = 1e-2  # size of their corrections, in tolerances, that may be round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # size of corrections, in units of the tolerance, that count as round-off if they stagnate
-_PLATEAU = 300.0  # the same in units of the round-off of y
+_PLATEAU = 300.0  # size of such corrections in units of the round-off of y
 
 _call = caller(ATTEMPT)
 
 
 @entry(STEP)
 def radau_begin(address):
-    """Derivatives at the start, from which the run determines the index of the variables if unknown."""
+    """Compute the derivatives at the start, from which the run determines the index of the variables if unknown."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
     method.error_before = 1e-2
@@ -113,7 +109,7 @@ def radau_begin(address):
 
 @entry(ATTEMPT)
 def radau_attempt(address, t, h):
-    """The stages, the end of the step and its error."""
+    """Compute the stages, the end of the step and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
     return _attempt(run.system, method.linear, run, method, address, t, h)
@@ -121,7 +117,7 @@ def radau_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def radau_accept(address, t, h):
-    """The polynomial of the step, and step size and number of stages of the next one."""
+    """Store the polynomial of the step, and choose step size and number of stages of the next one."""
     run = record_at(address, RUN)
     return _accept(run.system, run, record_at(run.method, RADAU), t, h)
 
@@ -172,7 +168,7 @@ def radau_predict(address, t, h):
 
 @entry(ATTEMPT)
 def radau_residuals(address, t, h):
-    """r_i = F at the stages."""
+    """Compute r_i = F at the stages."""
     run = record_at(address, RUN)
     return _residuals(run.system, run, record_at(run.method, RADAU), t, h)
 
@@ -273,8 +269,8 @@ def _estimate(system, linear, run, method, t, h):
     status = _defect(system, linear, run, method, t, h)
     if status != 0:
         return status
-    # Their defect excludes round-off, errors at the start, which are divided by a shorter h, and the remaining error of
-    # Newton's method, which is divided by h.
+    # The defect of variables of index 2 and 3 excludes round-off, errors at the start, which are divided by a shorter
+    # h, and the remaining error of Newton's method, which is divided by h.
     defect, digits = method.defect, wrms(start, run.inverse_weights)
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)

@@ -50,7 +50,7 @@ class Transformation:
 
     @property
     def pairs(self) -> np.ndarray:
-        """Real and imaginary parts of the others."""
+        """Real and imaginary parts of the complex eigenvalues."""
         return np.array([[x.real, x.imag] for x in self.eigenvalues if x.imag]).reshape(-1, 2)
 
 
@@ -123,12 +123,12 @@ def in_deviations(found: Transformation, levels: int = 2) -> np.ndarray:
 
 
 def in_slopes(found: Transformation) -> np.ndarray:
-    """The same if the unknowns are slopes: the eigenvalue, and 1."""
+    """Weights of :math:`F_k / h^k` if the unknowns are slopes: the eigenvalue, and 1."""
     return np.array([[[x.real, x.imag], [1.0, 0.0]] for x in found.eigenvalues])
 
 
 class StageMatrices:
-    """Matrices for the systems of stages. The first real one may be given, and systems may share them."""
+    """Matrices of the stage systems, which may share them; the first real matrix may be given."""
 
     def __init__(self, places: Storage, bridge: Any, copies: int = 1):
         self._places, self._bridge, self._copies = places, bridge, copies

@@ -34,7 +34,7 @@ from daedal.methods.run_record import RUN
 
 SHARPEST = 2e10  # size of y, in units of the tolerance, above which errors may be round-off
 _NEW_MATRICES = 60  # iterations, each with a new matrix
-_LEFT = 1e-6  # size of their corrections, in tolerances, that may be round-off
+_LEFT = 1e-6  # size of corrections, in units of the tolerance, that may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # round-off of a residual, including the transformation of the stages
 
 STAGE_SYSTEM = Struct(
@@ -82,7 +82,7 @@ STAGE_FIELDS = (
     ("unit", FLOAT),
     ("r", f64["most_stages", "n"]),
     ("hat", f64["most_stages * n"]),
-    ("flat", INTEGER),  # whether to predict the start of the step
+    ("flat", INTEGER),  # whether to predict the values at the start of the step
     ("may_be_flat", INTEGER),
     *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual")],
     # Newton's test: weights; weights of variables that must converge as well, and the effect of the round-off of F on
@@ -92,8 +92,8 @@ STAGE_FIELDS = (
     ("roundoff", f64["n"]),
     ("power", f64["n"]),  # index class of each variable minus one
     ("some_powers", INTEGER),  # whether some variables must converge as well
-    ("discounts", INTEGER),  # whether the method estimates the effect of the round-off of F,
-    ("sharp", INTEGER),  # the same for all variables, since it may exceed the tolerance
+    ("discounts", INTEGER),  # whether the effect of the round-off of F is subtracted from corrections
+    ("sharp", INTEGER),  # whether the tolerance is so tight that this applies to all variables
     ("searches", INTEGER),  # whether the run must determine the powers at the start
     ("unknown", FLOAT),  # rate / (1 - rate) for these variables, before a rate has been observed
 )
@@ -109,7 +109,7 @@ _call = caller(ATTEMPT)
 
 @entry(ATTEMPT)
 def linearise_first_order(address, t, h):
-    """F_y and F_y' at the start of the step."""
+    """Compute F_y and F_y' at the start of the step."""
     run = record_at(address, RUN)
     stages = record_at(run.method, STAGES)
     return _linearise(run.system, stages.linear, run, stages, h)
@@ -117,7 +117,7 @@ def linearise_first_order(address, t, h):
 
 @entry(ATTEMPT)
 def factor_systems(address, t, h):
-    """The factors of all systems of the stages for a step h."""
+    """Factor all systems of the stages for a step h."""
     run = record_at(address, RUN)
     stages = record_at(run.method, STAGES)
     factored, current = stages.factored, stages.current
@@ -138,7 +138,7 @@ def factor_systems(address, t, h):
 
 @entry(ATTEMPT)
 def correct_stages(address, t, h):
-    """r := the solution of the systems of the stages with the right-hand side r."""
+    """Replace r by the solution of the stage systems with this right-hand side."""
     run = record_at(address, RUN)
     stages = record_at(run.method, STAGES)
     return _correct(stages, record_at(stages.systems[stages.current], STAGE_SYSTEM), t)
@@ -307,7 +307,7 @@ def solve_stages(address, t, h):
 
 @entry(ATTEMPT)
 def iterate_stages(address, t, h):
-    """The same with the current matrices and values."""
+    """Solve for the unknowns of the stages with the current matrices, starting from the current values."""
     run = record_at(address, RUN)
     return _staggered(run.system, run, record_at(run.method, STAGES), address, t, h)
 

@@ -18,8 +18,8 @@ from daedal.problems.checks import check_vector
 LARGEST_JUDGED = 200
 """Maximum number of unknowns for which the index of the variables is determined at the start."""
 
-_ASIDE = 1e-2  # relative to the variables: a nearby point at which no derivatives vanish accidentally
-_HIGHEST = 3.0  # index class
+_ASIDE = 1e-2  # relative distance of a nearby point at which no derivatives vanish accidentally
+_HIGHEST = 3.0  # highest index class
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
@@ -34,7 +34,7 @@ class ClassifiedRun(OneStepRun):
     _matrices: StageMatrices
 
     def stage_matrices(self, workspace: Workspace, kind: str) -> StageMatrices:
-        """Matrices for systems of stages, the first of which is that of the linear solver."""
+        """Create the matrices of the stage systems; the first is that of the linear solver."""
         problem = workspace.problem
         self._places = storage(problem.n // problem.copies, kind, problem.bandwidth, problem.sparsity)
         self._matrices = StageMatrices(self._places, workspace.bridge, problem.copies)

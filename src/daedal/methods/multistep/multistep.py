@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method
-from daedal.methods.implicit_options import check_name, storage_kind
+from daedal.methods.base import Method, check_name, storage_kind
 from daedal.methods.implicit_rk.radau import Radau
 from daedal.methods.implicit_rk.stage_systems import storage
 from daedal.methods.multistep.multistep_formula import MultistepFormula
@@ -96,7 +95,7 @@ class _WithFormula(Method):
             )
 
     def prepare(self, equations: Equations) -> Run:
-        """The workspace of the problem, and memory for past values."""
+        """Create the workspace of the problem, and memory for past values."""
         return _MultistepRun(self, equations)
 
 
@@ -322,7 +321,7 @@ class _MultistepRun(Run):
             self.record[field] = value
 
     def adopt(self, equations: Equations) -> None:
-        """Use other parameters. Starting values are recomputed."""
+        """Use other parameters, and recompute the starting values."""
         super().adopt(equations)
         self._accurate = None
 

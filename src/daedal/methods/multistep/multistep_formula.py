@@ -35,7 +35,7 @@ class MultistepFormula:
         The coefficients, that of the new point first, i.e. highest powers first. Integers, fractions, strings such as
         ``"3/2"`` and SymPy numbers stay exact.
     one_leg : bool
-        Whether it is used as a one-leg method.
+        Whether the coefficients define a one-leg method.
     name : str
         Name of the method.
 

@@ -73,7 +73,7 @@ def multistep_begin(address):
 
 @entry(STEP)
 def multistep_step(address):
-    """One step; 0 or the reason to stop."""
+    """Take one step; return 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, MULTISTEP)
     status = _step(run.system, method.linear, run, method)

@@ -12,7 +12,7 @@ from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 
 _SAME = 10.0  # tolerances by which the first given value may differ from y0
-_CLOSE = 1e-4  # fraction of the largest value up to which they may be perturbed deliberately, as an experiment
+_CLOSE = 1e-4  # fraction of the largest value by which an experiment may perturb starting values
 
 
 def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.ndarray | None:

@@ -16,8 +16,7 @@ import numpy as np
 from daedal.analysis.index import is_clearly_index_1, judge, partials
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import store_vector
-from daedal.methods.base import Method
-from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
+from daedal.methods.base import Method, check_matrix_options, check_name, storage_kind
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Outcome, Task
@@ -25,13 +24,13 @@ from daedal.methods.workspace import Workspace
 
 MOST_FAILURES = 30
 _LARGEST_JUDGED = 200  # unknowns up to which the index is determined at the start
-_RANK = 1e-10  # singular values below it, after scaling, count as zero
+_RANK = 1e-10  # relative size below which singular values count as zero, after scaling
 _SAME = 1e-6  # relative difference of dF/dy' v at two points that counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class Rosenbrock(Method):
-    r"""Rosenbrock methods, which solve only linear systems: the Jacobian is part of the formula.
+    r"""Rosenbrock methods, which solve only linear systems, since the Jacobian is part of the formula.
 
     For :math:`M y' = f(t, y)` with a constant, possibly singular matrix M, of index 0 and 1: semi-explicit problems of
     index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems in which it is
@@ -83,7 +82,7 @@ class Rosenbrock(Method):
         return f"Rosenbrock ({self.variant.upper()}), order {self.max_order}"
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Generated code for whole steps if available, a matrix, and memory for the stages."""
+        """Create generated code for whole steps if available, a matrix, and memory for the stages."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         if equations.mechanism is not None:
             raise InvalidProblemError(
@@ -175,12 +174,12 @@ class _RosenbrockRun(OneStepRun):
         self._looked_at = start
 
     def adopt(self, equations: Equations) -> None:
-        """Parameters can change the index."""
+        """Use other parameters, and check the index again, since it may depend on them."""
         super().adopt(equations)
         self._looked_at = None
 
     def close(self, task: Task, reason: int, interrupted: bool) -> Outcome:
-        """The outcome. Raise an error if dF/dy' turns out not to be constant."""
+        """The outcome; raise an error if dF/dy' proves not to be constant."""
         outcome = super().close(task, reason, interrupted)
         if self._watched and self.own["changed"]:
             raise InvalidProblemError(

@@ -73,21 +73,21 @@ def _result(method):
 
 @entry(ATTEMPT)
 def rosenbrock_attempt(address, t, h):
-    """y at the end of the step and its error."""
+    """Compute y at the end of the step and its error."""
     run = record_at(address, RUN)
     return _attempt(run.system, run, record_at(run.method, ROSENBROCK), address, t, h)
 
 
 @entry(ATTEMPT)
 def rosenbrock_accept(address, t, h):
-    """The polynomial of the step."""
+    """Store the polynomial of the step."""
     run = record_at(address, RUN)
     return _accept(run.system, run, record_at(run.method, ROSENBROCK), t, h)
 
 
 @entry(ATTEMPT)
 def rosenbrock_general(address, t, h):
-    """The step stage by stage."""
+    """Compute the step stage by stage."""
     run = record_at(address, RUN)
     method = record_at(run.method, ROSENBROCK)
     return _general(run.system, method.linear.matrix, run, method, t, h)
@@ -227,7 +227,7 @@ def _end(target, m, increments, start):
 
 @part
 def _linearise(system, matrix, run, method, h):
-    """F_t at the start of the step, and the factors of F_y + F_y' / (h gamma)."""
+    """Compute F_t at the start of the step, and factor F_y + F_y' / (h gamma)."""
     start, z, right, by_time = differences(run)[0], run.yp, method.right, method.by_time
     by_differences = method.depends_on_time and not is_given(method.time_derivative)
     if by_differences or not is_given(matrix.jacobian):

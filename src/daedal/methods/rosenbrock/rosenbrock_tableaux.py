@@ -41,7 +41,8 @@ class RosenbrockTableau:
     # The rows k_1, k_2, \dots of weights of the increments in y_0 + \theta (y_1 - y_0) + \theta (1 - \theta) (k_1 +
     # \theta (k_2 + \dots))
     inner: tuple[tuple[float, ...], ...]
-    # The \theta at which it is tested: near the maximum of its error in components determined by algebraic equations
+    # The \theta at which the polynomial is tested: near its largest error in components that algebraic equations
+    # determine
     middle: float
 
     @property

@@ -75,7 +75,7 @@ class _Symplectic(Method):
             )
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The composition as a record, straight-line code, and memory for matrices."""
+        """Store the composition in a record, and create straight-line code and memory for matrices."""
         mechanism, name = equations.mechanism, type(self).__name__
         if mechanism.linear:
             raise InvalidProblemError(f"{name} needs a mechanical system; for a HessenbergDAE use dassl")
@@ -175,9 +175,8 @@ class _SymplecticRun(OneStepRun):
     def __init__(self, method: _Symplectic, equations: Equations):
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
-        from daedal.methods.symplectic.rattle_dense import DENSE
+        from daedal.methods.symplectic.rattle_step import DENSE, rattle_attempt
         from daedal.methods.symplectic.rattle_step import RATTLE as RECORD
-        from daedal.methods.symplectic.rattle_step import rattle_attempt
 
         mechanism = equations.mechanism
         nx, weights = mechanism.nx, composition(method.max_order)
@@ -198,7 +197,7 @@ class _SymplecticRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """Accelerations at the start, as an initial guess for the first iteration, and the type of forces."""
+        """Compute accelerations at the start, the guess for the first iteration, and determine the type of forces."""
         mechanism = self.equations.mechanism
         nx, constant = mechanism.nx, not callable(mechanism.system.mass)
         times = np.linspace(*task.t_span, _TIMES)

@@ -46,7 +46,7 @@ _LONGEST_MOVE = 10.0
 _FIELDS = {"mass": "mass_function", "force": "force_function", "algebraic": "algebraic_equation"}
 
 
-class Assembly:
+class SystemWorkspace:
     """The CONSTRAINED record of a system with its callbacks; not thread-safe.
 
     Parameters
@@ -96,7 +96,7 @@ class Assembly:
 
     sensitivities_at_start: Any = None  # sensitivities of the current run, and whether named values are held
 
-    def adopt(self, setting: EvaluationConfig, system: MechanicalSystem | None = None) -> Assembly:
+    def adopt(self, setting: EvaluationConfig, system: MechanicalSystem | None = None) -> SystemWorkspace:
         """Adopt another `setting` with the same rows. All state of earlier uses is discarded.
 
         `system` may be the same system with other parameters.
@@ -304,9 +304,9 @@ class Assembly:
             return {"position": velocity}
         return {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
 
-    def complete(self) -> Assembly:
+    def complete(self) -> SystemWorkspace:
         """A new assembly of the system with all constraints, including redundant ones."""
-        return Assembly(self.given, setting=self.setting.changed(rows=np.arange(self.given.n_lambda)))
+        return SystemWorkspace(self.given, setting=self.setting.changed(rows=np.arange(self.given.n_lambda)))
 
     def state_names(self) -> list[str]:
         """Names of (z, r)."""

@@ -7,13 +7,13 @@ import numpy as np
 from daedal.common.tabular import times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.kernels.functions import store_vector
-from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
 from daedal.problems.coefficients import coefficient_at
 
 
-class HessenbergAssembly(Assembly):
+class HessenbergWorkspace(SystemWorkspace):
     """The CONSTRAINED record of a linear Hessenberg DAE."""
 
     linear, is_autonomous = True, False
@@ -77,7 +77,7 @@ def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
     except (TypeError, ValueError):
         raise InvalidProblemError("initial must hold x and its derivatives below the order of the DAE") from None
     z = check_vector(flat, problem.n, "initial", names=tuple(problem.label(i) for i in range(problem.n)))
-    assembly = HessenbergAssembly(problem)
+    assembly = HessenbergWorkspace(problem)
     values = assembly.evaluate(t0, z)
     if values is None:
         raise InconsistentInitialError(f"{_not_finite(problem, t0)} at t = {t0:g}")
@@ -102,7 +102,7 @@ def _not_finite(problem: HessenbergDAE, t0: float) -> str:
     return "a derivative of C or r is not finite"
 
 
-def _refuse(problem: HessenbergDAE, assembly: HessenbergAssembly, t0: float, z: np.ndarray, level: np.ndarray):
+def _refuse(problem: HessenbergDAE, assembly: HessenbergWorkspace, t0: float, z: np.ndarray, level: np.ndarray):
     """Raise InconsistentInitialError with the violated constraints and levels and the nearest consistent values."""
     level = level.reshape(problem.order, problem.n_y)
     worst = sorted(np.ndindex(level.shape), key=lambda at: -abs(level[at]))[:3]

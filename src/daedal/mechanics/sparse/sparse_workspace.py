@@ -77,8 +77,8 @@ def check_supported(system: MechanicalSystem):
         )
 
 
-class SparseAssembly:
-    """A system with sparse matrices prepared for formulations and projections: the counterpart of `Assembly`.
+class SparseWorkspace:
+    """A system with sparse matrices prepared for formulations and projections: the counterpart of `SystemWorkspace`.
 
     Parameters
     ----------
