@@ -18,7 +18,7 @@ from typing import Any
 import daedal
 from benchmarks.tracing import WRITTEN, writer
 from daedal.symbolic.graph import evaluate
-from daedal.symbolic.mechanism_graph import Mechanism
+from daedal.symbolic.mechanism_dynamics import Mechanism
 
 WORDS = ("sin", "cos", "sqrt")
 # For Numba: no checks of divisors; sums and products in the order that is quickest.

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.mechanisms import Mechanism
 from benchmarks.symbolic import Statement
-from daedal.symbolic import mechanism_graph as on_graph
+from daedal.symbolic import mechanism_dynamics as on_graph
 from daedal.symbolic.graph import evaluate
 
 LONGEST = 50  # longer expressions get a name of their own

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal import library
 from daedal.driver import reduced_plan as driver
-from daedal.driver.local_index import UnsettledPlan
+from daedal.driver.any_index import UnsettledPlan
 from daedal.driver.low_index import has_low_index
 from daedal.driver.request import Request, checked_settings
 from daedal.driver.solver import make_plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.driver.blas_threads import thread_count
+from daedal.driver.run_segments import thread_count
 
 pytestmark = pytest.mark.skipif(thread_count() is None, reason="no BLAS whose threads can be counted")
 

@@ -82,7 +82,7 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("V1 a 0 1\n\nC1 a 0 1u ic", "line 3 .*'ic' should consist of pairs name=value"),
         ("V1 a 0 1\nR1 a 0 abc", "line 2 .*'abc' is not a number"),
         ("V1 a 0 1\nR1 a 0 0", "line 2 .*resistance 0 must be positive"),
-        ("V1 a 0 1\nR1 a 0 1\nr1 a 0 2", "line 3 .*there is an element R1 already, in line 2"),
+        ("V1 a 0 1\nR1 a 0 1\nr1 a 0 2", "line 3 .*the element R1 is already defined in line 2"),
         ("My circuit\nV1 a 0 1", "line 1 .*begin with 'M' are unknown.*a title must start with"),
         ("V1 a 0 1\nR1 a a 1", "line 2 .*both ends of R1 are connected to node a"),
         ("V1 a 0 1\nD1 a 0 fast", "line 2 .*there is no model 'fast'; write .model fast d"),
@@ -104,7 +104,7 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("V1 a 0 1\nX1 a 0 t", "line 2 .*there is no subcircuit 't'"),
         (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 were given"),
         (".subckt s a b\nX1 a b s\n.ends\nV1 a 0 1\nX1 a 0 s", "does one call itself"),
-        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts voltages of nodes"),
+        ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts node voltages"),
         ("", "the netlist has no elements"),
     ],
 )  # fmt: skip

@@ -32,7 +32,7 @@ def test_error_of_coupled_derivatives_is_seen(offset, rtol):
 def test_a_run_with_many_rejections_says_so(steps, rejected, said):
     """Whatever the number of steps, if attempts failed more often than not."""
     said_so = complaint(replace(daedal.solution.Statistics(), steps=steps, rejected=rejected))
-    assert (f"{rejected} attempts were rejected and {steps} steps accepted" in said_so) == said
+    assert (f"{rejected} attempts were rejected for {steps} accepted steps" in said_so) == said
 
 
 class LinearProblem:

@@ -174,7 +174,7 @@ def test_what_the_error_test_leaves_out_is_named_where_the_steps_do_not_resolve_
     sol = daedal.solve(problem, (0.0, 10.0), start, method=daedal.methods.DASSL(error_test=error_test), **tolerances)
     np.testing.assert_allclose(sol.y[1], wave(sol.t), atol=1e-4)
     worst = np.max(np.abs(sol(times)[1] - wave(times)))
-    assert worst > 0.01 and "Between steps y[1] may be wrong by about" in sol.message
+    assert worst > 0.01 and "Between steps, y[1] may be wrong by about" in sol.message
     said = float(sol.message.split("wrong by about ")[1].split()[0])
     assert 0.2 * worst < said < 5.0 * worst
     # the remedies help

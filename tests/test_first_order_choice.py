@@ -283,7 +283,7 @@ def test_a_sign_that_was_not_resolved_is_told():
     assert sol.y.min() < -1e6  # what a method that was asked for finds, but not without a word
     assert "y1 was below its atol from t = " in sol.message and "Use a smaller atol" in sol.message
     automatic = daedal.solve(model.problem, (0.0, 1e11), model.initial, rtol=1e-9, atol=3e-5)
-    assert "This is the result of DASSL, not of Radau" in automatic.message
+    assert "This is the result of DASSL instead of Radau" in automatic.message
     assert automatic.y.min() > -1e-3
     coarser = daedal.solve(model.problem, (0.0, 1e11), model.initial, rtol=1e-9, atol=1e-4)
     assert coarser.y.min() < -1e6 and "y1 was below its atol from t = " in coarser.message  # DASSL finds it as well

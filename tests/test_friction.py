@@ -347,14 +347,14 @@ POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
         ({"normal": 1.0, "direction": [0.0]}, "direction is zero"),
         ({"normal": 1.0, "direction": [1.0, 0.0]}, "direction has shape"),
         ({"normal": 1.0, "unilateral": True}, "unilateral=True requires constraint"),
-        ({"normal": 1.0, "system": 3}, "system must be a MechanicalSystem"),
+        ({"normal": 1.0, "problem": 3}, "problem must be a MechanicalSystem"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_arguments_are_named(options, match):
-    arguments = {"system": POINT, "direction": [1.0], "mu": 0.3} | options
+    arguments = {"problem": POINT, "direction": [1.0], "mu": 0.3} | options
     with pytest.raises(daedal.InvalidProblemError, match=match):
-        daedal.hybrid.Friction(arguments.pop("system"), arguments.pop("direction"), arguments.pop("mu"), **arguments)
+        daedal.hybrid.Friction(arguments.pop("problem"), arguments.pop("direction"), arguments.pop("mu"), **arguments)
 
 
 @pytest.mark.parametrize(

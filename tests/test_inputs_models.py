@@ -152,7 +152,7 @@ def test_values_of_elements_are_inputs_of_a_simulation():
 
 
 def test_wrong_inputs_of_a_circuit_are_refused():
-    message = "'R1' is no independent source of the circuit; it has V1 and I1"
+    message = "'R1' is not an independent source; it has V1 and I1"
     with pytest.raises(daedal.errors.UnknownNameError, match=message):
         circuits.parse(FILTER, inputs=["R1"])
     with pytest.raises(daedal.InvalidProblemError, match=r"circuits\.parse\(text, inputs="):

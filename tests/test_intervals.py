@@ -13,7 +13,7 @@ from daedal.kernels.callbacks import Bridge
 from daedal.kernels.intervals import enclose
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import CONDITIONS, FUNCTIONS, OPERATIONS
-from daedal.symbolic.tracing.enclosures import Enclosure
+from daedal.symbolic.tracing.switching_functions import Enclosure
 
 POINTS, VALUES = (-1.5, -0.2, 0.0, 0.7, 2.5), (3.0, -1.0, 0.5, 2.0, -4.0, 1.0)
 TWO = {"power", "arctan2", "hypot", "copysign", "fmod", "remainder", "floor_divide", "minimum", "maximum"}

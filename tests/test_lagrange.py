@@ -110,7 +110,7 @@ def test_velocity_constraints_must_be_linear():
 
 def test_functions_of_a_lagrangian_system_can_be_traced_themselves_and_pickled():
     from daedal.symbolic.graph import evaluate
-    from daedal.symbolic.mechanism_graph import Mechanism
+    from daedal.symbolic.mechanism_dynamics import Mechanism
 
     system = daedal.lagrange(double_kinetic, double_potential, 2)
     mechanism = Mechanism(system.mass, lambda t, q, v: 2.0 * system.force(t, q, v), n_q=2)

@@ -211,7 +211,7 @@ def test_exceptions_of_the_user_carry_what_was_computed(form):
 
 
 def test_restarts_without_progress_end(monkeypatch):
-    monkeypatch.setattr(MethodChoice, "goes_on", lambda self, segment: True)
+    monkeypatch.setattr(MethodChoice, "continues", lambda self, segment: True)
     monkeypatch.setattr(MechanismRunState, "_restart", lambda self, segment: self.start)
     following = MechanismRunState.segment
 

@@ -199,7 +199,7 @@ def test_what_cannot_be_combined_is_refused():
         Model(axle, JointFriction("brake", axle, coefficient=0.1)).problem("relative")
     with pytest.raises(InvalidProblemError, match="torque or coefficient"):
         JointFriction("brake", axle)
-    with pytest.raises(InvalidProblemError, match="static of JointFriction 'brake' must be at least"):
+    with pytest.raises(InvalidProblemError, match="static of JointFriction 'brake' must not be less than torque"):
         JointFriction("brake", axle, torque=2.0, static=1.0)
     with pytest.raises(InvalidProblemError, match="restitution of Contact 'c' must be between 0 and 1"):
         Contact("c", wheel, ground, "y", restitution=1.5)

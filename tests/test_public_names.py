@@ -1,9 +1,12 @@
 """The public surface: every name that a user may rely on, and the old ones that still work."""
 
+import functools
 import importlib
+import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -301,6 +304,68 @@ def test_every_public_name_has_an_example(name):
     assert [word for word, text in texts.items() if ">>>" not in text] == []
 
 
+MODULES = [
+    "",
+    "linear",
+    *(name for name in SURFACE if name not in {"", "linear"}),
+    "multibody",
+    "circuits",
+    "library",
+    "viz",
+]
+INTERNAL = """
+    BodyTree Chains Closures ContactWatch GraphFunction JointCoordinate MachineFunction NativeFunction Plan Prepared
+    Piece Record Sum Switching _ComputedBasis _GivenBasis
+""".split()
+"""Types that public methods return to other parts of Daedal, not to users."""
+
+
+CLASSES: dict[str, type] = {}
+
+
+def returned_types(value):
+    """Classes of Daedal in the return annotations of a function, or of the public methods of a class."""
+    members = {name: one for kind in getattr(value, "__mro__", ()) for name, one in vars(kind).items()}
+    chosen = [one for name, one in members.items() if not name.startswith("_") or name in {"__call__", "__getitem__"}]
+    for one in chosen if isinstance(value, type) else [value]:
+        one = next((f for f in (getattr(one, at, None) for at in ("fget", "func", "__func__")) if f), one)
+        words = re.findall(r"[A-Za-z_]\w*", str(getattr(one, "__annotations__", {}).get("return", "")))
+        found = [vars(sys.modules[one.__module__]).get(word) or CLASSES.get(word) for word in words]
+        yield from (kind for kind in found if isinstance(kind, type) and kind.__module__.startswith("daedal."))
+
+
+@functools.cache
+def public_values():
+    return {id(value): value for name in MODULES for value in map(partial(getattr, module_of(name)), names_of(name))}
+
+
+def names_of(name):
+    return [word for word in module_of(name).__all__ if word not in NOT_STARRED and not word.startswith("__")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_types_of_results_can_be_named_in_annotations(name):
+    values = {id(value): value for value in public_values().values()}
+    CLASSES.update(
+        {
+            kind.__name__: kind
+            for module in [*sys.modules.values()]
+            if getattr(module, "__name__", "").startswith("daedal.")
+            for kind in vars(module).values()
+            if isinstance(kind, type) and kind.__module__ == module.__name__
+        }
+    )
+    waiting, missing = [getattr(module_of(name), word) for word in names_of(name)], set()
+    while waiting:
+        for kind in returned_types(waiting.pop()):
+            if id(kind) not in values and kind.__name__ not in INTERNAL:
+                values[id(kind)] = kind
+                waiting.append(kind)
+                missing.add(kind)
+    places = [module_of(place) for place in MODULES]
+    assert [kind.__name__ for kind in missing if not any(getattr(at, kind.__name__, 0) is kind for at in places)] == []
+
+
 def test_no_name_is_in_two_places():
     """A name at the top is nowhere else: there is one way to write it."""
     inner = [word for name, words in SURFACE.items() if name for word in words]
@@ -362,8 +427,26 @@ def test_an_old_keyword_works_and_names_the_new_one():
     assert ensemble.members == 2 and {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
+POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], lambda t, q: [q[1]], n_q=2, n_constraints=1)
+OF_A_PROBLEM = {
+    "Friction": {"direction": [1.0, 0.0], "mu": 0.3, "normal": 1.0},
+    "Impact": {"contacts": lambda t, q: q[0]},
+    "UnilateralProblem": {"contacts": lambda t, q: q[0]},
+    "breaking_joint": {"rows": 0, "limit": 1.0},
+    "elastoplastic_contact": {"gap": lambda t, q: q[0], "law": daedal.hybrid.ElastoPlastic(2.0, 1.0, 3.0, 0.1)},
+}
+
+
+@pytest.mark.parametrize("name", OF_A_PROBLEM)
+def test_models_of_a_problem_accept_the_old_keyword_of_its_argument(name):
+    make = getattr(daedal.hybrid, name)
+    with pytest.warns(DeprecationWarning, match=rf"^{name}\(system=\.\.\.\) is now problem=\.\.\.$"):
+        old = make(system=POINT, **OF_A_PROBLEM[name])
+    assert type(old) is type(make(problem=POINT, **OF_A_PROBLEM[name]))
+
+
 def test_an_old_and_a_new_keyword_together_are_refused():
-    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initials= and initial="):
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initial= and its old name initials="):
         daedal.solve_many(decay(), (0.0, 1.0), initial=([[1.0]], None), initials=([[1.0]], None))
 
 

@@ -133,7 +133,7 @@ def test_nothing_is_told_of_switches_that_are_not_met_or_not_wanted():
 
 @pytest.mark.parametrize("rate", [lambda t: np.floor(t / 2.0), lambda t: np.abs(np.cos(t)), lambda t: max(t, 1.0)])
 def test_whole_numbers_curved_conditions_and_kinks_are_told(rate):
-    with pytest.warns(daedal.errors.SwitchWarning, match="not followed"):
+    with pytest.warns(daedal.errors.SwitchWarning, match="not tracked"):
         daedal.solve(driven(rate), (0.0, 3.0), BEFORE)
 
 

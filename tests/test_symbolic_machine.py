@@ -179,7 +179,7 @@ TEXT = """
 import hashlib, numpy as np
 from daedal.library import squeezer
 from daedal.symbolic import Graph, emission, scalar_argument, trace, vector_argument
-from daedal.symbolic.mechanism_graph import Mechanism
+from daedal.symbolic.mechanism_dynamics import Mechanism
 functions = squeezer.squeezer_mass, squeezer.squeezer_force, squeezer.loops
 m = Mechanism(*functions, n_q=7, n_constraints=6, params=np.ones(1))
 places = {m.graph.argument(name, k): k for name in "qvp" for k in range(7)}

@@ -52,7 +52,7 @@ _OLD_NAMES = {
     "conditioning": "daedal.analysis.analyse_conditioning",
     "formula": "daedal.methods.coefficients",
 }
-"""Names that used to be here, and their new places."""
+"""Former top-level names with their new locations."""
 
 __getattr__, __dir__, __all__ = public_names(
     globals(),

@@ -1,7 +1,7 @@
 """Build the kernels: ``python -m daedal.build``.
 
-Without options, the units needed by the default methods are compiled for this processor and stored in the user's cache,
-unless present.
+Without options, the units that default methods need are compiled for this processor and stored in the user's cache,
+unless they are already there.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ DEFAULT = (
     *("ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
     "ensembles.mechanism_kernel",
 )
-"""Units needed by the defaults: Rosenbrock, Radau IIA and DASSL for index 1; explicit and half-explicit methods with
-projection for mechanisms, GGL if they are stiff; any index; events; machines; ensembles."""
+"""Units needed by default methods: Rosenbrock, Radau IIA and DASSL for index 1; explicit and half-explicit methods with
+projection, and GGL, for mechanisms; higher index; events; machines; ensembles."""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Errors and warnings: those rarely caught by name are here, the others are `daedal.DaedalError` and the like.
+"""Errors and warnings; those that are often caught by name are also at the top level, such as `daedal.DaedalError`.
 
 An exception raised inside a user's function is never wrapped: it reaches the caller unchanged, with its traceback. All
 errors raised by Daedal itself derive from :class:`DaedalError`, all warnings from :class:`DaedalWarning`.
@@ -81,11 +81,11 @@ class UnknownNameError(InvalidProblemError, KeyError):
     there is no variable 'levle'; did you mean 'level' or "level'"? known: level, level'
     """
 
-    __str__ = Exception.__str__  # a KeyError would put its message in quotes
+    __str__ = Exception.__str__  # str() of a KeyError has quotes
 
 
 class NotFiniteError(InvalidProblemError):
-    """A function of the problem is NaN or infinite, or cannot be evaluated, at the initial values."""
+    """A function of the problem is NaN, infinite or cannot be evaluated at the initial values."""
 
 
 class InvalidFileError(DaedalError, ValueError):
@@ -108,7 +108,7 @@ class InvalidFileError(DaedalError, ValueError):
 
 
 class MissingPackageError(DaedalError, ImportError):
-    """An optional package is not installed; the message has the command that installs it.
+    """An optional package is not installed; the message contains the command that installs it.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class IntegrationError(DaedalError):
     1.000 failed
     """
 
-    ending: int | None = None  # reason of the last method to stop, see daedal.kernels.endings
+    ending: int | None = None  # why the method stopped, see daedal.kernels.endings
 
     def __init__(self, message: str, solution: Solution) -> None:
         super().__init__(message)
@@ -204,9 +204,9 @@ class IntegrationError(DaedalError):
 
 
 class Unevaluable(DaedalError):
-    """Raise this in a residual that cannot be evaluated at the given point.
+    """Raised by user functions that cannot be evaluated at a point.
 
-    The step is then repeated with a smaller step size, exactly as for a NaN or an infinity.
+    The step is repeated with a smaller step size, as for a NaN or an infinity.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class DaedalWarning(UserWarning):
 
     Examples
     --------
-    Warnings as errors, for example in tests:
+    Turn warnings into errors, for example in tests:
 
     >>> import warnings
     >>> import daedal
@@ -235,7 +235,7 @@ class DaedalWarning(UserWarning):
 
 
 class DerivativeWarning(DaedalWarning):
-    """A user-supplied derivative differs from that of the function; it is used nevertheless.
+    """A user-supplied derivative, which is used nevertheless, differs from that of the function.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class DerivativeWarning(DaedalWarning):
 
 
 class EnergyWarning(DaedalWarning):
-    """A law of impact would have created energy; the message names the replacement.
+    """A law of impact would have created energy and was replaced by the law named in the message.
 
     Examples
     --------
@@ -264,7 +264,7 @@ class EnergyWarning(DaedalWarning):
 
 
 class NonUniqueWarning(DaedalWarning):
-    """The equations allow several motions; the message states which one was taken.
+    """The equations allow several motions; the message describes the one that was computed.
 
     Examples
     --------
@@ -277,7 +277,7 @@ class NonUniqueWarning(DaedalWarning):
 
 
 class SensitivityWarning(DaedalWarning):
-    """From some time on, a sensitivity does not exist or is unknown.
+    """A sensitivity does not exist or is unknown from some time on.
 
     Examples
     --------
@@ -290,7 +290,7 @@ class SensitivityWarning(DaedalWarning):
 
 
 class StatefulFunctionWarning(DaedalWarning):
-    """A function keeps state between calls or draws random numbers: its result depends on more than its arguments.
+    """The result of a function depends on state or random numbers, not only on its arguments.
 
     Examples
     --------
@@ -307,7 +307,7 @@ class StatefulFunctionWarning(DaedalWarning):
 
 
 class SwitchWarning(DaedalWarning):
-    """A hidden switch is not tracked during a run, or no longer tracked.
+    """A hidden switch is not, or no longer, tracked during a run.
 
     Examples
     --------
@@ -349,7 +349,7 @@ class TraceWarning(DaedalWarning):
 
 
 def near_names(name: Any, known: Iterable[str]) -> str:
-    """``did you mean 'a' or 'b'? `` for a name that is not known; empty if no name is similar."""
+    """``did you mean 'a' or 'b'? `` for an unknown name; empty if no known name is similar."""
     lowered = {str(other).lower(): str(other) for other in known}
     close = difflib.get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(repr(lowered[other]) for other in close)}? " if close else ""

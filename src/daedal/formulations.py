@@ -1,4 +1,4 @@
-"""Formulations: how a mechanism, or a problem of higher index, is rewritten before time is discretised.
+"""Formulations, which rewrite a mechanism or a problem of higher index before time is discretised.
 
 >>> import daedal
 >>> daedal.formulations.GGL().name

@@ -1,7 +1,10 @@
 # The public names of daedal.formulations and the modules that hold them (see common/public_names.py).
 
+from daedal.index.reduction.prolongation import Block as Block  # for annotations
 from daedal.index.reduction.reduce import regularise as regularise
 from daedal.index.reduction.reduced_problem import ReducedProblem as ReducedProblem
+from daedal.index.structure.system_equations import SystemEquations as SystemEquations  # for annotations
+from daedal.index.structure.system_jacobian import Regularity as Regularity  # for annotations
 from daedal.mechanics.formulations import GGL as GGL
 from daedal.mechanics.formulations import Baumgarte as Baumgarte
 from daedal.mechanics.formulations import CoordinateProjection as CoordinateProjection
@@ -18,6 +21,9 @@ from daedal.mechanics.formulations import Overdetermined as Overdetermined
 from daedal.mechanics.formulations import ProjectedInvariants as ProjectedInvariants
 from daedal.mechanics.formulations import StateSpace as StateSpace
 from daedal.mechanics.formulations.formulation import Formulation as Formulation
+from daedal.mechanics.formulations.formulation import Shape as Shape  # for annotations
 from daedal.mechanics.formulations.linear_reduction import StabilisedReduction as StabilisedReduction
+from daedal.mechanics.formulations.reformulation import Reformulation as Reformulation  # for annotations
+from daedal.mechanics.setting import ConsistentStart as ConsistentStart  # for annotations
 
 __all__: list[str]

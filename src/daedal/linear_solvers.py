@@ -1,4 +1,4 @@
-"""Iterative linear algebra for large systems.
+"""Iterative linear solvers and preconditioners for large systems.
 
 >>> import daedal
 >>> solver = daedal.linear_solvers.GMRES(basis_size=20)

@@ -12,6 +12,7 @@
 """
 
 from daedal.circuits.circuit import Circuit, parse, read
+from daedal.circuits.circuit_equations import CircuitEquations as CircuitEquations
 from daedal.circuits.elements import Branch, Element
 from daedal.circuits.loops_and_cutsets import Topology
 from daedal.circuits.netlist import quantity

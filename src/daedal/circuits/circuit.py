@@ -1,4 +1,4 @@
-"""Circuits: elements between nodes, their equations, operating points and simulation."""
+"""Circuits: elements, equations, operating points and simulation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
 
 @dataclass(frozen=True)
 class Circuit:
-    """A circuit.
+    """A circuit, with its equations, operating point and solution.
 
     Created by :func:`daedal.circuits.parse` or :func:`daedal.circuits.read`.
 
@@ -36,13 +36,13 @@ class Circuit:
     elements : tuple of Element
     title : str
     held : dict
-        Voltages of nodes at the start, from ``.ic``.
+        Initial node voltages, from ``.ic``.
     t_span : tuple or None
-        The interval of ``.tran``.
+        The interval given by ``.tran``, or None.
     ignored : tuple of str
-        Cards of the netlist that are ignored.
+        Netlist cards that are ignored.
     inputs : tuple of str
-        Names of independent sources whose value runs set.
+        Names of the independent sources whose values are inputs of runs.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Circuit:
     def __post_init__(self):
         object.__setattr__(self, "inputs", _names(self.inputs))
         object.__setattr__(self, "elements", _with_inputs(self.elements, self.inputs))
-        check = self.topology  # raises for circuits that cannot be solved
+        check = self.topology  # raises an error for circuits that cannot be solved
         assert check is not None
         for node in self.held:
             if node not in self.nodes:
@@ -81,7 +81,6 @@ class Circuit:
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """The branches of all elements."""
         couplings: dict[str, list[tuple[str, str]]] = {}
         for element in self.elements:
             if element.kind == "K":
@@ -92,13 +91,13 @@ class Circuit:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes but the ground, in the order of the netlist."""
+        """All nodes except the ground, in the order of the netlist."""
         named = dict.fromkeys(node for element in self.elements for node in element.nodes)
         return tuple(node for node in named if node != GROUND)
 
     @cached_property
     def topology(self) -> Topology:
-        """Loops and cutsets, and the resulting index."""
+        """Loops and cutsets, and the index that follows from them."""
         for element in self.elements:
             for node in element.control if element.kind in "EG" else ():
                 if node != GROUND and node not in self.nodes:
@@ -115,17 +114,17 @@ class Circuit:
     def equations(self, form: str = "nodal") -> CircuitEquations:
         """The equations in one of the forms ``nodal``, ``charge`` and ``tableau``."""
         if form not in FORMS:
-            raise daedal.InvalidProblemError(f"form={form!r} is not known; choose one of {', '.join(FORMS)}")
+            raise daedal.InvalidProblemError(f"form={form!r} is unknown; choose one of {', '.join(FORMS)}")
         return CircuitEquations(self.branches, self.nodes, form)
 
     def problem(self, form: str = "nodal") -> daedal.ImplicitDAE:
-        """The equations as a problem, with the values of the elements as parameters by name.
+        """The equations as a problem, whose parameters are the element values by name.
 
         Parameters
         ----------
         form : {"nodal", "charge", "tableau"}
-            Modified nodal analysis; the same with all charges and fluxes as unknowns; or the tableau with voltages and
-            currents of all branches.
+            Modified nodal analysis; modified nodal analysis with all charges and fluxes as unknowns; or the sparse
+            tableau with voltages and currents of all branches.
 
         Returns
         -------
@@ -160,14 +159,14 @@ class Circuit:
         )
 
     def operating_point(self, t: float = 0.0, form: str = "nodal") -> OperatingPoint:
-        """The DC operating point, with the sources at time `t`: capacitors carry no current, inductors no voltage.
+        """The DC operating point with the sources at time `t`: capacitor currents and inductor voltages are zero.
 
         Raises
         ------
         daedal.InvalidProblemError
-            If the circuit does not determine it; the message names nodes or elements.
+            If the circuit does not determine the operating point; the message names nodes or elements.
         daedal.InconsistentInitialError
-            If none is found.
+            If the search fails.
         """
         equations = self.equations(form)
         return OperatingPoint(equations.names, state_at_rest(equations, self.params, float(t), {}))
@@ -183,12 +182,12 @@ class Circuit:
         t0 : float
         form : {"nodal", "charge", "tableau"}
         initial : mapping, optional
-            Voltages of capacitors, currents of inductors and voltages of nodes, such as ``{"C1": 5.0, "L1":
-            0.1, "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. All other values are at
+            Capacitor voltages, inductor currents and node voltages, such as ``{"C1": 5.0, "L1": 0.1,
+            "v(out)": 1.0}``. They take precedence over ``ic=`` and ``.ic`` of the netlist. Other values are those of
             the operating point.
         empty : bool
-            Whether capacitors and inductors without given values are empty instead, as with ``uic`` in SPICE, except
-            those whose voltage or current is determined by sources and other elements.
+            Whether capacitors and inductors without given values start at zero instead, as with ``uic`` in SPICE,
+            unless sources and other elements determine their voltage or current.
 
         Returns
         -------
@@ -205,7 +204,7 @@ class Circuit:
         return self._start(self._as_code(form), float(t0), form, self._levels(initial or {}, empty))
 
     def with_values(self, values: Mapping[str, float]) -> Circuit:
-        """The same circuit with other values, by the names in :attr:`params`.
+        """A copy with other element values, by the names in :attr:`params`.
 
         Examples
         --------
@@ -227,7 +226,7 @@ class Circuit:
         return np.array(sorted({corner for found in corners for corner in found}))
 
     def tolerances(self, form: str = "nodal") -> np.ndarray:
-        """Absolute tolerances for the unknowns: 1e-9 V, 1e-12 A, 1e-17 C, 1e-12 Vs."""
+        """Absolute tolerances of the unknowns: 1e-9 V, 1e-12 A, 1e-17 C, 1e-12 Vs."""
         return np.array([ABSOLUTE[name.partition("(")[0]] for name in self.equations(form).names])
 
     @with_old_keywords(given="initial")
@@ -249,8 +248,8 @@ class Circuit:
         form, initial, empty
             As for :meth:`start`.
         **options
-            For :func:`daedal.solve`; `params` holds other values by name, as for :meth:`with_values`. Kinks of sources
-            are break points unless others are given; absolute tolerances are those of :meth:`tolerances`.
+            Options of :func:`daedal.solve`; `params` contains other element values by name, as for :meth:`with_values`.
+            By default, kinks of sources are break points and absolute tolerances are those of :meth:`tolerances`.
 
         Returns
         -------
@@ -280,17 +279,16 @@ class Circuit:
 
     @cached_property
     def _stated(self) -> daedal.ImplicitDAE:
-        return self.problem("nodal") if self.inputs else self._as_code("nodal")  # machine code takes no lines of time
+        return self.problem("nodal") if self.inputs else self._as_code("nodal")
 
     def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
-        """The problem that :func:`daedal.solve` uses for a circuit: the nodal equations, as the same object every
-        time."""
+        """The nodal equations, which :func:`daedal.solve` uses for a circuit; every call returns the same object."""
         return self._stated
 
     def as_initial(self, initial: Any, t0: float, params: Mapping[str, float] | None = None) -> Any:
         """Initial values of :meth:`as_problem`, from voltages and currents by name as in :meth:`start`.
 
-        None denotes the operating point; a pair of values and derivatives is returned unchanged.
+        None means the operating point; a pair of values and derivatives is returned unchanged.
         """
         if initial is not None and not isinstance(initial, Mapping):
             return initial
@@ -308,7 +306,7 @@ class Circuit:
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
 
     def _as_code(self, form: str) -> daedal.ImplicitDAE:
-        """The problem; for a large circuit as machine code, shared by start and run."""
+        """The problem; that of a large circuit has machine code, which start and run share."""
         problem = self.problem(form)
         return problem.compiled(backend="trace") if problem.n > LARGEST else problem
 
@@ -322,7 +320,7 @@ class Circuit:
         return daedal.consistent_initial(problem, t0, (x, None), atol=self.tolerances(form))
 
     def _levels(self, given: Mapping[str, float], empty: bool) -> dict[str, float]:
-        """Voltages and currents fixed at the start, by name of the element or of the node's voltage."""
+        """Voltages and currents fixed at the start, by element name or node voltage."""
         states = {element.name: element.initial for element in self.elements if element.kind in "CL"}
         potentials = [f"v({node})" for node in self.nodes]
         for name in given:
@@ -343,16 +341,16 @@ def parse(text: str, *, inputs: Any = ()) -> Circuit:
     Parameters
     ----------
     text : str
-        One element per line, as in SPICE; see the user guide on circuits for all of them.
+        One element per line, as in SPICE; the user guide on circuits lists all elements.
     inputs : sequence of str, optional
-        Names of independent sources that are inputs: runs set them by `inputs` of :func:`daedal.solve`, steps of a
-        :class:`daedal.Simulation` by `u`. Their value in the netlist is the default.
+        Names of independent sources that are inputs, set by the option `inputs` of :func:`daedal.solve` or by `u` in
+        steps of a :class:`daedal.Simulation`. Their values in the netlist are the defaults.
 
     Raises
     ------
     daedal.InvalidProblemError
-        With the line and the error; or with the names of floating nodes, loops of voltage sources and cutsets of
-        current sources.
+        If a line is invalid or the circuit has floating nodes, loops of voltage sources or cutsets of current sources;
+        the message names the line or the elements.
 
     Examples
     --------
@@ -380,14 +378,14 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _with_inputs(elements: tuple[Element, ...], names: tuple[str, ...]) -> tuple[Element, ...]:
-    """The elements, with sources that are inputs as constants."""
+    """The elements, where the sources that are inputs have constant signals."""
     sources = {element.name: element for element in elements if element.signal is not None}
     made = {}
     for name in names:
         if name not in sources:
             known = listing(sources) if sources else "none"
             raise daedal.errors.UnknownNameError(
-                f"inputs: {name!r} is no independent source of the circuit; {near_names(name, sources)}it has {known}"
+                f"inputs: {name!r} is not an independent source; {near_names(name, sources)}it has {known}"
             )
         signal: Any = sources[name].signal
         level = signal.at(0.0, signal.parameters.__getitem__)

@@ -22,14 +22,14 @@ import daedal
 from daedal.circuits.elements import CURRENT_GIVEN, GROUND, WITH_CURRENT, Branch
 
 FORMS = ("nodal", "charge", "tableau")
-LARGEST_DENSE = 60  # unknowns up to which matrices are dense
+LARGEST_DENSE = 60  # number of unknowns up to which matrices are dense
 
 
 class CircuitState:
-    """A circuit at one time, as used by branch laws: voltages, currents, parameters.
+    """Voltages, currents and parameters of a circuit at one time, for branch laws.
 
-    `gmin` is a conductance parallel to every junction and `scale` a factor of all independent sources; the search for
-    an operating point uses them.
+    `gmin` is a conductance parallel to every junction and `scale` a factor for all independent sources; both are for
+    the search for an operating point.
     """
 
     __slots__ = ("gmin", "known", "numbers", "params", "places", "scale", "t")
@@ -48,31 +48,26 @@ class CircuitState:
         self.known = known or {}
 
     def potential(self, node: str) -> Any:
-        """The voltage of a node."""
         return 0.0 if node == GROUND else self.numbers[self.places[f"v({node})"]]
 
     def voltage(self, positive: str, negative: str) -> Any:
-        """The voltage between two nodes."""
         if negative == GROUND:
             return self.potential(positive)
         return self.potential(positive) - self.potential(negative)
 
     def current(self, branch: str) -> Any:
-        """Current of a branch, if it is unknown or given."""
+        """Current of a branch, which must be an unknown or known as a function of voltages."""
         if branch in self.known:
             return self.known[branch]
         return self.numbers[self.places[f"i({branch})"]]
 
     def unknown(self, name: str) -> Any:
-        """Value of an unknown by name."""
         return self.numbers[self.places[name]]
 
     def value(self, parameter: str) -> Any:
-        """Value of a parameter by its full name."""
         return self.params[parameter]
 
     def mean(self, one: str, other: str) -> Any:
-        """The geometric mean of two parameters."""
         return np.sqrt(self.params[one] * self.params[other])
 
 
@@ -93,7 +88,7 @@ class _Written(dict[int, Any]):
 
 @dataclass(frozen=True)
 class CircuitEquations:
-    """The equations of branches in one form."""
+    """The equations of a circuit in one form."""
 
     branches: tuple[Branch, ...]
     nodes: tuple[str, ...]  # all nodes but the ground
@@ -126,7 +121,7 @@ class CircuitEquations:
         return r
 
     def sparsity(self, params: Mapping[str, float]) -> sparse.csr_array | None:
-        """Sparsity of F_x + c F_x', for circuits large enough for sparse matrices."""
+        """Sparsity of F_x + c F_x' for large circuits; None if matrices are dense."""
         n = len(self.names)
         if n <= LARGEST_DENSE:
             return None
@@ -167,7 +162,7 @@ class CircuitEquations:
         return current
 
     def _tableau_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
-        """Add both laws of a branch, in the rows of its voltage and of its current; returns the current."""
+        """Add Kirchhoff's voltage law and the branch law, in the rows of voltage and current; returns the current."""
         u, i = self.places[f"u({branch.name})"], self.places[f"i({branch.name})"]
         v, current = now.numbers[u], now.numbers[i]
         r[u] = v - now.voltage(*branch.nodes)
@@ -198,24 +193,24 @@ def _unknowns(branches: Sequence[Branch], nodes: Sequence[str], form: str) -> li
 
 # --- consistent starts from an operating point, with charges and fluxes preserved -------------------------------------
 
-# Let :math:`A = F_x` and :math:`B = F_{x'}`, which is constant. With index 1 the state is consistent, and its
-# derivative follows from the equations and the derivatives of the combinations :math:`N^T F` without derivatives,
-# :math:`N^T B = 0`:
+# Let :math:`A = F_x` and :math:`B = F_{x'}`, which is constant. For index 1 the state is consistent; its derivative
+# follows from the equations and from the time derivatives of the combinations :math:`N^T F` that contain no
+# derivatives, where :math:`N^T B = 0`:
 #
 # .. math::
 #
 #     B x' = -F(t, x, 0), \qquad N^T A x' = -N^T F_t .
 #
-# With index 2 the unknowns :math:`\delta, x', x''` of
+# For index 2, the state is corrected by solving
 #
 # .. math::
 #
 #     F(t, x, 0) + A \delta + B x' = 0, \qquad F_t + A x' + B x'' = 0, \qquad B \delta = 0
 #
-# correct the state: the current along a CV-loop corresponds to the slope of its source, as does the voltage across an
-# LI-cutset. Undetermined derivatives of higher order are as small as possible.
+# for :math:`\delta, x', x''`. The current around a CV-loop is determined by the slope of its source, as is the voltage
+# across an LI-cutset. Among undetermined higher derivatives, the smallest are chosen.
 
-LARGEST = 300  # number of unknowns; the array has three times as many
+LARGEST = 300  # number of unknowns up to which derivative arrays are used, which have three times as many columns
 ROUNDS = 4
 _RANK, _SATISFIED = 1e-13, 1e-8
 
@@ -223,7 +218,7 @@ _RANK, _SATISFIED = 1e-13, 1e-8
 def consistent_start(
     equations: CircuitEquations, params: Mapping[str, float], t0: float, x: np.ndarray, index: int | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Consistent values and derivatives from an operating point; None if one differentiation does not suffice."""
+    """Consistent values and derivatives from an operating point; None if one differentiation is not sufficient."""
     n = len(equations.names)
     sizes, time = _units(equations, params)
     problem = _with_time(equations, dict(params))
@@ -246,7 +241,7 @@ def consistent_start(
 
 
 def _rates(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Zero correction, and x'."""
+    """Correction of x, which is zero, and x'."""
     left, singular, _ = np.linalg.svd(B)
     N = left[:, singular <= _RANK * max(1.0, singular[0])]
     found = _solved(np.vstack([B, N.T @ A]), np.concatenate([-F, -N.T @ F_t]))
@@ -267,7 +262,7 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def _with_time(equations: CircuitEquations, params: dict[str, float]) -> daedal.ImplicitDAE:
-    """The equations with time as an additional unknown, so that exact derivatives include the time derivative."""
+    """The equations with time as an additional unknown, so that exact derivatives include F_t."""
     n = len(equations.names)
 
     def residual(t, y, yp, p):
@@ -279,7 +274,7 @@ def _with_time(equations: CircuitEquations, params: dict[str, float]) -> daedal.
 
 
 def _units(equations: CircuitEquations, params: Mapping[str, float]) -> tuple[np.ndarray, float]:
-    """Scales of the unknowns and of time: 1 V, and the means of resistances and of capacitances or inductances."""
+    """Scales of the unknowns and of time, from 1 V and mean resistances, capacitances and inductances."""
     values: dict[str, list[float]] = {"R": [], "C": [], "L": []}
     for branch in equations.branches:
         if branch.kind in values and branch.name in params:

@@ -1,14 +1,14 @@
-"""Circuit elements as branches: two nodes and a law each.
+"""Circuit elements as branches, each with two nodes and a law.
 
-The value of a law depends on the kind of its branch:
+The value that a law returns depends on the kind of the branch:
 
-* ``"R"`` (resistor, diode, transistor), ``"I"`` (current source), ``"G"`` (controlled one): the current;
+* ``"R"`` (resistor, diode, transistor), ``"I"`` (current source), ``"G"`` (controlled current source): the current;
 * ``"C"``: the charge; ``"L"``: the flux;
-* ``"V"`` (voltage source), ``"E"`` (controlled one, operational amplifier): an expression that must vanish; the current
-  is unknown.
+* ``"V"`` (voltage source), ``"E"`` (controlled voltage source, operational amplifier): an expression that must vanish;
+  the current is unknown.
 
-Currents flow through a branch from its positive to its negative node. A law is evaluated with a
-:class:`~daedal.circuits.circuit_equations.State`.
+Currents flow through a branch from its positive to its negative node. A law is a function of a
+:class:`~daedal.circuits.circuit_equations.CircuitState`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TRANSISTOR = {
     "is": 1e-16, "bf": 100.0, "br": 1.0, "vt": THERMAL_VOLTAGE, "ies": None, "ics": None, "af": None, "ar": None,
     "cje": 0.0, "vje": 0.75, "mje": 0.33, "cjc": 0.0, "vjc": 0.75, "mjc": 0.33, "fc": 0.5, "tf": 0.0, "tr": 0.0,
 }  # fmt: skip
-"""Parameters of the transport model ``is``, ``bf``, ``br``; or those of Ebers and Moll ``ies``, ``ics``, ``af``,
-``ar``, which follow from the former if not given."""
+"""Default parameters of transistors. Those of Ebers and Moll, ``ies``, ``ics``, ``af`` and ``ar``, follow by default
+from those of the transport model, ``is``, ``bf`` and ``br``."""
 
 Value = Callable[[str], Any]
 
@@ -41,9 +41,10 @@ def junction(v: Any, saturation: Any, voltage: Any) -> Any:
 
 
 def depletion_charge(v: Any, capacitance: Any, built_in: Any, grading: Any, forward: Any) -> Any:
-    r"""The charge of a junction, whose capacitance is :math:`C_0 (1 - v/V_j)^{-m}` up to :math:`v = f V_j`.
+    r"""The charge of a junction with capacitance :math:`C_0 (1 - v/V_j)^{-m}` up to :math:`v = f V_j`.
 
-    Beyond that the capacitance continues along its tangent, as in SPICE, so that the charge is twice differentiable.
+    For larger voltages the capacitance continues along its tangent, as in SPICE, so that the charge is twice
+    differentiable.
     """
     edge = forward * built_in
     slope = (1.0 - forward) ** (-1.0 - grading)
@@ -67,7 +68,7 @@ def ebers_moll(be: Any, bc: Any, value: Value) -> tuple[Any, Any]:
 
 
 def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Add the Ebers-Moll parameters that follow from those of the transport model: alpha I = I_S for both junctions."""
+    """Add the Ebers-Moll parameters that are not given, from alpha I = I_S for both junctions."""
     found = dict(given)
     for alpha, beta, saturation in (("af", "bf", "ies"), ("ar", "br", "ics")):
         gain, scale = found.pop(beta), found["is"]
@@ -81,7 +82,7 @@ def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | 
 
 
 def used_parameters(given: Mapping[str, float | None]) -> dict[str, float]:
-    """Remove charges that are zero, and their parameters, which do not occur in the equations."""
+    """The parameters without those of charges that are zero."""
     unused = [name for name in _CHARGES if name in given and not given[name]]
     unused += [name for charge in unused for name in _CHARGES[charge]]
     if not any(given.get(charge) for charge in ("cjo", "cje", "cjc")):
@@ -104,11 +105,10 @@ Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor: the other 
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch: its name, its nodes, its kind and its law.
+    """A branch, with its name, nodes, kind and law.
 
-    `linear`: whether a charge or a flux is a constant times voltage or currents; `controlled`: whether the law contains
-    more than the branch and the other branches of its element; `junction`: name of the thermal voltage parameter if the
-    current is an exponential.
+    `linear` is whether a charge or flux is a constant times voltages or currents; `controlled` whether the law depends
+    on other elements; `junction` the name of the thermal voltage parameter if the current is exponential.
 
     Examples
     --------
@@ -129,32 +129,31 @@ class Branch:
 
     @property
     def nodes(self) -> tuple[str, str]:
-        """Both nodes of the branch."""
         return self.positive, self.negative
 
 
 @dataclass(frozen=True)
 class Element:
-    """An element of the netlist.
+    """A netlist element.
 
     Attributes
     ----------
     name : str
-        Its first letter is its kind, as in SPICE.
+        Name, whose first letter is the kind, as in SPICE.
     nodes : tuple of str
-        Its terminals.
+        Names of the nodes at the terminals.
     values : dict
-        Its parameters; the unnamed one has the name of the element.
+        Parameters; the unnamed one has the name of the element.
     signal : Signal, optional
         Signal of an independent source.
     control : tuple of str
-        The nodes of a controlling voltage, or the element with a controlling current; the coupled inductors.
+        The nodes of a controlling voltage, the element with a controlling current, or the coupled inductors.
     initial : float, optional
         Initial voltage of a capacitor or current of an inductor.
     type : str
         ``"npn"`` or ``"pnp"``.
     line : int
-        Its line in the netlist.
+        Number of the line in the netlist.
 
     Examples
     --------
@@ -176,17 +175,17 @@ class Element:
 
     @property
     def kind(self) -> str:
-        """The letter of its kind; elements of subcircuits have a prefix."""
+        """The letter of the kind, after the prefix of subcircuits."""
         return self.name.rpartition(".")[2][0].upper()
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Its first two terminals."""
+        """The first two terminals."""
         return self.nodes[0], self.nodes[1]
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its parameters by full name, such as ``R1`` or ``D1.is``."""
+        """Parameters by full name, such as ``R1`` or ``D1.is``."""
         numbers = dict(self.values) | (self.signal.parameters if self.signal is not None else {})
         return {self.parameter(name): number for name, number in numbers.items()}
 
@@ -195,7 +194,7 @@ class Element:
         return f"{self.name}.{name}" if name else self.name
 
     def with_values(self, given: Mapping[str, float]) -> Element:
-        """The element, with the parameters replaced that are `given` by full name."""
+        """The element with the parameters that are `given` by full name."""
         mine = {name: float(given[full]) for name in self.values if (full := self.parameter(name)) in given}
         if self.signal is None:
             return replace(self, values=dict(self.values) | mine)
@@ -205,14 +204,14 @@ class Element:
         return replace(self, signal=replace(signal, **levels))
 
     def branches(self, couplings: Couplings) -> Iterator[Branch]:
-        """Its branches."""
+        """The branches of the element; `couplings` are those of inductors."""
         yield from _BRANCHES[self.kind](self, couplings)
 
 
 def at_rest(branch: Branch, levels: Mapping[str, float]) -> Iterator[Branch]:
-    """Replacement of a branch at rest: an inductor is a short circuit, a capacitor open.
+    """The branch that replaces a given one at rest: a short circuit for an inductor, none for a capacitor.
 
-    A branch with a current or voltage given in `levels` becomes a source.
+    A branch with a current or voltage given in `levels` is replaced by a source.
     """
     level = levels.get(branch.name)
     if branch.kind == "L" and level is None:
@@ -288,7 +287,7 @@ def _by_current(element: Element, _) -> Iterator[Branch]:
 
 
 def _amplifier(element: Element, _) -> Iterator[Branch]:
-    """An ideal amplifier has equal voltages at both inputs and any output current; otherwise the gain is finite."""
+    """Amplifier with finite gain, or an ideal one, which has equal input voltages and any output current."""
     name, (plus, minus, output, reference) = element.name, element.nodes
 
     def ideal(state, v):
@@ -318,7 +317,9 @@ def _diode(element: Element, _) -> Iterator[Branch]:
 
 def _transistor(element: Element, _) -> Iterator[Branch]:
     name, values, (collector, base, emitter) = element.name, element.values, element.nodes
-    sign = -1.0 if element.type == "pnp" else 1.0  # pnp: npn with all voltages and currents reversed
+    sign = (
+        -1.0 if element.type == "pnp" else 1.0
+    )  # a pnp transistor is an npn transistor with all voltages and currents reversed
 
     def current(k):
         def law(state, v):

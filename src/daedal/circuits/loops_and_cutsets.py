@@ -1,11 +1,11 @@
-"""Loops and cutsets of a circuit: solvability and index of its equations.
+"""Loops and cutsets of a circuit, from which solvability and index of its equations follow.
 
-A *CV-loop* is a loop of capacitors and voltage sources with at least one source: the current along it is the derivative
-of a prescribed voltage. An *LI-cutset* is a set of inductors and current sources whose removal disconnects the circuit:
-the voltage across it is the derivative of a prescribed current. Modified nodal analysis of a circuit of resistors,
-capacitors, inductors, diodes and independent sources has index 2 if it has one of these, otherwise at most 1 (C.
-Tischendorf, Surveys Math. Indust. 8, 1999; D. Estévez Schwarz, C. Tischendorf, Int. J. Circuit Theory Appl. 28, 2000);
-for the sparse tableau, loops of capacitors alone also count (Brenan, Campbell and Petzold, section 6.4).
+A *CV-loop* is a loop of capacitors and voltage sources with at least one source; the current around it contains the
+derivative of a prescribed voltage. An *LI-cutset* is a set of inductors and current sources whose removal disconnects
+the circuit; the voltage across it contains the derivative of a prescribed current. Modified nodal analysis of a circuit
+of resistors, capacitors, inductors, diodes and independent sources has index 2 if it has one of these, otherwise at
+most 1 (C. Tischendorf, Surveys Math. Indust. 8, 1999; D. Estévez Schwarz, C. Tischendorf, Int. J. Circuit Theory Appl.
+28, 2000); for the sparse tableau, loops of capacitors alone also count (Brenan, Campbell and Petzold, section 6.4).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from daedal.errors import InvalidProblemError
 
 
 class Forest:
-    """Connected components of nodes; a spanning forest that grows with the branches added."""
+    """Spanning forest of the branches added so far, with the connected components of nodes."""
 
     def __init__(self, nodes: Iterable[str]):
         self._above = {node: node for node in nodes}
         self._neighbours: dict[str, list[tuple[str, Branch]]] = {node: [] for node in self._above}
 
     def root(self, node: str) -> str:
-        """The representative node of the component that contains this one."""
+        """The representative of the component that contains a node."""
         while self._above[node] != node:
             self._above[node] = self._above[self._above[node]]
             node = self._above[node]
         return node
 
     def join(self, branch: Branch) -> bool:
-        """Add a branch; False, without adding it, if it would close a loop."""
+        """Add a branch unless it closes a loop; returns whether it was added."""
         one, other = (self.root(node) for node in branch.nodes)
         if one == other:
             return False
@@ -70,7 +70,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class Topology:
-    """Loops and cutsets of a circuit, by the names of their elements.
+    """Loops and cutsets of a circuit, by element names.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Topology:
     ordinary: bool
 
     def index(self, form: str = "nodal") -> int | None:
-        """Index of the equations in a form; None if controlled sources leave it undetermined."""
+        """Index of the equations in a form; None if it is undetermined due to controlled sources."""
         if self.controlled:
             return None
         if self.source_loops or self.cutsets or (form == "tableau" and self.capacitor_loops):
@@ -147,7 +147,7 @@ def topology(branches: Sequence[Branch], nodes: Sequence[str]) -> Topology:
 
 
 def check(branches: Sequence[Branch], nodes: Sequence[str]) -> None:
-    """Raise for structural defects: floating parts, loops of voltage sources, cutsets of current sources."""
+    """Raise InvalidProblemError for floating parts, loops of voltage sources and cutsets of current sources."""
     if not any(GROUND in branch.nodes for branch in branches):
         raise InvalidProblemError("no element is connected to the ground; one of the nodes must be called 0")
     whole = Forest([GROUND, *nodes])
@@ -172,9 +172,10 @@ def check(branches: Sequence[Branch], nodes: Sequence[str]) -> None:
 
 
 def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: Sequence[str]) -> None:
-    """Raise for circuits without unique operating point: capacitive cutsets, loops of inductors and voltage sources.
+    """Raise InvalidProblemError for circuits without a unique operating point.
 
-    `resting` are the branches that remain at rest.
+    These have cutsets of capacitors and current sources, or loops of inductors and voltage sources. `resting` are the
+    branches that remain at rest.
     """
     remedy = (
         "give initial voltages and currents (initial={'C1': 0.0, 'L1': 0.0}, ic=0 in the netlist, or empty=True), or a "
@@ -195,7 +196,7 @@ def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: 
 
 
 def independent_states(branches: Sequence[Branch], nodes: Sequence[str], held: Container[str]) -> list[str]:
-    """Capacitors and inductors, other than those `held`, whose voltages and currents can be chosen freely together."""
+    """Capacitors and inductors, except those `held`, whose voltages and currents can all be chosen freely."""
     chosen = []
     loops = Forest([GROUND, *nodes])
     for branch in branches:
@@ -219,7 +220,7 @@ def _of(branches: Iterable[Branch], kinds: str) -> list[Branch]:
 
 
 def _loops(branches: Iterable[Branch], nodes: Sequence[str]) -> tuple[Forest, list[tuple[str, ...]]]:
-    """A spanning forest of branches, and the loop closed by each of the other branches."""
+    """A spanning forest of branches, and the loops closed by the other branches."""
     forest, loops = Forest([GROUND, *nodes]), []
     for branch in branches:
         if not forest.join(branch):
@@ -236,7 +237,8 @@ def _parts(branches: Iterable[Branch], nodes: Sequence[str], without: str) -> li
 
 
 def _cutsets(branches: Sequence[Branch], nodes: Sequence[str], kinds: str) -> list[tuple[str, ...]]:
-    """For each component without these branches, except that of the ground, the branches that lead out of it."""
+    """For each component without branches of `kinds`, except that of the ground, the branches that connect it to
+    others."""
     cutsets = []
     for part in _parts(branches, nodes, kinds)[1:]:
         inside = set(part)

@@ -1,7 +1,7 @@
-"""Netlists: from text to cards, with subcircuits expanded and line numbers in messages.
+"""Conversion of netlists to cards, with expanded subcircuits and line numbers in messages.
 
 A line is an element or starts with a dot; ``*`` starts a comment line, ``;`` a comment, ``+`` continues the previous
-line. Case is ignored; the first spelling of a name is kept.
+line. Case is ignored; names are shown as first spelled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:e([+-]?\d+))?([a-zµ]*)", re
 
 
 def quantity(text: str) -> float:
-    """Value of a number with a suffix; letters after the suffix are a unit and ignored, as in SPICE.
+    """Value of a number with a suffix; letters after the suffix are a unit, which is ignored, as in SPICE.
 
     Suffix and power of ten are combined before rounding, so that ``10u`` is 1e-5 to the last bit.
 
@@ -44,7 +44,7 @@ def quantity(text: str) -> float:
 
 
 def in_engineering(value: float, unit: str = "") -> str:
-    """A value with four digits and a suffix.
+    """A value as text, with four digits, a suffix and the unit.
 
     Examples
     --------
@@ -63,10 +63,10 @@ def in_engineering(value: float, unit: str = "") -> str:
 
 # --- netlists ---------------------------------------------------------------------------------------------------------
 
-DEEPEST = 20  # nesting depth of subcircuits
-MOST_LINES = 100_000  # total number of cards of all expanded subcircuits
+DEEPEST = 20  # largest nesting depth of subcircuits
+MOST_LINES = 100_000  # largest number of cards of all expanded subcircuits
 OUTPUT_CARDS = (".op", ".print", ".plot", ".probe", ".save", ".options", ".option", ".width", ".four", ".ac", ".dc")
-"""Cards that only concern output."""
+"""Cards that concern output, which are ignored."""
 
 _TOKEN = re.compile(r"[=()]|[^\s=(),]+")
 
@@ -89,21 +89,21 @@ class Card:
         raise InvalidProblemError(f"line {self.line} of the netlist: {what}\n    {self.text}")
 
     def number(self, text: str) -> float:
-        """A number, or an error with the line."""
+        """Value of a number; an error names the line."""
         try:
             return quantity(text)
         except InvalidProblemError as error:
             self.fail(str(error))
 
     def take(self, count: int, words: str) -> list[str]:
-        """The given number of tokens after the first; `words` describes them in the error message."""
+        """The `count` tokens after the first; `words` describes them in the error message."""
         given = self.tokens[1 : 1 + count]
         if len(given) < count or set(given) & set("=()"):
             self.fail(f"{self.tokens[0]} needs {words}")
         return list(given)
 
     def assignments(self, first: int) -> dict[str, str]:
-        """The pairs ``name = value`` from a given token on; parentheses around them are ignored."""
+        """The pairs ``name = value`` from the token `first` on, without parentheses."""
         rest = [token for token in self.tokens[first:] if token not in "()"]
         if len(rest) % 3 or any(token != "=" for token in rest[1::3]) or "=" in rest[::3] + rest[2::3]:
             self.fail(f"{' '.join(rest)!r} should consist of pairs name=value")
@@ -112,7 +112,7 @@ class Card:
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """A ``.model`` card: its type and its parameters as written."""
+    """A ``.model`` card, with its type and its parameters as written."""
 
     card: Card
     type: str
@@ -121,7 +121,7 @@ class DeviceModel:
 
 @dataclass
 class Scope:
-    """Scope of a card: the netlist itself, or a subcircuit with this prefix."""
+    """Scope of a card: the netlist itself, or one call of a subcircuit."""
 
     names: Names
     prefix: str = ""
@@ -159,7 +159,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Subcircuit:
-    """The cards of a ``.subckt``, with the outer names of its nodes."""
+    """The cards of a ``.subckt``, with the names of its ports."""
 
     card: Card
     ports: tuple[str, ...]
@@ -190,7 +190,7 @@ def cards(text: str) -> Iterator[Card]:
 
 
 def unfolded(text: str) -> Iterator[tuple[Card, Scope]]:
-    """All cards of a netlist except those of models and subcircuits, each with the scope of its names."""
+    """The cards of a netlist and of its expanded subcircuits, each with its scope."""
     subcircuits: dict[str, Subcircuit] = {}
     own = list(_taken_apart(cards(text), subcircuits))
     _refuse_too_many(own, subcircuits)
@@ -198,7 +198,7 @@ def unfolded(text: str) -> Iterator[tuple[Card, Scope]]:
 
 
 def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> Iterator[Card]:
-    """The cards outside subcircuits; the subcircuits are recorded."""
+    """The cards outside subcircuits; subcircuits are added to `subcircuits`."""
     inside: Subcircuit | None = None
     for card in given:
         if card.head == ".subckt":
@@ -220,14 +220,14 @@ def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> I
 
 
 def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> None:
-    """Raise, before expansion, if expanded subcircuits would exceed the memory."""
+    """Raise an error before the expansion if expanded subcircuits have too many lines."""
     lines: dict[str, int] = {}
 
     def called(card: Card, depth: int) -> int:
         name = card.tokens[-1].lower() if card.head[0] == "x" else ""
-        # deeper nesting is rejected during expansion
+        # deeper nesting is an error of the expansion
         if name in subcircuits and name not in lines and depth <= DEEPEST:
-            lines[name] = 0  # prevents endless recursion of a subcircuit that calls itself
+            lines[name] = 0  # ends the recursion of a subcircuit that calls itself
             own = subcircuits[name].cards
             lines[name] = len(own) + sum(called(card, depth + 1) for card in own)
         return lines.get(name, 0)
@@ -272,5 +272,5 @@ def _called(card: Card, scope: Scope, subcircuits: Mapping[str, Subcircuit]) -> 
 def _enter_model(card: Card, scope: Scope) -> None:
     name, kind = card.take(2, "a name and a type: .model NAME TYPE(name=value ...)")
     if name.lower() in scope.models:
-        card.fail(f"there is a model {name} already, in line {scope.models[name.lower()].card.line}")
+        card.fail(f"the model {name} is already defined in line {scope.models[name.lower()].card.line}")
     scope.models[name.lower()] = DeviceModel(card, kind.lower(), card.assignments(3))

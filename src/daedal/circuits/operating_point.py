@@ -1,8 +1,8 @@
-"""The operating point: :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
+"""Operating points, :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
 
-If it does not converge from zero, continuation is used: first with a conductance parallel to every junction, which is
-reduced step by step, then with sources increased from zero (gmin and source stepping, as in SPICE; L. W. Nagel, SPICE2,
-1975).
+If the iteration does not converge from zero, continuation is used: first in a conductance parallel to every junction,
+which is reduced step by step, then in the sources, which increase from zero (gmin and source stepping, as in SPICE; L.
+W. Nagel, SPICE2, 1975).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from daedal.circuits.netlist import in_engineering
 from daedal.common.tabular import listing
 
 ITERATIONS = 100
-LADDER = tuple(10.0**-k for k in range(2, 13))  # conductances parallel to the junctions, in siemens
-STEPS = tuple(k / 20.0 for k in range(1, 21))  # fractions of the sources
+LADDER = tuple(10.0**-k for k in range(2, 13))  # conductances parallel to junctions in gmin stepping, in siemens
+STEPS = tuple(k / 20.0 for k in range(1, 21))  # fractions of the sources in source stepping
 UNITS = {"v": "V", "u": "V", "i": "A", "q": "C", "phi": "Vs"}
 
 
@@ -74,10 +74,10 @@ class OperatingPoint(Mapping[str, float]):
 def state_at_rest(
     equations: CircuitEquations, params: Mapping[str, float], t: float, levels: Mapping[str, float]
 ) -> np.ndarray:
-    """All unknowns of equations at rest, with the sources at time `t`.
+    """All unknowns of `equations` at rest, with the sources at time `t`.
 
-    `levels` are fixed voltages of capacitors, currents of inductors and voltages ``v(node)`` of nodes. The state is
-    computed by modified nodal analysis and extended to the unknowns of `equations`.
+    `levels` are given capacitor voltages, inductor currents and node voltages ``v(node)``. The state is computed by
+    modified nodal analysis and extended to the unknowns of `equations`.
     """
     branches = [found for branch in equations.branches for found in at_rest(branch, levels)]
     for node in equations.nodes:
@@ -91,7 +91,7 @@ def state_at_rest(
 
 
 def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mapping[str, float]) -> np.ndarray:
-    """Unknowns in any form from the voltages of nodes and the currents of sources and inductors."""
+    """Unknowns in any form, from node voltages and the currents of sources and inductors."""
     known = {f"i({name})": level for name, level in levels.items()}
     known |= dict(zip(search.equations.names, search.result()))
     x = np.array([known.get(name, 0.0) for name in equations.names])
@@ -112,7 +112,7 @@ def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mappin
 
 
 class _PointSearch:
-    """Newton's method for the equations at rest, in machine code with exact derivatives."""
+    """Search for the state at rest, with machine code and exact derivatives."""
 
     def __init__(self, equations: CircuitEquations, params: dict[str, float], t: float):
         self.equations, self.t, self.params = equations, t, params
@@ -134,7 +134,7 @@ class _PointSearch:
         Raises
         ------
         daedal.InconsistentInitialError
-            If none is found.
+            If the search fails.
         """
         zero = np.zeros(len(self.equations.names))
         x = self.newton(zero, gmin=0.0, scale=1.0)
@@ -151,7 +151,7 @@ class _PointSearch:
         return x
 
     def along(self, x: np.ndarray, course: list[tuple[float, float]]) -> np.ndarray | None:
-        """Follow a sequence of pairs of conductance and source fraction."""
+        """The solution at the end of a sequence of (conductance, source fraction), or None."""
         for gmin, scale in course:
             found = self.newton(x, gmin, scale)
             if found is None:
@@ -160,7 +160,7 @@ class _PointSearch:
         return x
 
     def newton(self, x: np.ndarray, gmin: float, scale: float) -> np.ndarray | None:
-        """A zero near `x`, or None."""
+        """A zero near `x` by Newton's method, or None."""
         problem = replace(self.problem, params={"values": self.params, "gmin": gmin, "scale": scale})
         for _ in range(ITERATIONS):
             with np.errstate(all="ignore"):
@@ -175,15 +175,15 @@ class _PointSearch:
         return None
 
     def _share(self, x: np.ndarray, step: np.ndarray) -> float:
-        """The fraction of a step for which the growth of all junction voltages is limited.
+        """The fraction of a Newton step that limits the growth of junction voltages.
 
-        Above the critical voltage the growth is limited to 2 V_T log(1 + d / V_T) for a Newton correction d.
+        Above the critical voltage, a Newton correction d is reduced to at most 2 V_T log(1 + d / V_T).
         """
         share = 1.0
         if not self.junctions:
             return share
         before, change = (self._voltages(numbers) for numbers in (x, step))
-        for sign in (1.0, -1.0):  # pnp junctions have the opposite sign
+        for sign in (1.0, -1.0):  # junctions of pnp transistors have the opposite sign
             after, growth = sign * (before + change), sign * change
             limited = (after > 20.0 * self.thermal) & (growth > 2.0 * self.thermal)
             thermal, growth = self.thermal[limited], growth[limited]
@@ -198,7 +198,7 @@ class _PointSearch:
 
 
 def _newton_step(matrix: Any, r: np.ndarray) -> np.ndarray | None:
-    """Solution of matrix step = -r; None if the matrix is singular."""
+    """Solution of ``matrix @ step = -r``; None if the matrix is singular."""
     if matrix is None or not np.isfinite(r).all():
         return None
     try:

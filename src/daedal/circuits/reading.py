@@ -1,4 +1,4 @@
-"""Conversion of the cards of a netlist to elements."""
+"""Conversion of netlist cards to elements."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from daedal.circuits.signals import Constant, PiecewiseLinear, Pulse, Signal, Si
 from daedal.errors import InvalidProblemError
 
 CONTROLLING = ("V", "L", "E", "H", "O")
-"""Elements whose current is an unknown in every form, so that it can control a source."""
+"""Kinds of elements whose current is an unknown in every form, so that it can control a source."""
 
 
 @dataclass
 class Contents:
-    """Contents of a netlist."""
+    """Elements, initial values and interval of a netlist."""
 
     elements: list[Element] = field(default_factory=list)
     title: str = ""
-    held: dict[str, float] = field(default_factory=dict)  # voltages of nodes at the start
+    held: dict[str, float] = field(default_factory=dict)  # initial node voltages
     t_span: tuple[float, float] | None = None
     ignored: list[str] = field(default_factory=list)
 
@@ -35,7 +35,7 @@ def contents(text: str) -> Contents:
             continue
         element = _element(card, scope, found)
         if element.name in by_name:
-            card.fail(f"there is an element {element.name} already, in line {by_name[element.name][0].line}")
+            card.fail(f"the element {element.name} is already defined in line {by_name[element.name][0].line}")
         by_name[element.name] = element, card
         found.elements.append(element)
     for element, card in by_name.values():
@@ -62,12 +62,14 @@ def _enter_card(card: Card, scope: Scope, found: Contents) -> None:
 
 
 def _enter_initial(card: Card, scope: Scope, found: Contents) -> None:
-    """``.ic v(a)=1 v(b)=2``: voltages of nodes."""
+    """Store the node voltages of a card such as ``.ic v(a)=1 v(b)=2``."""
     rest = card.tokens[1:]
     groups = [rest[k : k + 6] for k in range(0, len(rest), 6)]
     for group in groups:
         if len(group) != 6 or (group[0].lower(), group[1], group[3], group[4]) != ("v", "(", ")", "="):
-            card.fail(".ic accepts voltages of nodes, such as .ic v(out)=1; give currents of inductors by ic=...")
+            card.fail(
+                ".ic accepts node voltages, such as .ic v(out)=1; give inductor currents by ic=... of the inductor"
+            )
         found.held[scope.node(group[2])] = card.number(group[5])
 
 
@@ -112,8 +114,8 @@ def _source(card: Card, scope: Scope, found: Contents) -> Element:
 
 
 def _signal(card: Card) -> tuple[Signal, str]:
-    """The signal from ``5``, ``DC 5``, ``DC 0 AC 1 SIN(0 1 50)``: a function of time takes precedence over the
-    constant."""
+    """The signal of a source such as ``5``, ``DC 5`` or ``DC 0 AC 1 SIN(0 1 50)``, where the function of time is
+    used."""
     rest = [token for token in card.tokens[3:] if token not in "()"]
     level, shape, ignored, k = None, None, "", 0
     while k < len(rest):
@@ -212,7 +214,7 @@ def _transistor(card: Card, scope: Scope, found: Contents) -> Element:
 def _modelled(
     card: Card, scope: Scope, first: int, types: Mapping[str, Mapping[str, float | None]]
 ) -> tuple[str, dict[str, float | None]]:
-    """Type and parameters: defaults, overridden first by the model, then by the line."""
+    """Type and parameters; the line overrides the model, which overrides the defaults."""
     named = first < len(card.tokens) and card.tokens[first + 1 : first + 2] != ("=",)
     kind, given = next(iter(types)), []
     if named:
@@ -255,7 +257,7 @@ _READERS: Mapping[str, Callable[[Card, Scope, Contents], Element]] = {
 
 
 def _check_control(element: Element, card: Card, by_name: Mapping[str, tuple[Element, Card]]) -> None:
-    """Check that controlling and coupled elements exist and are of the right kind."""
+    """Raise an error unless controlling and coupled elements exist and have the right kind."""
     if element.kind not in "FHK":
         return
     for name in element.control:

@@ -1,7 +1,7 @@
 """Signals of independent sources: constants, sines, pulses and piecewise linear functions, as in SPICE.
 
-Levels and frequencies are parameters of the problem, read by ``value``; the times of corners are constants, since they
-are break points of runs. All signals are right-continuous.
+Levels and frequencies are parameters of the problem, read by ``value``; times of corners are constants, since they are
+break points of runs. All signals are right-continuous.
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ class Constant:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its parameters by name; the unnamed one has the name of the source."""
+        """Parameters by name; the unnamed one has the name of the source."""
         return {"": self.level}
 
     def at(self, t: Any, value: Value) -> Any:
@@ -49,7 +49,7 @@ class Constant:
 class Sine:
     """``offset + amplitude exp(-damping s) sin(2 pi frequency s + phase)`` with s = t - delay; phase in degrees.
 
-    Before `delay` it has its value at that time.
+    Before `delay`, the value is that at `delay`.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Sine:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its parameters by name."""
+        """Parameters by name."""
         names = ("offset", "amplitude", "frequency", "damping", "phase")
         return {name: getattr(self, name) for name in names if name != "damping" or self.damping != 0.0}
 
@@ -89,10 +89,9 @@ class Sine:
 
 @dataclass(frozen=True)
 class Pulse:
-    """A pulse that rises from `low` to `high` within `rise`, is constant for `width`, and returns within `fall`;
-    repeated with `period`, if given.
+    """A pulse that rises from `low` to `high` within `rise`, is constant for `width` and returns within `fall`.
 
-    A `rise` or `fall` of 0 is a jump.
+    It is repeated with `period`, if given. A `rise` or `fall` of 0 is a jump.
 
     Examples
     --------
@@ -121,7 +120,7 @@ class Pulse:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its two levels."""
+        """The two levels."""
         return {"low": self.low, "high": self.high}
 
     @property

@@ -1,4 +1,4 @@
-"""The command ``daedal``: solves problems of the library and checks the installation.
+"""The command ``daedal``, which solves problems of the library and checks the installation.
 
 Exit codes: 0 success, 1 a run or a check failed, 2 wrong usage, 130 interrupted.
 """
@@ -12,7 +12,7 @@ import daedal
 from daedal.cli import judging, running, showing
 
 app = typer.Typer(
-    help="Differential-algebraic equations: solve the problems of the library, check the installation.",
+    help="Solve differential-algebraic equations, analyse problems and methods, check the installation.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

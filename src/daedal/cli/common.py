@@ -1,4 +1,4 @@
-"""Common parts of the commands: problem names, parameters, files, output."""
+"""Functions shared by the commands: problem names, parameters, files, output."""
 
 import ast
 import importlib.util
@@ -27,12 +27,14 @@ Parameters = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; may be repeated."),
 ]
-End = Annotated[float | None, typer.Option(help="End of the interval; by default that of the source.")]
+End = Annotated[
+    float | None, typer.Option(help="End of the interval; by default that given by the source of the problem.")
+]
 Plot = Annotated[Path | None, typer.Option(help="Write a plot to this file (.png, .pdf, .svg).")]
 
 
 def assignments(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """``["a=1", "b=text"]`` as a dictionary; a value is a Python literal or else a string."""
+    """``["a=1", "b=text"]`` as a dictionary; values that are not Python literals are strings."""
     values: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -46,7 +48,7 @@ def assignments(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
 
 
 def literal(text: str | None, option: str) -> Any:
-    """A Python literal, such as a list of numbers; None for an empty option."""
+    """Value of a Python literal, such as a list of numbers; None for an empty option."""
     if text is None:
         return None
     try:
@@ -62,7 +64,7 @@ def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None
 
 
 def check_figure(path: Path | None) -> None:
-    """Exit for a plot file that Matplotlib cannot write."""
+    """Exit if Matplotlib cannot write a plot to `path`."""
     if path is not None:
         from matplotlib.backend_bases import FigureCanvasBase
 
@@ -71,7 +73,7 @@ def check_figure(path: Path | None) -> None:
 
 # --- output and errors of commands ------------------------------------------------------------------------------------
 
-_NAMES = 10  # in characters; aligns the second column in all tables of a command
+_NAMES = 10  # width of the first column, in characters; the same in all tables of a command
 
 
 def print_rows(rows: Sequence[tuple[str, str]], wrap: bool = False) -> None:
@@ -91,7 +93,7 @@ def refuse(message: str, code: int = 1) -> NoReturn:
 
 
 def find_model(name: str, parameters: dict[str, Any]) -> daedal.library.Model:
-    """The model with the given parameters; exits for an invalid name or value."""
+    """The library model with the given parameters; exits for an invalid name or value."""
     try:
         return daedal.library.get(name, **parameters)
     except daedal.DaedalError as error:
@@ -101,17 +103,17 @@ def find_model(name: str, parameters: dict[str, Any]) -> daedal.library.Model:
 
 
 def parameters_of(name: str) -> dict[str, inspect.Parameter]:
-    """The parameters of the model's factory."""
+    """Parameters of the factory of a library model."""
     return dict(inspect.signature(getattr(daedal.library, name)).parameters)
 
 
 def span_of(model: daedal.library.Model, t_end: float | None) -> tuple[float, float]:
-    """The interval of the source, or up to another end time."""
+    """The interval of a model, with another end if `t_end` is given."""
     return model.t_span if t_end is None else (model.t_span[0], t_end)
 
 
 def short(value: Any) -> str:
-    """A value on one line; an array is represented by its smallest and largest entry."""
+    """A value on one line; an array is shown by its smallest and largest entries."""
     if isinstance(value, np.ndarray):
         return f"{value.min():g} to {value.max():g}" if value.min() < value.max() else f"{value.flat[0]:g}"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -121,7 +123,7 @@ def short(value: Any) -> str:
 
 
 def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tuple[str, str]]:
-    """Rows of the summary on the accuracy of the solution."""
+    """Rows of the summary that describe the accuracy of a solution."""
     rows = []
     if model.reference is not None:
         found = largest_error(model.reference, solution)
@@ -132,7 +134,7 @@ def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tupl
 
 @dataclass(frozen=True)
 class _Error:
-    """Largest error of a solution, its variable, and whether it is relative."""
+    """Largest error of a solution, its variable, and whether the error is relative."""
 
     size: float
     name: str
@@ -143,7 +145,7 @@ class _Error:
 
 
 def largest_error(reference: daedal.library.Reference, solution: daedal.Solution) -> _Error | None:
-    """The error at the time of the reference; None if the solution does not reach it."""
+    """The error at the time of the reference; None if the solution ends earlier."""
     if solution.t.size and np.isclose(solution.t[-1], reference.t, rtol=1e-12, atol=0.0):
         values = solution.y[:, -1]
     elif solution.dense is not None and solution.dense.interval[0] <= reference.t <= solution.dense.interval[1]:
@@ -176,7 +178,7 @@ def is_own(name: str) -> bool:
 
 
 def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) -> daedal.library.Model:
-    """The model defined in a file, with parameters, interval and initial values; exits if any of them is missing."""
+    """The model defined in a file, with parameters, interval and initial values; exits if one of these is missing."""
     file, _, wanted = name.rpartition(":") if not name.endswith(".py") else (name, "", "")
     module = _loaded(Path(file))
     found = _defined(module, file, wanted)
@@ -198,7 +200,9 @@ def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) 
         lacks = [
             text for text, value in (("--t-span 0,10", t_span), ("--initial '[1.0, 0.0]'", initial)) if value is None
         ]
-        refuse(f"{name} is only a problem: also give {' and '.join(lacks)}, or a daedal.library.Model that has them")
+        refuse(
+            f"{name} is only a problem; also give {' and '.join(lacks)}, or define a daedal.library.Model that has them"
+        )
     return daedal.library.Model(
         name=wanted, title=title, problem=problem, t_span=t_span, initial=initial, index=index, options=options,
         plot=plot, **extra,
@@ -206,9 +210,9 @@ def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) 
 
 
 def daedal_params(problem: Any, parameters: dict[str, Any]) -> Any:
-    """The problem, with parameters given by name."""
+    """The problem with parameters replaced by name."""
     if getattr(problem, "params", None) is None:
-        raise daedal.InvalidProblemError("the problem has no params; let a function create it, with arguments")
+        raise daedal.InvalidProblemError("the problem has no params; define a function with arguments that creates it")
     return problem.with_params(parameters)
 
 
@@ -218,7 +222,7 @@ def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # import path as set by ``python FILE.py``
+    sys.path.insert(0, str(path.resolve().parent))  # as ``python FILE.py`` does
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module

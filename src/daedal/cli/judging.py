@@ -44,8 +44,8 @@ def analyse(
 ) -> None:
     """Analyse a problem before solving it, or a method from its coefficients.
 
-    For a problem: structure, index by several definitions, hidden constraints, degrees of freedom. For a method: orders
-    on DAEs of index 0 to 3, stability.
+    The page on a problem has its structure, its index by several definitions, hidden constraints and degrees of
+    freedom; that on a method its stability, and its orders on DAEs of index 0 to 3.
 
     Examples: daedal analyse pendulum --save structure.svg; daedal analyse radau5 --plot radau5.png
     """
@@ -53,7 +53,9 @@ def analyse(
     check_ending("--save", save, ("txt", "html", "svg", "dot"))
     if name in daedal.library.names():
         if plot is not None:
-            raise typer.BadParameter("a stability region belongs to a method; use --save", param_hint="--plot")
+            raise typer.BadParameter(
+                "--plot draws the stability region of a method; use --save for problems", param_hint="--plot"
+            )
         _analyse_problem(name, assignments(settings, "--set"), save)
         return
     if save is not None or settings:
@@ -94,7 +96,7 @@ def _analyse_method(method: str, plot: Path | None) -> None:
 
 
 def _from_file(path: Path, name: str) -> Any:
-    """The coefficients defined in a Python file: those of the given name, or the only ones."""
+    """The coefficients `name` defined in a Python file; without a name, the only ones."""
     if not path.is_file():
         refuse(f"there is no file '{path}'", code=2)
     found = runpy.run_path(str(path))
@@ -105,11 +107,8 @@ def _from_file(path: Path, name: str) -> Any:
     kinds = (daedal.methods.RungeKuttaTableau, daedal.methods.MultistepFormula)
     listed = {key: value for key, value in found.items() if isinstance(value, kinds)}
     if len(listed) != 1:
-        known = f"defines {', '.join(listed)}" if listed else "defines none"
-        refuse(
-            f"'{path}' must define exactly one RungeKuttaTableau or MultistepFormula; otherwise specify one: "
-            f"'{path}:NAME'; it {known}"
-        )
+        known = f"it defines {', '.join(listed)}; specify one, '{path}:NAME'" if listed else "it defines none"
+        refuse(f"'{path}' must define exactly one RungeKuttaTableau or MultistepFormula; {known}")
     return next(iter(listed.values()))
 
 
@@ -134,12 +133,12 @@ def advise(
 
 
 def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model:
-    """A problem that has several formulations."""
+    """A library model with several formulations; exits for others."""
     model = find_model(name, assignments(set_, "--set"))
     kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
     if not isinstance(model.problem, kinds):
         others = [other for other in daedal.library.names() if isinstance(find_model(other, {}).problem, kinds)]
-        refuse(f"'{name}' has no choice of formulations; mechanical problems are {', '.join(others)}")
+        refuse(f"'{name}' has no choice of formulations; the mechanical problems are {', '.join(others)}")
     return model
 
 
@@ -149,12 +148,14 @@ def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model
 def compare(
     name: Name,
     formulations: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Formulations; a selection by default.")
+        str | None, typer.Option(metavar="A,B,...", help="Formulations, separated by commas; a selection by default.")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Methods; dopri5 and dassl by default.")
+        str | None, typer.Option(metavar="A,B,...", help="Methods, separated by commas; dopri5 and dassl by default.")
     ] = None,
-    rtol: Annotated[str, typer.Option(metavar="R,...", help="Relative tolerance, or several.")] = "1e-6",
+    rtol: Annotated[
+        str, typer.Option(metavar="R,...", help="Relative tolerance, or several, separated by commas.")
+    ] = "1e-6",
     fixed_step: Annotated[float | None, typer.Option(help="Use constant steps of this size instead.")] = None,
     t_end: End = None,
     set_: Parameters = None,
@@ -197,7 +198,7 @@ def _numbers(text: str, option: str) -> list[float]:
 
 
 def _known_solution(model: daedal.library.Model, t_end: float) -> Any:
-    """The closed solution of a model, or the reference at its end; None if there is neither."""
+    """The exact solution of a model, or the reference at the end of the run; None if neither is known."""
     extra = model.extra
     if "exact" in extra:
         multipliers = extra.get("exact_lam", lambda t: ())

@@ -44,7 +44,7 @@ def run(
     plot: Plot = None,
     save: Annotated[Path | None, typer.Option(help="Write the solution to this file (.npz or .csv).")] = None,
     animate: Annotated[
-        bool, typer.Option("--animate", help="Write the motion of a mechanism to out/NAME.html, an interactive page.")
+        bool, typer.Option("--animate", help="Write an interactive page with the motion of a mechanism, out/NAME.html.")
     ] = False,
     set_: Parameters = None,
     option: Annotated[
@@ -52,7 +52,7 @@ def run(
     ] = None,
     progress: Annotated[bool, typer.Option("--progress", help="Show a progress bar.")] = False,
 ) -> None:
-    """Solve a library problem, or one of your own, and report cost and accuracy.
+    """Solve a library problem, or your own problem, and report cost and accuracy.
 
     Examples: daedal run robertson --rtol 1e-8 --set t1=4e10 --plot robertson.png;
     daedal run my_model.py:pendulum --t-span 0,10 --initial "[1.0, 0.0]" --set g=1.62 --save moon.npz
@@ -90,7 +90,7 @@ def run(
 
 
 def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, Any]):
-    """The solution; after a failure, the partial solution and the failure."""
+    """The solution, partial after a failure, and the error or None."""
     try:
         problem = model.problem.compiled() if compiled else model.problem
         return daedal.solve(problem, span_of(model, t_end), model.initial, **options), None
@@ -105,7 +105,7 @@ def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, A
 
 
 def _animated(model, solution) -> Path:
-    """Write the page with the motion; machines have a picture, other problems need a drawing from the library."""
+    """Write a page with the motion, if the problem is a machine or the library has a drawing for it."""
     path, is_machine = Path("out") / f"{model.name}.html", hasattr(model.problem, "machine")
     try:
         return solution.animate(path, None if is_machine else model, title=model.title)
@@ -114,7 +114,7 @@ def _animated(model, solution) -> Path:
 
 
 def _index(model) -> list[str]:
-    """Description of the index of a library problem; unknown for user problems."""
+    """The index of a library problem in words; "unknown" for other problems."""
     return [model.index_in_words] if model.source or model.index is not None else []
 
 
@@ -151,7 +151,7 @@ def sweep(
     t_end: End = None,
     save: Annotated[Path | None, typer.Option(help="Write parameters and final states: .npz or .zarr.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep results in this folder, to continue after an interruption.")
+        Path | None, typer.Option(help="Store results in this folder, so that an interrupted sweep can be continued.")
     ] = None,
     plot: Plot = None,
 ) -> None:
@@ -188,7 +188,7 @@ def sweep(
 
 
 def _ranges(texts: list[str] | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Fixed parameters, and all combinations of the varied ones."""
+    """Fixed parameters, and the ranges of the varied ones."""
     fixed, axes = {}, {}
     for key, value in assignments(texts, "--set").items():
         parts = value.split(":") if isinstance(value, str) else []
@@ -206,15 +206,14 @@ def _ranges(texts: list[str] | None) -> tuple[dict[str, Any], dict[str, np.ndarr
         axes[key] = np.linspace(first, last, count)
     if not axes:
         raise typer.BadParameter(
-            "no parameter varies; give for example --set torque=0.02:0.04:1000", param_hint="--set"
+            "no parameter varies; give one a range, for example --set torque=0.02:0.04:1000", param_hint="--set"
         )
     grids = np.meshgrid(*axes.values(), indexing="ij")
     return fixed, {key: grid.ravel() for key, grid in zip(axes, grids)}
 
 
 def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], span, options) -> daedal.Ensemble:
-    """The ensemble: one problem with varied parameters if these are numbers, otherwise a new problem for each
-    member."""
+    """The ensemble: one problem with varied parameters if these are numbers only, otherwise a problem per member."""
     count = len(next(iter(ranges.values())))
     rows = [{key: float(values[k]) for key, values in ranges.items()} for k in range(count)]
     models = (find_model(name, fixed | row) for row in rows)
@@ -244,7 +243,7 @@ def _through_modes(model: Any, models: list[Any], span, options) -> daedal.Ensem
 
 
 class _Builder:
-    """Creates a library problem with given parameters; picklable."""
+    """Picklable function that creates a library problem with given parameters."""
 
     def __init__(self, name: str, fixed: dict[str, Any]):
         self._name, self._fixed = name, fixed
@@ -255,7 +254,7 @@ class _Builder:
 
 
 def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, float]) -> bool:
-    """Whether another value changes only numbers, so that the functions of the problem are identical objects."""
+    """Whether varied parameters change numbers only, so that the functions of the problem are identical objects."""
     other = find_model(name, fixed | row).problem
     if isinstance(other, daedal.hybrid.Friction):
         return _is_same_friction(model.problem, other)
@@ -265,7 +264,7 @@ def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, f
 
 
 def _is_same_friction(one: daedal.hybrid.Friction, other: daedal.hybrid.Friction) -> bool:
-    """Whether laws and systems are equal except for the numbers of the parameters."""
+    """Whether laws and systems are equal except for the values of parameters."""
     first, second = dict(one.given), dict(other.given)
     systems = first.pop("system"), second.pop("system")
     same = [x is second[key] or (not callable(x) and np.array_equal(x, second[key])) for key, x in first.items()]
@@ -287,7 +286,7 @@ def _are_same(problem: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class _StopRun:
-    """A stop of the tour: a problem, its duration, and the variables to plot."""
+    """A problem of the tour, its duration, and the variables to plot."""
 
     name: str
     shows: str
@@ -302,8 +301,8 @@ _TOUR = (
     ),
     _StopRun(
         "transistor_amplifier",
-        "Eight node voltages whose derivatives occur only in five combinations: 0.1 V at 100 Hz is amplified and "
-        "distorted, from U1 at the entry to U8 at the exit.",
+        "Eight node voltages whose derivatives occur only in five combinations: a signal of 0.1 V at 100 Hz is "
+        "amplified and distorted between the input U1 and the output U8.",
     ),
     _StopRun(
         "pendulum",
@@ -313,15 +312,15 @@ _TOUR = (
     ),
     _StopRun(
         "crank_slider",
-        "Masses, forces and five constraints of index 3, as written on paper: the results are positions, "
-        "velocities and joint forces, with constraints satisfied to round-off.",
+        "Masses, forces and five constraints of index 3, as written on paper. The results are positions, "
+        "velocities and joint forces that satisfy the constraints to round-off.",
     ),
 )
 
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out")) -> None:
     """Solve four problems, compare them with their references and plot them."""
-    for stop in (_TOUR[0], _TOUR[-1]):  # exclude loading and compilation from the times below
+    for stop in (_TOUR[0], _TOUR[-1]):  # so that the times below exclude loading and compilation
         warm_up = find_model(stop.name, {})
         solve_model(warm_up, None, False, dict(warm_up.options))
     for number, stop in enumerate(_TOUR, 1):

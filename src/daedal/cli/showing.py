@@ -1,4 +1,4 @@
-"""Commands that show information: ``daedal list``, ``show``, ``gallery``, ``reproduce`` and ``doctor``."""
+"""Commands that show information: ``daedal list``, ``show``, ``reproduce``, ``doctor``, ``studio`` and ``gallery``."""
 
 from __future__ import annotations
 
@@ -76,9 +76,12 @@ def show(name: Name) -> None:
 def reproduce(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables, such as stability/4.4, or documents; all by default.", show_default=False),
+        typer.Argument(
+            help="Tables, such as stability/4.4, or all tables of documents, such as half-explicit; by default all.",
+            show_default=False,
+        ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Only list the tables.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the tables without computing them.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the cells as JSON, or write them to the given FILE.json.")
     ] = False,
@@ -88,14 +91,14 @@ def reproduce(
         bool, typer.Option("--summary", help="Print one line for each table instead of every cell.")
     ] = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the table of the documentation, with a line for each document.")
+        bool, typer.Option("--markdown", help="Print the overview of the documentation, with a line for each document.")
     ] = False,
 ) -> None:
     """Recompute the printed tables of the sources and compare them cell by cell.
 
     Example: daedal reproduce stability/4.4 half-explicit
 
-    The exit code is 1 if a cell is not reproduced and the data files give no reason for it.
+    The exit code is 1 if a cell is not reproduced and the data files do not explain the difference.
     """
     from rich.console import Console
 
@@ -132,13 +135,13 @@ def reproduce(
 
 
 def _split(arguments: list[str], json: bool) -> tuple[list[str], list[Path]]:
-    """Identifiers, and the files for ``--json``."""
+    """The identifiers and the JSON file among the arguments of ``daedal reproduce``."""
     files = [text for text in arguments if json and text.endswith(".json")]
     return [text for text in arguments if text not in files], [Path(file) for file in files]
 
 
 def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction:
-    """Each table as it is computed, then the summary."""
+    """Compute the tables, print each as soon as it is computed, then the summary."""
     from rich.console import Console
 
     from daedal.studies.reproduce import run
@@ -161,11 +164,11 @@ def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction
 
 # --- ``daedal doctor`` ------------------------------------------------------------------------------------------------
 
-_SELF_TEST_ERROR = 1e-4  # a hundred times the relative tolerance of the problem
+_SELF_TEST_ERROR = 1e-4  # largest relative error of the self-test, a hundred times the tolerance of its problem
 
 
 def doctor() -> None:
-    """Check the installation: versions, the cache of compiled code, a problem that is solved and compared."""
+    """Check the installation: print versions and caches, and compare a solution with its reference."""
     print(f"Daedal {daedal.__version__}")
     print_rows(
         [
@@ -176,7 +179,7 @@ def doctor() -> None:
     )
     try:
         rows, healthy = _self_test()
-    except Exception as error:  # the report must be completed regardless of failures
+    except Exception as error:  # the report is completed after any failure
         rows, healthy = [("self-test", f"failed with {type(error).__name__}: {error}")], False
     print_rows([*_kernel_report(), *rows])
     if not healthy:
@@ -199,7 +202,7 @@ def cores() -> int:
 
 
 def _self_test() -> tuple[list[tuple[str, str]], bool]:
-    """Solve Robertson's reaction with plain and with traced equations; compare with the reference."""
+    """Solve Robertson's reaction with plain and with traced equations, and compare with the reference."""
     model = daedal.library.robertson()
     assert model.reference is not None
     rows, healthy = [], True
@@ -215,7 +218,7 @@ def _self_test() -> tuple[list[tuple[str, str]], bool]:
 
 
 def _kernel_report() -> list[tuple[str, str]]:
-    """Location of the machine code of kernels and traced functions."""
+    """Rows on the machine code of kernels and of traced functions."""
     from daedal.common import object_store
     from daedal.kernels.levels import host_levels
     from daedal.kernels.units import SHIPPED, all_units, find
@@ -241,13 +244,13 @@ def _kernel_report() -> list[tuple[str, str]]:
 
 def studio(
     name: RunName,
-    out: Annotated[Path | None, typer.Option(help="The page; by default out/NAME.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File of the page; by default out/NAME.html.")] = None,
     rtol: Annotated[float, typer.Option(help="Relative tolerance.")] = 1e-6,
     atol: Annotated[float, typer.Option(help="Absolute tolerance.")] = 1e-9,
     t_end: End = None,
     set_: Parameters = None,
 ) -> None:
-    """Write a live page of a problem: sliders for parameters and start values, solved again while one drags.
+    """Write a live page of a problem, which is solved again while sliders for parameters and starts are dragged.
 
     Examples: daedal studio double_pendulum; daedal studio my_model.py:pendulum --t-end 10
     """
@@ -264,7 +267,7 @@ def studio(
 
 
 def _labels_of_parameters(name: str, values: dict[str, Any], model: daedal.library.Model) -> dict[str, str]:
-    """Names of the entries of a vector of parameters: the arguments of the factory that change them."""
+    """Names for the entries of a parameter vector: the arguments of the factory that change them."""
     before = np.asarray(model.problem.params)
     if before.dtype != np.float64 or before.ndim != 1:
         return {}
@@ -289,7 +292,8 @@ def _labels_of_parameters(name: str, values: dict[str, Any], model: daedal.libra
 def gallery(
     out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/gallery"),
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this problem; may be repeated. By default all.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Include only this problem; may be repeated. By default all are included."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of processes; by default the number of cores, up to 4.")

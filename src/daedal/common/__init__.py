@@ -1,1 +1,1 @@
-"""Utilities shared by all packages: wording of messages, tables, progress, storage of object code, first-use times."""
+"""Utilities shared by all packages: messages, tables, progress, storage of object code, times of first use."""

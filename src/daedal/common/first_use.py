@@ -1,4 +1,4 @@
-"""Time that a process spends only once: importing, tracing functions, generating and loading machine code."""
+"""Measurement of one-time costs: importing, tracing functions, generating and loading machine code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _local = threading.local()
 
 
 def seconds() -> float:
-    """The total in this thread so far."""
+    """One-time costs of this thread so far, in seconds."""
     return getattr(_local, "seconds", 0.0)
 
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Measure the time spent inside; nested blocks are counted once."""
+    """Context manager that adds the time spent inside to :func:`seconds`; nested uses are counted once."""
     if getattr(_local, "inside", False):
         yield
         return

@@ -1,7 +1,7 @@
-"""Object code on disk, in a folder shared by all processes of a user: kernels, and traced functions.
+"""Object code of kernels and traced functions on disk, in a folder shared by all processes of a user.
 
-An entry is a file named by a digest of its inputs, so that entries never change. It starts with a digest of its
-content; an entry with the wrong digest counts as absent. Files are written under a temporary name and renamed, so that
+An entry is a file named by a digest of its inputs, so that entries never change. The file starts with a digest of its
+content and counts as absent if this digest is wrong. Files are written under a temporary name and renamed, so that
 readers never see partial files, even with concurrent writers and on network file systems. If files cannot be written or
 read, each process generates its own code.
 """
@@ -19,12 +19,12 @@ from itertools import count
 from pathlib import Path
 
 LARGEST = 512
-"""Maximal size of the folder in megabytes, unless ``DAEDAL_CACHE_SIZE`` is set; the least recently used entries are
-removed first."""
+"""Default limit of the folder size in megabytes, see ``DAEDAL_CACHE_SIZE``; least recently used entries are removed."""
 _MAGIC = b"daedal object code 1\n"
-_IMPOSSIBLE = (OSError, RuntimeError, ValueError)  # also raised if there is no home folder, or for an invalid name
+# errors of file operations, without a home folder, and for invalid names
+_IMPOSSIBLE = (OSError, RuntimeError, ValueError)
 _DAY = 86_400.0
-_EVERY = 50  # entries written by a process between two checks of the folder size
+_EVERY = 50  # number of entries that a process writes between checks of the folder size
 _written = count()
 
 
@@ -43,7 +43,7 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """The content stored under a key, or None if there is no valid one."""
+    """The content stored under a key, or None if there is no valid entry."""
     try:
         path = folder() / f"{key}.o"
         content = read(path)
@@ -55,7 +55,7 @@ def load(key: str) -> bytes | None:
 
 
 def _note_use(path: Path):
-    """Set the time of a file to its last use, to within a day; ignored if it is not writable."""
+    """Record the day of last use in the modification time of a file, if it is writable."""
     try:
         if time.time() - path.stat().st_mtime > _DAY:
             os.utime(path)
@@ -74,13 +74,13 @@ def read(path: Path) -> bytes | None:
         return None
     code = content[len(_MAGIC) + 32 :]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) :][:32] != hashlib.sha256(code).digest():
-        say_once(f"object code was damaged ({path}) and is generated again")
+        say_once(f"the object code in {path} is damaged and is generated again")
         return None
     return code
 
 
 def save(key: str, code: bytes):
-    """Store contents under a key, if possible."""
+    """Store content under a key, if possible."""
     try:
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def sealed(code: bytes) -> bytes:
 
 
 def _limit() -> float:
-    """The maximal size of the folder, in bytes."""
+    """The largest size of the folder, in bytes."""
     given = os.environ.get("DAEDAL_CACHE_SIZE", "")
     try:
         return 1e6 * (float(given) if given else LARGEST)
@@ -129,7 +129,7 @@ def _prune(place: Path):
         try:
             found = file.stat()
         except OSError:
-            continue  # another process removed it
+            continue  # removed by another process
         if (file.name.startswith("part-") or file.suffix == ".lock") and time.time() - found.st_mtime > _DAY:
             file.unlink(missing_ok=True)
         elif file.suffix == ".o":
@@ -145,7 +145,7 @@ def _prune(place: Path):
 
 def say(message: str):
     """Print a message on stderr; errors in printing are ignored."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is full, closed, or None
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be full, closed or None
         sys.stderr.write(f"daedal: {message}\n")
         sys.stderr.flush()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 class Progress:
-    """Displays the progress of the model time (tqdm), or nothing; if `show` is a function, it is called instead."""
+    """Progress bar (tqdm) over model time; if `show` is a function, it is called with the time instead."""
 
     def __init__(self, show: bool | Callable[[float], None], t_span: tuple[float, float]):
         self._t0, self._t1 = t_span
@@ -27,6 +27,6 @@ class Progress:
             self._bar.update(share - self._bar.n)
 
     def close(self):
-        """Leave the bar in its current state."""
+        """Stop updating the bar."""
         if self._bar is not None:
             self._bar.close()

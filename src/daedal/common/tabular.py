@@ -1,7 +1,4 @@
-"""Tables of text columns: as plain text, in notebooks, in colour on terminals.
-
-The module also formats lists, counts and derivatives for sentences.
-"""
+"""Tables of text columns, as plain text, in notebooks and in colour; lists, counts and derivatives in sentences."""
 
 import re
 import textwrap
@@ -15,21 +12,21 @@ _ALIGNED: dict[str, Literal["left", "right"]] = {"l": "left", "r": "right"}
 
 @dataclass(frozen=True)
 class Tabular:
-    """A table; ``print`` shows it as text, a notebook as HTML, a Rich console with styles.
+    """A table, shown as text by ``print``, as HTML by notebooks and with styles by Rich consoles.
 
     Attributes
     ----------
     columns : str
         As in LaTeX's ``tabular``: a letter ``l`` or ``r`` for each column.
     rows : sequence of sequences
-        The cells, of any type with a string form; on a Rich console a ``rich.text.Text`` keeps its style. A row that is
-        a single string spans all columns.
+        The cells, which are converted to strings; Rich consoles show a ``rich.text.Text`` with its style. A row that
+        is a single string spans all columns.
     header : sequence of str
-        The headings; none if it is empty.
+        The headings; if empty, the table has none.
     indent : int
         Spaces before each line.
     width : int, optional
-        Wrap the last column to limit the line length.
+        Largest length of a line; the last column is wrapped.
     least : int
         Smallest width of the first column.
 
@@ -73,7 +70,7 @@ class Tabular:
         return str(self.__html__())
 
     def __html__(self) -> str:
-        """The table for inclusion in a page; its cells are escaped."""
+        """The table as HTML, with escaped cells."""
         from markupsafe import Markup
 
         def line(cells: Any, first: str, others: str) -> Markup:
@@ -87,7 +84,7 @@ class Tabular:
             return Markup("<tr>{}</tr>").format(Markup("").join(parts))
 
         header = [line(self.header, "th", "th")] if self.header else []
-        first = "td" if self.header else "th"  # without headings, the first cell labels its row
+        first = "td" if self.header else "th"  # without headings, the first cell is the label of its row
         body = Markup("").join([*header, *(line(row, first, "td") for row in self.rows)])
         return Markup('<table style="margin: 0">{}</table>').format(body)
 
@@ -104,7 +101,7 @@ class Tabular:
 
 
 class FunctionTable(dict):
-    """How the functions of a problem are evaluated: {name: description}, displayed as a table."""
+    """Table {name: description} of how the functions of a problem are evaluated."""
 
     def __repr__(self) -> str:
         return str(Tabular("ll", list(self.items())))
@@ -112,7 +109,7 @@ class FunctionTable(dict):
     __str__ = __repr__
 
     def summary(self) -> list[tuple[str, str]]:
-        """Short form of the rows: one for all traced functions, and one for each of the others."""
+        """Rows of the short form: one for all traced functions, one for each other function."""
         traced = {name: words for name, words in self.items() if words.startswith(("traced", "exact"))}
         others = [row for row in self.items() if row[0] not in traced]
         if others and len({words for _, words in others}) == 1 and not traced:
@@ -124,8 +121,7 @@ class FunctionTable(dict):
 
 
 def listing(parts: Iterable[str], total: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; the number of omitted names if there are `total`; ``none`` for an empty
-    list."""
+    """``a``, ``a and b``, ``a, b and c``, or ``none``; the number of omitted parts follows if there are `total`."""
     named = list(parts)
     more = (total or 0) - len(named)
     if more > 0:
@@ -151,7 +147,7 @@ def derivative_name(name: str, order: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with two digits in a suitable unit.
+    """A time in seconds as text, with two digits and a suitable unit.
 
     >>> duration(0.00153), duration(0.4), duration(75.0)
     ('1.5 ms', '0.4 s', '75 s')

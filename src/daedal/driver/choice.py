@@ -1,4 +1,4 @@
-"""Choice of formulation and method: the user's, or based on measurements during the run."""
+"""Choice of formulation and method, by the user or from measurements during the run."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class MethodChoice:
     """Formulation and method of the current segment, and whether another segment follows.
 
     The automatic choice starts with an explicit method, suitable for nonstiff problems: DOPRI5, or DOP853 for tight
-    tolerances, with projection if accelerations are straight-line code, and the half-explicit PHEM56 if functions are
-    called. When stability limits its steps, the measures of Ascher and Petzold's decision procedure select the stiff
-    form: the stabilised index-2 form; projected invariants along C^T if rapidly rotating constraint forces would make
-    the former behave like an explicit method; or collocation at Radau nodes if the fast modes are vibrations. The
+    tolerances, with projection if accelerations are straight-line code, otherwise the half-explicit PHEM56. When
+    stability limits its steps, the measures of Ascher and Petzold's decision procedure select the stiff form: the
+    stabilised index-2 form; projected invariants along C^T if rapidly rotating constraint forces would make the
+    stabilised form behave like an explicit method; or collocation at Radau nodes if the fast modes are vibrations. The
     stabilised form is monitored for rotating forces. Stiffness is checked periodically; when it has ended, the explicit
-    method resumes.
+    method is used again.
     """
 
     def __init__(self, plan, assembly, request):
@@ -50,7 +50,7 @@ class MethodChoice:
         self._found_stiff: Any = None  # time, step size and measures when the explicit method stopped
         self._patience = PATIENCE
         self._chooses_steps = request.settings.fixed_step is None
-        self._passed: list = []  # singular configurations
+        self._passed: list = []  # singular configurations that steps have jumped across
         self._steps_left = request.settings.max_steps or inf
         weight = assembly.output_weight
         if weight not in plan.forms:
@@ -59,11 +59,11 @@ class MethodChoice:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Identifies formulation and method of this segment within the plan."""
+        """Key of the formulation and the method within the plan."""
         return id(self.formulation), id(self.method)
 
-    def goes_on(self, segment) -> bool:
-        """Whether another segment follows; if so, prepare it."""
+    def continues(self, segment) -> bool:
+        """Whether another segment follows; if so, choose its formulation and method."""
         reason = segment.outcome.reason
         if reason in (Ending.FINISHED, Ending.EVENT_STOP):
             return False
@@ -72,10 +72,10 @@ class MethodChoice:
 
         self._steps_left -= segment.outcome.steps
         if reason == Ending.STIFF:
-            self._leave_the_explicit_method()
+            self._become_implicit()
             return True
         if reason == Ending.MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
-            self._look_for_the_end_of_stiffness(segment)
+            self._check_end_of_stiffness(segment)
             return True
         if reason != Ending.HOOK_STOPPED:
             return False
@@ -88,7 +88,9 @@ class MethodChoice:
         if segment.signal == AMPLIFYING:
             t = segment.outcome.t_reached
             self._change(named_formulation("projected_invariants"), self.method)
-            self.notes.append(f"From t = {t:.4g} on projected invariants: the constraint forces rotate rapidly.")
+            self.notes.append(
+                f"Projected invariants are used from t = {t:.4g} on, since the constraint forces rotate rapidly."
+            )
             return True
         return False
 
@@ -97,8 +99,9 @@ class MethodChoice:
         self.watches_amplification = formulation.name == "ggl"
         self.formulation, self.method = formulation, method
 
-    def look_into_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
-        """Number of suspicious steps before the next check; 0 if stability limits steps like the last one, of size h.
+    def check_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
+        """Whether stability limits the steps, the last of which had the size `h`: 0, or the number of suspicious steps
+        before the next check.
 
         The run is suspended during the check; a false alarm leaves it unchanged.
         """
@@ -109,8 +112,7 @@ class MethodChoice:
         patience, self._patience = self._patience, 2 * self._patience
         return patience
 
-    def _leave_the_explicit_method(self):
-        """Continue with a stiff method in the form selected by the measures."""
+    def _become_implicit(self):
         from daedal.analysis.decision import decision
 
         t, h, measures = self._found_stiff
@@ -126,7 +128,7 @@ class MethodChoice:
         self._change(form, method)
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with {type(method).__name__}.")
 
-    def _look_for_the_end_of_stiffness(self, segment):
+    def _check_end_of_stiffness(self, segment):
         """Return to the explicit method if it could take the steps of the stiff method; otherwise check again later."""
         t, state = segment.equations.last_state(segment.outcome)
         h, measures, explicit = abs(segment.outcome.h_last), self._measure(t, state[0]), self._explicit
@@ -140,7 +142,7 @@ class MethodChoice:
             self.changed = True
 
     def _measure(self, t: float, state: np.ndarray):
-        """The measures at a state; initial guesses of the suspended run are preserved."""
+        """The measures at a state; the initial guesses of the suspended run are restored."""
         from daedal.analysis.measures import measure
 
         guesses = [self._assembly.record.array(name) for name in ("state", "multipliers")]
@@ -151,7 +153,7 @@ class MethodChoice:
         return measures
 
     def _singular_point(self, segment, passed: bool):
-        """The singular configuration found by the monitor; None for a false alarm or a smooth passage."""
+        """The singular configuration at which the monitor stopped; None for a false alarm or a smooth passage."""
 
         monitor, dense = segment.equations.monitor, segment.outcome.last_step
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
@@ -180,7 +182,7 @@ class MethodChoice:
         return self._chooses_steps and isinstance(self.formulation, CoordinateProjection | VelocityConstraints)
 
     def _note_passage(self, point):
-        """A single note on all these configurations."""
+        """Replace the note on singular configurations by one that includes `point`."""
         from daedal.analysis.dependent_constraints import in_passing
 
         if self._passed:
@@ -195,16 +197,18 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
     if formulation is None or (isinstance(formulation, str) and formulation == "none"):
         if assembly.n_c:
             raise InvalidProblemError(
-                f"formulation={formulation!r} is for systems without constraints; 'index3' imposes constraints as "
-                f"given, 'auto' chooses a formulation"
+                f"formulation={formulation!r} is for systems without constraints. Remedy: use 'index3' to impose the "
+                "constraints as given, or 'auto'"
             )
         formulation = "auto"
     any_method = isinstance(method, str) and method == "auto"
     first = formulation.split(",")[0] if isinstance(formulation, str) else ""
     if first == CoordinateProjection.__name__ and first != formulation and any_method:
-        formulation = "auto"  # labels in solutions of runs that changed their method ("CoordinateProjection, then GGL")
+        formulation = (
+            "auto"  # from ``sol.formulation`` of a run that changed its method ("CoordinateProjection, then GGL")
+        )
     if first == VelocityConstraints.__name__:
-        # Labels in solutions of half-explicit runs and of runs that started with such a method.
+        # from ``sol.formulation`` of a half-explicit run
         if not any_method and not method.supports("mechanism"):
             raise InvalidProblemError(
                 f"formulation {formulation!r} is for half-explicit methods only, which impose the constraints on the "

@@ -1,4 +1,4 @@
-"""Events in terms of the problem's variables, independent of the variables being integrated."""
+"""Events as functions of the problem's variables, for runs that integrate other variables."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from daedal.events.event import (
     named_events,
     standard_functions,
 )
-from daedal.symbolic.tracing.enclosures import enclosed_event
+from daedal.symbolic.tracing.switching_functions import enclosed_event
 
-_OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions with memory, created from others
-_LARGEST = 1000  # number of unknowns up to which events are traced for enclosures
+_OWN = (
+    "daedal.driver",
+    "daedal.events",
+    "daedal.hybrid",
+)  # modules whose functions have memory or wrap other functions: not traced
+_LARGEST = 1000  # number of unknowns up to which events are traced for enclosures of their values
 
 
 @dataclass(frozen=True)
 class EventView:
-    """The arguments of event functions: (t, y, y'), or (t, y[:n_y], y[n_y:]), and the parameters."""
+    """Arguments of event functions: (t, y, y') or (t, y[:n_y], y[n_y:]), and the parameters."""
 
     shown_by: Any  # the problem whose functions define the argument names
     params: Any
@@ -35,9 +39,9 @@ class EventView:
 
 @dataclass(frozen=True, eq=False)
 class EventsOf:
-    """Events of a problem other than the one being integrated.
+    """Events of a problem whose variables are not integrated.
 
-    ``arguments(t, state)`` returns the unknowns of that problem and their derivatives from the integrated state.
+    ``arguments(t, state)`` returns the unknowns of the problem and their derivatives from the integrated state.
     """
 
     events: Any
@@ -79,7 +83,7 @@ def switching_functions(
 
 
 def _guards_alone(events: Any, view: Any, n: int) -> SwitchingFunctions | None:
-    """The guards of a mode, prepared for runs without other events."""
+    """The guards of a mode, prepared for runs without user events."""
     only = events[0] if isinstance(events, list) and len(events) == 1 else None
     if not isinstance(only, GuardEvent) or not only.is_own or n > _LARGEST:
         return None
@@ -87,7 +91,6 @@ def _guards_alone(events: Any, view: Any, n: int) -> SwitchingFunctions | None:
 
 
 def _sizes(view: Any, n: int) -> dict[str, int]:
-    """The vectors that events of a state of length n depend on."""
     n_y = getattr(view, "n_y", None)
     return {"y": n, "yp": n} if n_y is None else {"y": n_y, "z": n - n_y}
 

@@ -39,18 +39,18 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
 
 
 def _explained(explain, outcome) -> str:
-    """The result of `explain`; exceptions in it must not discard the computed solution."""
+    """The result of ``explain()``, or its exception in words: it must not discard the computed solution."""
     try:
         return explain()
     except KeyboardInterrupt:
         reason = "was interrupted"
     except Exception as error:
         reason = f"failed ({type(error).__name__}: {error})"
-    return stopped(outcome.t_reached, f"the run could not continue. The search for the cause {reason}.")
+    return stopped(outcome.t_reached, f"The run could not continue. The search for the cause {reason}.")
 
 
 def delivered(solution, segments: list[Segment]):
-    """The solution; if the run failed, raise the error with the solution attached."""
+    """Return the solution; if the run failed, raise the error with the solution attached."""
     exception = segments[-1].outcome.exception
     if exception is not None:
         if hasattr(exception, "solution"):  # raised in a function of the model
@@ -112,7 +112,9 @@ def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
     if len(segments) == 1:
         return last
     outcomes = [segment.outcome for segment in segments]
-    first = [int(i > 0 and request.times is None) for i in range(len(outcomes))]  # a duplicate point
+    first = [
+        int(i > 0 and request.times is None) for i in range(len(outcomes))
+    ]  # omits the first point of a segment, which is the last point of the previous one
     kept = [o for o in outcomes if o.dense is not None]
     return replace(
         last,
@@ -127,7 +129,7 @@ def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
 
 
 def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
-    """Dense output whose last step ends at `t` instead of at its own end: the same polynomial about another point."""
+    """Dense output truncated at `t` in the last step, whose polynomial is expressed about `t`."""
     if dense is None or dense.ends[-1] == t:
         return dense
     last, k, start = dense.ends.size - 1, int(dense.orders[-1]), int(dense.starts[-1])
@@ -140,7 +142,7 @@ def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
 
 
 def line(begin: tuple[float, np.ndarray], end: tuple[float, np.ndarray], like: DenseOutput) -> DenseOutput:
-    """Dense output of one linear step, with arrays of the widths of `like`."""
+    """Dense output of one linear step; its arrays have the widths of those of `like`."""
     (t0, y0), (t, y) = begin, end
     psi = np.zeros((1, like.psi.shape[1]))
     psi[0, 0] = t - t0

@@ -1,4 +1,4 @@
-"""Problems solved directly: F(t, y, y') = 0, semi-explicit ones, and linear ones in implicit form."""
+"""Plans and runs of first-order problems: F(t, y, y') = 0, semi-explicit, and linear in implicit form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import LARGEST_KEPT, PreparedSegment, RunState, Segment, keeps_dense_output, run
-from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
+from daedal.driver.solution_checks import contradict, in_words, lost_sign
 from daedal.errors import DerivativeWarning, IntegrationError, InvalidProblemError, NotFiniteError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.array_start import all_slopes
@@ -47,12 +47,12 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 
-_RESOLVED = 100.0  # roundings of t in a first step, times rtol
-_ROUND_OFF = 1e-12  # fraction by which a given derivative may differ from the computed one
-_UNCHANGED = 10.0  # in units of the tolerance
-_MOST_RUNS = 4  # pooled runs
+_RESOLVED = 100.0  # times rtol: smallest first step, in roundings of t
+_ROUND_OFF = 1e-12  # largest relative difference between a given derivative and the computed one
+_UNCHANGED = 10.0  # tolerances by which a differential variable may change where inputs jump
+_MOST_RUNS = 4  # number of pooled runs
 _MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
-_RUNAWAY = 1e10  # growth beyond the values at which other methods stopped; more is not taken for a solution
+_RUNAWAY = 1e10  # times the values at which other methods stopped: a result that exceeds this is rejected
 
 
 class FirstOrderPlan(Plan):
@@ -81,12 +81,12 @@ class FirstOrderPlan(Plan):
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = self._equations()
-        # The rank of small traced problems has been checked before.
+        # the rank of small traced problems has already been checked
         judged = getattr(self.implicit.jacobian, "is_derivative", False) and problem.n <= LARGEST_EXAMINED
         self.examines_rank = self.ordinary is None and not judged
         self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
-        self.looked_at_structure = False
+        self.structure_is_checked = False
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether its index is clearly 0 or 1
         self._runs: dict[int, list] = {}  # keyed by the identity of their method
         self._kept: tuple[Invariants, int] | None = None  # invariants, and the number of equations that steps keep
@@ -97,7 +97,6 @@ class FirstOrderPlan(Plan):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The available forms of the equations."""
         known = {"semi_explicit": self.semi_explicit, "rate": self.ordinary}
         return ("residual", *[form for form, problem in known.items() if problem is not None])
 
@@ -107,7 +106,7 @@ class FirstOrderPlan(Plan):
         return tuple(self.problem.label(i) for i in range(self.problem.n))
 
     def with_problem(self, problem) -> FirstOrderPlan:
-        """The plan for the same problem with other parameters; prepared data is shared."""
+        """The plan for the same problem with other parameters, which shares prepared data."""
         other = copy(self)
         other._runs, other._plain = self._runs, None  # copies use __getstate__, which drops pooled runs
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
@@ -117,7 +116,7 @@ class FirstOrderPlan(Plan):
         return other
 
     def solve(self, request: Request, tracker=None) -> Solution:
-        """Start, run and finish; `tracker` tracks the switches of the equations."""
+        """The solution of a request; `tracker`, if given, tracks the switches of the equations."""
         if tracker is None:
             run_state = FirstOrderRunState(self, request)
         else:
@@ -132,24 +131,24 @@ class FirstOrderPlan(Plan):
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further, projection), segments)
         except IntegrationError as error:
-            if tracker is not None or not self._may_begin_anew(request, segments):
+            if tracker is not None or not self._may_repeat(request, segments):
                 raise
-            return self._from_the_start(request, error, methods_of(segments))
+            return self._repeated_with_dassl(request, error, methods_of(segments))
         may_lose = request.settings.fixed_step is None and not (tracker is not None and tracker.has_slid)
         lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
         if lost is None:
             return solution
         is_open = tracker is None and len(self.methods) > 1
         others = is_open and any(segment.method.name != "dassl" for segment in segments)
-        return self._second_opinion(request, solution, lost, others)
+        return self._checked_with_dassl(request, solution, lost, others)
 
-    def _second_opinion(
+    def _checked_with_dassl(
         self, request: Request, solution: Solution, lost: tuple[int, float, float], repeats: bool
     ) -> Solution:
         """The solution after the sign of a variable was lost; its message includes the result of a DASSL run.
 
-        DASSL's solution replaces it only if it resolves the sign: both agree up to the interval in which the sign was
-        lost, and DASSL does not lose it.
+        The DASSL solution is returned instead if it does not lose the sign and agrees with the given solution up to the
+        interval in which the sign was lost.
         """
         variable, begin, end = lost
         doubt = in_words(self.names[variable], (begin, end))
@@ -168,19 +167,20 @@ class FirstOrderPlan(Plan):
             )
             return solution
         if lost_sign(other, self.atol) is None and not contradict(solution, other, self.rtol, self.atol, begin):
-            other.message += f" This is the result of DASSL, not of {solution.method}: {doubt}"
+            other.message += f" This is the result of DASSL instead of {solution.method}: {doubt}"
             return other
         solution.message += f" {doubt} A second run, with DASSL, ends at other values."
         return solution
 
-    def _may_begin_anew(self, request: Request, segments: list[Segment]) -> bool:
-        """Whether methods other than DASSL failed in a run that may be repeated."""
+    def _may_repeat(self, request: Request, segments: list[Segment]) -> bool:
+        """Whether to repeat a run in which methods other than DASSL failed."""
         steps = sum(segment.outcome.steps for segment in segments)
         is_open = len(self.methods) > 1 and request.settings.fixed_step is None and segments[0].method.name != "dassl"
         return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
-    def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
-        """Rerun with DASSL if other methods failed: they may have left the solution, or DASSL may find the cause."""
+    def _repeated_with_dassl(self, request: Request, error: IntegrationError, methods: str) -> Solution:
+        """Repeat the run with DASSL after the failure of other methods: they may have left the solution, or DASSL may
+        find the cause."""
         try:
             solution = self._with_dassl(request)
         except IntegrationError as other:
@@ -189,13 +189,12 @@ class FirstOrderPlan(Plan):
         known = error.solution.y
         if known.size and solution.y.size:
             sizes = np.abs(known).max(axis=1) + np.broadcast_to(self.atol, known.shape[:1])
-            if np.any(np.abs(solution.y[:, -1]) > _RUNAWAY * sizes):  # not the solution, which this run has left
+            if np.any(np.abs(solution.y[:, -1]) > _RUNAWAY * sizes):
                 raise error
         solution.message += f" {methods} had stopped at t = {_end(error, request):.4g}."
         return solution
 
     def _with_dassl(self, request: Request) -> Solution:
-        """Repeat the run with DASSL."""
         again = request.changed(method="dassl")
         return FirstOrderPlan(self.problem, again.settings, self._wishes).solve(again)
 
@@ -220,7 +219,7 @@ class FirstOrderPlan(Plan):
     def take(self, method) -> tuple[Any, Workspace | None]:
         """A prepared run and a workspace for initial values, for exclusive use by the caller.
 
-        Explicit methods for ordinary differential equations have no workspace; f gives their slopes.
+        Explicit methods for ordinary differential equations compute slopes from f and have no workspace.
         """
         try:
             ready, workspace = self._runs.get(id(method), []).pop()
@@ -238,7 +237,6 @@ class FirstOrderPlan(Plan):
         return ready, workspace
 
     def prepared(self, method):
-        """A prepared run of a method."""
         if self._kept is None:
             return method.prepare(self.equations)
         projection = InvariantProjection(*self._kept, self.problem.params, self.rtol, self.atol)
@@ -261,13 +259,12 @@ class FirstOrderPlan(Plan):
 
 
 class LinearPlan(Plan):
-    """Linear problems, reformulated at the start, then solved like other first-order problems."""
+    """Plan for linear problems, which are reformulated at the start, then solved like other first-order problems."""
 
     def __init__(self, problem: LinearDAE, settings: Settings):
         self.problem = problem
 
     def solve(self, request: Request) -> Solution:
-        """Reformulate, then solve."""
         settings = request.settings
         problem, initial, wishes = first_order(self.problem, settings.formulation, request.span[0], request.initial)
         inner = replace(settings, formulation="none")
@@ -276,13 +273,13 @@ class LinearPlan(Plan):
 
 
 def _end(error: IntegrationError, request: Request) -> float:
-    """The time reached by the computation."""
+    """The time reached by a failed run."""
     solution = error.solution
     return float(solution.t[-1]) if solution is not None and solution.t.size else request.span[0]
 
 
 def _checked_method(settings: Settings, forms: tuple[str, ...]):
-    """A method for first-order problems that accepts the available forms of the equations."""
+    """The method of the settings, after checks that it accepts one of the forms of the equations."""
     if isinstance(settings.method, type):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
     automatic = isinstance(settings.method, str) and settings.method == "auto"
@@ -310,7 +307,7 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
 
 
 class FirstOrderRunState(RunState):
-    """One run: one segment per method."""
+    """One run of a first-order problem, with one segment per method."""
 
     searches = False  # whether to search for switches within steps
     _invariants: Invariants | None = None
@@ -328,11 +325,10 @@ class FirstOrderRunState(RunState):
             raise NotFiniteError(message.rstrip(": ")) from error
 
     def _begin(self):
-        """Consistent initial values."""
         plan, request, settings = self.plan, self.request, self.request.settings
         problem, span = plan.problem, request.span
         y0, yp0 = request.stacked(problem)
-        self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
+        self._check_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:
             y0 = start_with_z(plan.semi_explicit, plan.implicit, span[0], y0)
@@ -366,12 +362,12 @@ class FirstOrderRunState(RunState):
         if yp0 is None and self.choice.method.begins_with_slopes:
             self.yp0 = all_slopes(plan.implicit, span[0], self.y0, self.yp0, weights, request.sign, self.choice.method)
 
-    def _look_at_structure(self, y0: np.ndarray, yp0: np.ndarray):
-        """Check at the start that the structure given by the user is correct; done once per plan."""
+    def _check_structure(self, y0: np.ndarray, yp0: np.ndarray):
+        """Check the structure given by the user, once per plan, with the derivatives at the start."""
         plan, given = self.plan, self.request.problem
-        if plan.looked_at_structure or not isinstance(given, ImplicitDAE):
+        if plan.structure_is_checked or not isinstance(given, ImplicitDAE):
             return
-        plan.looked_at_structure, t0 = True, self.request.span[0]
+        plan.structure_is_checked, t0 = True, self.request.span[0]
         if given.algebraic is not None:
             refuse_wrong_algebraic(plan.implicit, t0, y0, yp0)
         found = None
@@ -381,7 +377,7 @@ class FirstOrderRunState(RunState):
             (i, j), what = found, "sparsity" if given.sparsity is not None else "bandwidth"
             warn(
                 f"{what} omits row {i}, column {j}, but equation {i} depends on {plan.names[j]} or its derivative "
-                f"at t = {t0:.6g}: so the matrices of Newton's method are wrong, and steps may fail or become very "
+                f"at t = {t0:.6g}: the matrices of Newton's method are wrong, and steps may fail or become very "
                 f"small. "
                 f"Remedy: correct {what}, or omit it; it is then determined if the functions can be traced",
                 DerivativeWarning,
@@ -434,7 +430,7 @@ class FirstOrderRunState(RunState):
             self._wanted = self._invariants.start(self._t, self.y0, self.yp0, params, self.request.span)
         self.ready.projection.begin(self._wanted, params)
 
-    _differential: np.ndarray | None = None  # mask of the variables that do not jump with inputs
+    _differential: np.ndarray | None = None  # mask of the variables that are continuous where inputs jump
 
     def restarts(self, t: float, segment: Segment) -> bool:
         plan, y = self.plan, segment.outcome.y_reached
@@ -453,14 +449,14 @@ class FirstOrderRunState(RunState):
             is_algebraic = None if semi else algebraic_variables(problem.implicit(), t, y, slope)
             self._differential = np.arange(y.size) < problem.n_y if is_algebraic is None else ~is_algebraic
         if np.any(np.abs(y0 - y)[self._differential] > _UNCHANGED * weights[self._differential]):
-            return False  # no algebraic variables satisfy the equations now: the caller finds out why
+            return False  # the caller explains why no algebraic variables satisfy the equations
         self._t, self.y0, self.yp0 = t, y0, yp0
         return True
 
     def resolved(self, end: float) -> dict[str, Any]:
-        """A first step that the rounding of t allows, if the one from the scale of the solution is shorter.
+        """The option first_step with :meth:`least_step`, if the step from the scale of the solution is smaller.
 
-        Algebraic variables of index 2 are derivatives of constraints, whose values change with the rounding of t.
+        Algebraic variables of index 2 are derivatives of constraints, and are sensitive to the rounding of t.
         """
         settings = self.request.settings
         if self._t == 0.0 or self.plan.ordinary is not None or settings.fixed_step is not None or settings.first_step:
@@ -469,17 +465,16 @@ class FirstOrderRunState(RunState):
         return {"first_step": min(least, abs(end - self._t))} if least > self.step_by_scale(end) else {}
 
     def least_step(self, t: float) -> float:
-        """The step in which the rounding of t changes slopes by less than their relative tolerance."""
+        """Smallest step in which the rounding of t changes slopes by less than their relative tolerance."""
         return _RESOLVED * float(np.spacing(abs(t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
 
     def step_by_scale(self, end: float) -> float:
-        """An admissible first step size of order 1, from the known scale of the solution."""
+        """First step size at order 1, from the scale of the solution; None if unknown."""
         plan, limit = self.plan, abs(end - self._t)
         step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
         return min(abs(step), limit)
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
-        """Modified settings for a segment that ends at `end`."""
         request = self.request
         if not earlier and end == request.span[1]:
             return {}
@@ -496,9 +491,9 @@ class FirstOrderRunState(RunState):
             changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # 0 would mean no limit
         return changes
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         ready, workspace, method = self.ready, self.workspace, self.choice.method
-        if not self.choice.goes_on(segment):
+        if not self.choice.continues(segment):
             return False
         outcome = segment.outcome
         if outcome.steps:
@@ -531,7 +526,7 @@ class FirstOrderRunState(RunState):
 
 
 def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray:
-    """f at the start."""
+    """f at the start, which must be finite."""
     assert plan.ordinary is not None
     slope = plan.ordinary.slope(t0, y0)
     if not np.isfinite(slope).all():
@@ -543,7 +538,7 @@ def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray
 
 
 def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:
-    """Components excluded from the error test."""
+    """Mask of the components excluded from the error test."""
     implicit, choice = plan.implicit, plan.method.error_test
     if not isinstance(choice, str):
         return plan.method.excluded(implicit)
@@ -556,9 +551,9 @@ def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarra
 
 
 def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> bool:
-    """Whether dg/dz appears nonsingular (index 1): every row of g must depend on z, and for few z the rank is checked.
+    """Whether dg/dz appears nonsingular (index 1): every row of g depends on z and, for few z, the rank is full.
 
-    True if g cannot be evaluated on either side of z.
+    Also true if g cannot be evaluated on either side of z.
     """
     y, z, many = x0[: problem.n_y], x0[problem.n_y :], problem.n_z > 100
     base = problem.constraint(t0, y, z)
@@ -577,7 +572,7 @@ def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray)
 
 
 def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.ndarray | None:
-    """g(t, y, z + shift) - g(t, y, z), or the opposite difference if undefined; None if undefined on both sides."""
+    """g(t, y, z + shift) - g(t, y, z), or the opposite difference if that is undefined; None if both are."""
     for sign in (1.0, -1.0):
         try:
             change = sign * (problem.constraint(t, y, z + sign * shift) - base)
@@ -601,7 +596,7 @@ def check_signs(plan: FirstOrderPlan, y0: np.ndarray):
 
 
 def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
-    """The start of constant steps: given values are used unchanged; an unknown y'_0 is computed if possible."""
+    """Initial values for constant steps: given values unchanged, and an unknown y'_0 computed if possible."""
     start = np.zeros(y0.size) if yp0 is None else yp0
     check_start(problem, workspace, span[0], y0, start)
     if yp0 is None and np.all(weights > 0.0):

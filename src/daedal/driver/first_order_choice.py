@@ -1,4 +1,4 @@
-"""Choice of the method for first-order problems: given by the user, or based on structure, tolerance and the run."""
+"""Choice of the method for first-order problems, by the user or from structure, tolerance and the run."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _FIRST_LOOKS = {
 
 
 def is_automatic(settings: Settings) -> bool:
-    """Whether Daedal chooses the method; options of methods select DASSL."""
+    """Whether Daedal chooses the method; options of methods are for DASSL."""
     return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
 
 
 def automatic_methods(wishes: dict[str, Any]) -> dict[str, Any]:
-    """The candidate methods by name."""
+    """The methods of the automatic choice by name, with the options in `wishes`."""
     return {name: named_method(name, {}).with_defaults(wishes) for name in ("rosenbrock", "radau", "dassl")}
 
 
@@ -67,7 +67,7 @@ def first_method(problem: Any, rtol: np.ndarray) -> str:
 
 
 def explicit_methods() -> dict[str, Any]:
-    """Explicit methods to start with; "constant" is for constant steps, without a stiffness test."""
+    """Explicit methods for the start by name; "constant" is for constant steps, without a stiffness test."""
     watched = {"stop_when_stiff": True}
     found = {name: named_method(name, watched) for name in ("dopri5", "dop853")}
     return found | {"constant": named_method("dopri5", {})}
@@ -79,11 +79,11 @@ def first_explicit(rtol: np.ndarray) -> str:
 
 
 def _may_end_it(events: Any) -> bool:
-    """Whether an event is terminal, so that the rest of the run depends on its detection."""
+    """Whether some event is terminal, so that the rest of the run depends on its detection."""
     return any(np.any(event.terminal) for event in named_events(events))
 
 
-def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
+def _detects(name: str, events: Any, switches: bool, rtol: float) -> bool:
     """Whether the steps of a method are short enough to detect the events and switches."""
     if name == "rosenbrock":
         return rtol <= SEEN_BY_ROSENBROCK or (events is None and not switches)
@@ -91,14 +91,15 @@ def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
 
 
 class FirstOrderChoice:
-    """The method of the current segment, and whether another method takes over.
+    """Method of the current segment, and choice of the next one.
 
     Ordinary differential equations start with an explicit method, which stops when stability has limited its steps
-    fifteen times (Hairer and Wanner IV.2); then the method with which other problems start takes over.
+    fifteen times (Hairer and Wanner IV.2), and is then replaced by an implicit method, that with which other problems
+    start.
 
-    A method that fails or performs badly is replaced: DASSL if its order stays at 1 and 2, and any method if more steps
-    are rejected than accepted. DASSL and Rosenbrock methods are replaced by Radau, Radau by DASSL. The run fails if
-    both fail at the same point.
+    A method that fails or performs badly is replaced: DASSL if its order remains at 1 or 2, and any method if more
+    steps are rejected than accepted. DASSL and Rosenbrock methods are replaced by Radau, Radau by DASSL. The run fails
+    if both fail at the same point.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class FirstOrderChoice:
         if self._is_open:
             if index_2 or (implicit == "rosenbrock" and not plan.is_plain(request.span[0], *start)):
                 implicit = "radau"
-            if not index_2 and not _sees(implicit, settings.events, switches, rtol):
+            if not index_2 and not _detects(implicit, settings.events, switches, rtol):
                 implicit = "dassl"
             name = name if explicit else implicit
         elif len(self._methods) > 1:
@@ -126,15 +127,15 @@ class FirstOrderChoice:
         self._changes, self._failed_at = 0, np.nan
 
     def watch(self) -> _Watch | None:
-        """A monitor for the next segment; its interval grows with every change of method."""
+        """A monitor for the next segment; its checks become rarer with every change of method."""
         if self._is_open:
             longest = self._request.settings.max_step if self._sharp and self.method.is_multistep else 0.0
             first = _FIRST_LOOKS.get(self.method.name, FIRST_LOOK)
             self._watch = _Watch(first * 2**self._changes, longest)
         return self._watch
 
-    def goes_on(self, segment: Segment) -> bool:
-        """Whether another method takes over; if so, select it."""
+    def continues(self, segment: Segment) -> bool:
+        """Whether another segment follows; if so, select its method."""
         outcome, watch = segment.outcome, self._watch
         if watch is None or self._changes >= _MOST_CHANGES:
             return False
@@ -148,7 +149,7 @@ class FirstOrderChoice:
         elif outcome.reason == Ending.TROUBLED:
             why = watch.reason
         elif outcome.reason == Ending.STIFF:
-            why = "the equations are stiff there, and stability limits explicit steps"
+            why = "the equations are stiff and stability limits explicit steps"
         else:
             return False
         before = self.method
@@ -163,7 +164,7 @@ class FirstOrderChoice:
 class _Watch:
     """Checks a run after a number of steps, then after twice as many, and so on.
 
-    Low orders count only for steps shorter than `longest` that do not grow.
+    A low order is a reason to change the method only if steps are shorter than `longest` and do not grow.
     """
 
     def __init__(self, first: int, longest: float):

@@ -1,4 +1,4 @@
-"""The end of a first-order run: its solution and notes."""
+"""Solution of a first-order run, with notes on what the user should know."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution, Statistics
 from daedal.solution.status import Status
 
-_SETTLED = 10  # steps in which a multistep method finds its order
-_UNRESOLVED = 10.0  # error of interpolated variables outside the error test, in tolerances, above which a note is added
+_SETTLED = 10  # number of steps after which the order of a multistep method is meaningful
+_UNRESOLVED = (
+    10.0  # interpolation error of variables outside the error test, in tolerances, above which a note is added
+)
 
 
 def finished(
@@ -25,7 +27,6 @@ def finished(
     """The solution from all segments; `notes` describe changes of the method."""
     stats = joined_statistics(request, segments)
     while len(segments) > 1 and not segments[-1].outcome.steps and all(s.outcome.failure for s in segments[-2:]):
-        # the last method's message explains why no other method could continue
         segments, notes = segments[:-1], notes[:-1]
     segment, outcome = segments[-1], joined_outcome(request, segments)
 
@@ -33,7 +34,9 @@ def finished(
         from daedal.analysis.diagnosis import diagnose
 
         if outcome.reason == Ending.STIFF:
-            remedy = "Remedy: method='auto', which switches to an implicit method, or one of these, such as 'radau'."
+            remedy = (
+                "Remedy: use method='auto', which switches to implicit methods, or an implicit method such as 'radau'."
+            )
             return stopped(outcome.t_reached, f"the equations are stiff there. {remedy}")
         step = request.settings.fixed_step
         if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
@@ -81,7 +84,7 @@ def finished(
 
 
 def methods_of(segments: list[Segment]) -> str:
-    """The methods used, in order."""
+    """Names of the methods used, in order."""
     if len(segments) == 1:
         return segments[0].method.title
     methods = [segment.method for segment in segments if segment.outcome.steps] or [segments[-1].method]
@@ -91,18 +94,18 @@ def methods_of(segments: list[Segment]) -> str:
 
 
 def complaint(stats: Statistics, ordinary: bool = False) -> str:
-    """A warning for runs that barely succeeded; always given if more attempts failed than succeeded."""
+    """A sentence for runs that barely succeeded, such as those with more failed attempts than steps; or empty."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
     cause = "" if ordinary else "variables of index 2 or higher (then method='dassl' with error_test='differential'), "
     return (
-        f" However, {stats.rejected} attempts were rejected and {stats.steps} steps accepted: check for {cause}"
+        f" However, {stats.rejected} attempts were rejected for {stats.steps} accepted steps: check for {cause}"
         "discontinuities (then events) or too small an atol."
     )
 
 
 def _arbitrary(plan, request: Request, outcome) -> str:
-    """Description of the unknowns left undetermined at the start, which may later dominate the solution."""
+    """Description of the unknowns that are undetermined at the start; they may later dominate the solution."""
     from daedal.analysis.undetermined import in_words, undetermined
 
     start = outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]
@@ -111,10 +114,10 @@ def _arbitrary(plan, request: Request, outcome) -> str:
 
 
 def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
-    """A hint if the steps do not resolve variables outside the error test, whose interpolation is not controlled.
+    """A sentence on variables outside the error test whose interpolation between steps is inaccurate; otherwise empty.
 
-    The polynomial of a step, extrapolated to the end of the next one, misses the value there by a difference of order k
-    + 1; for equal steps the next polynomial, of degree k, has an error of 1/(8k) of that at midstep.
+    The polynomial of a step, extrapolated to the end of the next step, misses the value there by a difference of order
+    k + 1. For equal steps, the interpolation error of degree k at the middle of a step is 1/(8k) of this difference.
     """
     dense = outcome.dense
     if excluded is None or dense is None or dense.ends.size < _SETTLED:
@@ -131,7 +134,7 @@ def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
     if not ratio[step, i] > _UNRESOLVED:
         return ""
     return (
-        f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
+        f" Between steps, {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
         f"t = {dense.ends[steps[step] + 1]:.4g}: it is not in the error test, and the steps are too long for its "
         "interpolation. Its values at the steps are not affected (t_eval=None); for values in between use "
         "method='dassl' with error_test='all', a max_step, or breakpoints at its kinks."

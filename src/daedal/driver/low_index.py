@@ -1,4 +1,4 @@
-"""Cheap structural test of whether the index can exceed 1."""
+"""Cheap structural tests of whether the index can exceed 1."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from daedal.problems import SecondOrderDAE
 from daedal.problems.compile import machine_value
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_LARGEST_COMPILED = 100  # number of unknowns up to which a compiled problem is traced just for its structure
-_LARGEST_PLAIN = 300  # number of unknowns up to which nothing needs to be imported
-_LARGEST_MECHANISM = 2000  # number of unknowns up to which mechanisms are recognised
+_LARGEST_COMPILED = 100  # number of unknowns up to which a compiled problem is traced for its structure alone
+_LARGEST_PLAIN = 300  # number of unknowns up to which matching needs no import
+_LARGEST_MECHANISM = 2000  # number of unknowns above which mechanisms are not recognised
 LARGEST_EXAMINED = 50
-"""Number of unknowns up to which a misleading structure is tested for."""
+"""Number of unknowns up to which the structure is tested for being misleading."""
 LOWEST_REDUCED = 3
 """Structural index from which problems are reduced automatically: methods solve index 2 directly, and second-order
 methods index 3."""
-_SAMPLES = 3  # random points at which all matrices must be singular
-_SINGULAR = 1e-13  # ratio to the largest singular value that regular random matrices of this size do not reach
+_SAMPLES = 3  # number of random points at which the matrix must be singular
+_SINGULAR = 1e-13  # smallest singular value relative to the largest, below which a matrix counts as singular
 
 
 def is_reduction(formulation: Any) -> bool:
@@ -50,7 +50,7 @@ def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | Non
 
 
 def _structural_index(orders: list[dict[int, int]]) -> float:
-    """Structural index from the orders alone, cheap after tracing; infinite if an unknown is undetermined."""
+    """Structural index from the orders alone; infinite if an unknown is undetermined."""
     from daedal.index.structure.signature import StructuralSignature
 
     try:

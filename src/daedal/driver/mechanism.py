@@ -1,4 +1,4 @@
-"""Constrained systems: mechanisms and Hessenberg problems, in segments with one formulation and method each."""
+"""Plans and runs of mechanisms and Hessenberg problems; each segment has one formulation and one method."""
 
 from __future__ import annotations
 
@@ -47,25 +47,23 @@ class MechanismPlan(Plan):
         self.names = tuple(problem.label(i) for i in range(problem.n))
         self.starts = MechanismStarts(problem) if isinstance(problem, MechanicalSystem) else None
         self._sparse: bool | None = None
-        # formulation and method of the first segment, keyed by the weight of projections
+        # formulation and method of the first segment, by weight matrix of the projections
         self.forms: dict[Any, tuple] = {}
 
     def with_problem(self, problem) -> MechanismPlan:
-        """The plan for the same problem with other parameters."""
         other = copy(self)
         other.problem = problem
         other.starts = None if self.starts is None else self.starts.with_system(problem)
         return other
 
     def solve(self, request: Request, tracker=None, known: dict[str, bool] | None = None):
-        """Start, run and finish; repeat if the constraints differ from what the start suggested.
+        """The solution of a request; the run is repeated if the constraints differ from what the start suggested.
 
-        `tracker` tracks the switches of the equations.
+        `tracker`, if given, tracks the switches of the equations; `known` is passed to :meth:`begin`.
         """
         run_state: Any = self.begin(request, known)
         if tracker is not None:
-            from daedal.driver.stretches import ArcEvaluator
-            from daedal.driver.switched_mechanism import SwitchedMechanismRunState
+            from daedal.driver.switched_mechanism import ArcEvaluator, SwitchedMechanismRunState
 
             run_state = SwitchedMechanismRunState(run_state, tracker)
         segments = run(run_state, request)
@@ -76,13 +74,12 @@ class MechanismPlan(Plan):
         salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
         solution = finished(self, request, run_state, segments, t, states, salvage)
-        if tracker is not None and len(run_state.stretches) > 1:
+        if tracker is not None and len(run_state.arcs) > 1:
             solution.evaluate_with(ArcEvaluator(run_state))
         run_state.give_back()
         return delivered(solution, segments)
 
     def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismRunState:
-        """A run that is about to start."""
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
             assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
@@ -97,22 +94,22 @@ class MechanismPlan(Plan):
         return MechanismRunState(self, request, assembly, start, notes, MethodChoice(self, assembly, request))
 
     def _is_sparse(self, request: Request) -> bool:
-        """Whether matrices are sparse, as determined from the functions at the first start."""
+        """Whether the functions return sparse matrices, determined at the first start."""
         if self._sparse is None:
             self._sparse = is_sparse(self.problem, request.span[0], request.initial)
         return self._sparse
 
 
 class MechanismRunState(RunState):
-    """One run: the assembled system, its current state, and the chosen formulation and method."""
+    """One run of a constrained system: its assembly, current state, formulation and method."""
 
     def __init__(
         self, plan: MechanismPlan, request: Request, assembly, start: ConsistentStart, notes: list[str], choice
     ):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
-        self.stretch: Any = None  # task overrides for an arc, if switches are tracked
-        self._in_place = False  # whether the next segment reuses the records of the last one
+        self.in_arcs: Any = None  # the run in arcs, which modifies tasks, if switches are tracked
+        self._in_place = False  # whether the next segment reuses the records of the previous one
         self._usual_norms: Any = 0.0  # norms of the rows of K seen in earlier segments
 
     @property
@@ -121,11 +118,11 @@ class MechanismRunState(RunState):
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the start and the choices."""
+        """Notes on the start, the formulation and the method."""
         return [*self._notes, *self.choice.notes]
 
     def give_back(self):
-        """Return the assembly and its prepared data to the pool."""
+        """Return the assembly, with its prepared data, to the pool."""
         if self.plan.starts is not None and not self.assembly.is_sparse:
             self.plan.starts.pool.give_back(self.assembly)
 
@@ -153,7 +150,6 @@ class MechanismRunState(RunState):
         return delivered(finished(self.plan, self.request, self, segments, t, states, salvage), segments)
 
     def made_ready(self, earlier: list[Segment], progress: Progress) -> tuple[Reformulation, Any, Task]:
-        """Equations of the next segment, the prepared method and its task."""
         choice, assembly, settings = self.choice, self.assembly, self.request.settings
         reduction = self._reduction(earlier)
         watched = assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse
@@ -174,12 +170,12 @@ class MechanismRunState(RunState):
         return reduction, ready, self._task(reduction, method, earlier, steps, progress)
 
     def _reduction(self, earlier: list[Segment]) -> Reformulation:
-        """The reformulated problem, as an equation of the order that the method solves."""
+        """The reformulated problem, of first or second order as required by the method."""
         choice, assembly, start = self.choice, self.assembly, self.start
         if not choice.changed:
             before, in_place = earlier[-1].equations, self._in_place
             self._in_place = False
-            if not in_place and (self.stretch is None or before.recover is not None):
+            if not in_place and (self.in_arcs is None or before.recover is not None):
                 return before.restart(start)
             before.begin(start, self._usual_norms)
             return before
@@ -192,7 +188,7 @@ class MechanismRunState(RunState):
         return choice.formulation.reduce(assembly, start)
 
     def _ready(self, reduction: Reformulation, method):
-        """The method prepared for the equations; that of the first segment is cached with the assembly."""
+        """The method prepared for the equations; it is cached with the assembly for the first segment."""
         prepared, pair = self.assembly.prepared, self.choice.pair
         if pair in prepared and prepared[pair][0] is reduction:
             return prepared[pair][1]
@@ -203,7 +199,6 @@ class MechanismRunState(RunState):
         return ready
 
     def _adapted_method(self, reduction: Reformulation):
-        """The method, with default options that suit the formulation."""
         method, settings = self.choice.method, self.request.settings
         if method.supports("rate") and reduction.rate is None:
             raise InvalidProblemError(
@@ -247,19 +242,18 @@ class MechanismRunState(RunState):
             suspect=self._suspect(reduction) if getattr(method, "stop_when_stiff", False) else None,
             guess=np.concatenate([start.w, start.lam]) if self.assembly.is_coupled else None,
         )
-        return task if self.stretch is None else self.stretch.task(task, reduction)
+        return task if self.in_arcs is None else self.in_arcs.task(task, reduction)
 
     def _suspect(self, reduction: Reformulation):
-        """The monitor for steps that seem limited by stability."""
+        """The function that an explicit method calls if stability seems to limit its steps."""
 
         def suspect(t: float, y: np.ndarray, h: float) -> int:
-            return self.choice.look_into_stiffness(t, h, reduction.states(np.array([t]), y[:, None])[0])
+            return self.choice.check_stiffness(t, h, reduction.states(np.array([t]), y[:, None])[0])
 
         return suspect
 
     def _tolerances(self, reduction: Reformulation):
-        """Tolerances of the unknowns: the user's for (z, r); those of multipliers are relative to their initial
-        size."""
+        """Tolerances of the unknowns: the user's for (z, r), and for multipliers relative to their initial size."""
         plan, start = self.plan, self.start
         n, n_state = reduction.n, self.assembly.n_state
         if reduction.tolerances is not None:
@@ -279,7 +273,6 @@ class MechanismRunState(RunState):
         return rtol, atol
 
     def _switching(self, reduction: Reformulation, earlier: list[Segment]):
-        """The user's events, as functions of (t, q, v)."""
         assembly, start, events = self.assembly, self.start, self.request.settings.events
         n, split = assembly.m * assembly.nx, (assembly.m - 1) * assembly.nx
         foreign = isinstance(events, EventsOf)
@@ -299,7 +292,7 @@ class MechanismRunState(RunState):
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 
     def _starting_values(self, reduction: Reformulation, method):
-        """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate solution of the underlying ODE."""
+        """Unknowns at t0, t0 + h, ... for a multistep method, from an accurate solution by coordinate projection."""
         if reduction.pack is None:
             raise InvalidProblemError(
                 "multipliers that are derivatives of unknowns have no natural starting values: pass starting_values"
@@ -343,8 +336,8 @@ class MechanismRunState(RunState):
 
     # --- from segment to segment ------------------------------------------------------------------------------------
 
-    def goes_on(self, segment: Segment) -> bool:
-        if not self.choice.goes_on(segment):
+    def continues(self, segment: Segment) -> bool:
+        if not self.choice.continues(segment):
             if segment.equations.inspection is not None and segment.outcome.reason == Ending.HOOK_STOPPED:
                 self._explain(segment)
             return False
@@ -354,7 +347,6 @@ class MechanismRunState(RunState):
         return True
 
     def _explain(self, segment: Segment):
-        """Raise a note if the change of a constraint contradicts its derivatives."""
         from daedal.mechanics.inspection import UNEXPLAINED, unexplained
 
         if segment.signal == UNEXPLAINED:
@@ -369,7 +361,7 @@ class MechanismRunState(RunState):
 
 
 def learned(segment: Segment) -> dict[str, bool]:
-    """Findings about the constraints that require a repeated run."""
+    """Properties of the constraints found in a segment, which require a new run; empty if there are none."""
     if segment.outcome.reason != Ending.HOOK_STOPPED:
         return {}
     from daedal.mechanics.inspection import DEPENDS_ON_TIME, NOT_ANALYTIC
@@ -378,7 +370,6 @@ def learned(segment: Segment) -> dict[str, bool]:
 
 
 def _equations(reduction: Reformulation, method, assembly) -> Equations:
-    """The interface of the reformulated problem that the method uses."""
     second_order = method.supports("second_order")
     return Equations(
         n=reduction.n,

@@ -1,4 +1,4 @@
-"""Solution of a constrained system from the segments of its run: recovery of q and v, and reason for termination."""
+"""Solution of a constrained system from the segments of its run, with q and v recovered from the unknowns."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from daedal.solution.solution import DenseOutput
 from daedal.solution.status import Status
 
 _BEFORE = " before projection"
-_NOISE = 1e-6  # positions below this fraction of atol count as zero
-_FAR_OFF = 1e3  # drift before projection, in units of the tolerance
+_NOISE = 1e-6  # times atol: positions that are all smaller count as zero
+_FAR_OFF = 1e3  # times the tolerances: drift before projection above which a note is added
 
 
 class PostprocessGuard:
-    """Evaluates the model after the run; exceptions in it must not discard the computed results.
+    """Evaluates user functions after the run, where exceptions must not discard the computed results.
 
-    Interrupts are caught as well, except in lazy evaluation requested by the user.
+    Interrupts are caught as well, except during evaluation on demand.
     """
 
     def __init__(self, *, late: bool = False):
@@ -44,7 +44,7 @@ class PostprocessGuard:
         self._reasons: set[str] = set()
 
     def attempt(self, what: str, action, default=None):
-        """The result of ``action()``; after an exception `default`, with one note per reason."""
+        """The result of ``action()``; after an exception, `default`, with one note per reason."""
         try:
             return action()
         except KeyboardInterrupt:
@@ -62,7 +62,7 @@ class PostprocessGuard:
 
 
 def finished(plan, request: Request, run_state, segments: list[Segment], t, states, salvage: PostprocessGuard):
-    """The solution: stored points and reason for termination; derived quantities are computed on demand."""
+    """The solution of a run, with its message; derived quantities are computed on demand."""
     assembly = run_state.assembly
     success, status, message = salvage.attempt(
         "searching for the cause of the failure",
@@ -91,7 +91,7 @@ def finished(plan, request: Request, run_state, segments: list[Segment], t, stat
 
 
 class Output:
-    """Quantities derived from the stored points, computed on demand: projected states, drift, events, notes."""
+    """Projected states, drift, events and notes, computed on demand from the stored points."""
 
     def __init__(self, request: Request, segments: list[Segment], notes, t, states, salvage: PostprocessGuard):
         self._settings, self._each_step, self._salvage = request.settings, request.times is None, salvage
@@ -117,13 +117,12 @@ class Output:
         return np.ascontiguousarray(states.T), drift, [*notes, *self._salvage.notes, *salvage.notes]
 
     def events(self, assembly) -> list:
-        """The events with the state of the system."""
         return PostprocessGuard(late=True).attempt(
             "completing the events", lambda: [_complete(event, state, assembly) for event, state in self._events], []
         )
 
     def raw(self) -> RawOutput | None:
-        """The unknowns of the formulation, if all segments have the same."""
+        """The unknowns of the formulation by name; empty unless all segments have the same formulation."""
         _, y, names = self._stored[0]
         if any(part[2] != names for part in self._stored):
             return None
@@ -136,14 +135,14 @@ class Output:
 
 
 def evaluator_of(plan, assembly):
-    """Evaluates the system of a solution; not thread-safe."""
+    """Evaluator of the system of a solution, with a separate assembly; not thread-safe."""
     if assembly.is_sparse or plan.starts is None:
         return LockedWorkspace(assembly)
     return WorkspacePool(plan.starts.pool, plan.problem, assembly.setting)
 
 
 def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
-    """Project the output; points that cannot be projected are kept as integrated, with a note."""
+    """Project the output; points that cannot be projected remain as integrated, with a note."""
     failed = np.flatnonzero(assembly.project(t, states, weight=assembly.output_weight))
     if failed.size:
         notes.append(
@@ -153,7 +152,7 @@ def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
 
 
 def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[str, float]) -> list[str]:
-    """A note if the drift exceeds what the tolerances explain."""
+    """Add a note if the drift exceeds what the tolerances explain."""
     if settings.fixed_step is not None or assembly.is_sparse:
         return []
     nx, n = assembly.nx, assembly.m * assembly.nx
@@ -176,7 +175,7 @@ def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[
 
 
 def _unresolved(settings, assembly, states: np.ndarray) -> list[str]:
-    """A note if all positions stay below atol, so that the error test has no effect."""
+    """Add a note if all positions stay below atol, so that the error test has no effect."""
     if settings.fixed_step is not None or states.shape[0] == 0:
         return []
     largest = np.max(np.abs(states[:, : assembly.nx]), axis=0)
@@ -229,12 +228,10 @@ def _one_by_one(reduction: Reformulation, t: np.ndarray, y: np.ndarray, salvage:
 
 
 def _state_of(event, segment: Segment) -> np.ndarray:
-    """(z, r) at an event, from the unknowns of the formulation."""
     return segment.equations.states(np.array([event.t]), event.y[:, None].copy())
 
 
 def _complete(event, state: np.ndarray, assembly):
-    """The event, with the projected state of the system and its derivative."""
     state = state.copy()
     if assembly.n_c:
         assembly.project(np.array([event.t]), state, weight=assembly.output_weight)
@@ -243,7 +240,7 @@ def _complete(event, state: np.ndarray, assembly):
 
 
 def _reason(request: Request, assembly, segments: list[Segment]) -> str:
-    """The cause of failure."""
+    """Message of a run that failed."""
     last = segments[-1]
     if last.stuck:
         return _stuck(last)
@@ -274,7 +271,7 @@ def _dense(segments: list[Segment]) -> DenseOutput | None:
 
 
 def _state_polynomials(segment: Segment) -> DenseOutput:
-    """Dense output of (z, r) in a segment: the leading unknowns, or interpolated through recovered points."""
+    """Dense output of (z, r) in a segment, from the leading unknowns or by interpolation of recovered states."""
     dense, reduction = segment.outcome.dense, segment.equations
     assert dense is not None
     if reduction.recover is None and dense.coefficients.shape[1] == reduction.n_state:

@@ -1,4 +1,4 @@
-"""Start of a run of a constrained system: evaluation mode and consistent values."""
+"""Start of a run of a constrained system: evaluation settings and consistent values."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _MOST_SETTINGS = 64
 
 
 class MechanismStarts:
-    """Finds starts of one system. The result depends only on the system and on previously found settings."""
+    """Consistent starts and evaluation settings of one system, which are cached by start."""
 
     def __init__(self, system: MechanicalSystem):
         self.system = system
         self.pool = Pool(SystemWorkspace)
-        self._settings: dict[tuple, EvaluationConfig] = {}  # keyed by start, since the result is deterministic
-        self._notes: dict[tuple, list[str]] = {}  # number of examined starts with redundant constraints
+        self._settings: dict[tuple, EvaluationConfig] = {}  # keyed by start
+        self._notes: dict[tuple, list[str]] = {}  # notes on starts with redundant constraints, keyed by start
         self._is_coded = all(isinstance(f, CodedFunction) for f in vars(system).values() if callable(f))
         self._compared: set[bool] = set()
         self._asks_for_time = asks_for_time(system)
 
     def with_system(self, system: MechanicalSystem) -> MechanismStarts:
-        """The same for the system with other parameters. Assemblies are shared."""
+        """A copy for the system with other parameters, which shares assemblies."""
         other = copy(self)
         other.system, other._settings, other._notes = system, {}, {}
         return other
@@ -42,7 +42,7 @@ class MechanismStarts:
     def begin(
         self, request: Request, known: dict[str, bool] | None = None
     ) -> tuple[SystemWorkspace, ConsistentStart, list[str]]:
-        """An assembly for the run, its consistent start and notes.
+        """Workspace, consistent start and notes of a run.
 
         `known` properties of the constraints, "autonomous" (independent of time) and "analytic" (the complex step
         works), are not determined again.
@@ -94,7 +94,7 @@ class MechanismStarts:
         return np.broadcast_to(np.asarray(request.settings.atol, dtype=float), (self.system.n,))[: 2 * self.system.n_q]
 
     def _compare(self, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool):
-        """Compare given derivatives with differences, at the first start."""
+        """Compare given derivatives with differences at the first start."""
         if consistent not in self._compared:
             check_given(self.system, t, q, v, consistent=consistent)
             self._compared.add(consistent)
@@ -102,10 +102,7 @@ class MechanismStarts:
     def _ready_without_redundant(
         self, request: Request, t: float, z, r, key: tuple, setting: EvaluationConfig, notes: list[str]
     ):
-        """As `_ready`, for a start that is known to have redundant constraints.
-
-        Repeat the notes on a start for compiled functions.
-        """
+        """As `_ready`, for a start with redundant constraints, on which `notes` are stored for later runs."""
         self._keep(key, setting)
         self._notes[key] = notes
         ready = self._ready(request, t, z, r, {}, key)
@@ -114,7 +111,7 @@ class MechanismStarts:
         return ready
 
     def _ready(self, request: Request, t: float, z: np.ndarray, r: np.ndarray, known: dict[str, bool], key: tuple):
-        """Workspace and start; None unless the given values are consistent to round-off and clearly regular."""
+        """Workspace and start; None unless the given values are consistent to round-off and the constraints regular."""
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
         setting = None if known else self._settings.get(key)
@@ -132,14 +129,13 @@ class MechanismStarts:
         return assembly, ConsistentStart(t, z, a, lam, r, rate, direction=int(request.sign))
 
     def _keep(self, key: tuple, setting: EvaluationConfig):
-        """Cache the results for a start; they are deterministic."""
         if len(self._settings) >= _MOST_SETTINGS:
             self._settings.clear()
             self._notes.clear()
         self._settings[key] = setting
 
     def _find(self, request: Request, state: np.ndarray, known: dict[str, bool], rows=None) -> EvaluationConfig:
-        """Evaluation settings of a run: dependence of constraints on time, increments, use of the complex step."""
+        """Evaluation settings of a run: whether constraints depend on time, increments, use of the complex step."""
         (t0, t1), q = request.span, state[: self.system.n_q]
         with self.pool.lend(self.system, plain_setting(self.system, q, rows)) as assembly:
             autonomous = known.get("autonomous")

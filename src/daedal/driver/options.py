@@ -1,4 +1,4 @@
-"""The options of a run, each defined once: its type, default, check and description.
+"""The options of a run, each defined once with its type, default, check and description.
 
 A `TypedDict` is the table. Type checkers take the types of keywords from it; :func:`checked` validates values, and
 :func:`takes` generates the signature and the docstring of `solve`, `prepare` and `solve_many`.
@@ -28,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(NamedTuple):
-    """The description of an option, except its type."""
+    """Default, check and description of an option; its type is in the table."""
 
     group: str
     default: Any
@@ -74,14 +74,14 @@ def _one_of(*known: str) -> Callable[[Any, str], str]:
 
 @dataclass(frozen=True)
 class Steps:
-    """Step sizes of a run, for ``daedal.solve(..., steps=Steps(...))``; the fields are options of :func:`daedal.solve`.
+    """Step size options of a run in one object, for ``daedal.solve(..., steps=Steps(...))``.
 
     Parameters
     ----------
     first_step, max_step : float, optional
         First and largest step size.
     max_steps : int, optional
-        Maximal number of steps.
+        Largest number of steps.
     fixed_step : float, optional
         Constant step size, without error control.
     t_stop : float, optional
@@ -105,14 +105,14 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """Requested sensitivities and their method, for ``daedal.solve(..., sensitivities=Sensitivities(...))``.
+    """Sensitivity options of a run in one object, for ``daedal.solve(..., sensitivities=Sensitivities(...))``.
 
     Parameters
     ----------
     names : True, name, index, or sequence of them
         Parameters, and initial values such as ``"x(0)"``; True for all parameters.
     initial : mapping, optional
-        Derivatives of the initial values {name: array (n,)}, if they depend on a parameter.
+        Derivatives {name: array (n,)} of initial values that depend on a parameter.
     errors : bool
         Whether to control the errors of sensitivities too.
     method : {"auto", "simultaneous", "staggered", "staggered direct"}
@@ -147,7 +147,6 @@ class Sensitivities:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The values that a plan depends on."""
         return "sensitivities", self.names, self.initial, self.errors, self.method
 
 
@@ -189,7 +188,7 @@ class MethodOptions(TypedDict, total=False):
     tableau: Any
     variable_index: Any
     variant: Any
-    max_events: int  # limit for hybrid problems
+    max_events: int  # of a hybrid problem
     record_events: bool
 
 
@@ -266,7 +265,7 @@ class SolverOptions(MethodOptions, total=False):
     ]
     steps: Annotated[
         Steps | None,
-        Option(_STEPS, None, "daedal.Steps, optional", "Several of these options in one value."),
+        Option(_STEPS, None, "daedal.Steps, optional", "Several of these options in one object."),
     ]
     dense_output: Annotated[
         bool | None,
@@ -278,7 +277,7 @@ class SolverOptions(MethodOptions, total=False):
             _EVENTS,
             None,
             "Event, callable or list",
-            "Switching functions whose zeros are located: :doc:`/guide/events`.",
+            "Functions whose zeros are located: :doc:`/guide/events`.",
         ),
     ]
     switches: Annotated[
@@ -310,7 +309,7 @@ class SolverOptions(MethodOptions, total=False):
             _DERIVATIVES,
             None,
             "True, name, index, or list",
-            'Parameters and initial values (``"x(0)"``) to differentiate by: ``sol.sensitivity(name)``, '
+            'Parameters and initial values (``"x(0)"``) with respect to which ``sol.sensitivity(name)`` is computed, '
             ":doc:`/guide/sensitivities`. Or a :class:`daedal.Sensitivities`.",
         ),
     ]
@@ -339,7 +338,7 @@ class DAEOptions(SolverOptions, total=False):
             _STEPS,
             None,
             "float, optional",
-            "The equations are never evaluated beyond this time: the end of `t_span`, or infinity to overshoot it.",
+            "The equations are never evaluated beyond this time, by default the end of `t_span`.",
         ),
     ]
     t_eval: Annotated[
@@ -411,7 +410,7 @@ def table(options: "type[SolverOptions]") -> dict[str, Option]:
 def split(
     given: Mapping[str, Any], options: "type[SolverOptions]" = SolverOptions
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The checked options of a table, with defaults, and the others: those of a method."""
+    """The checked options of a table, with defaults, and the other options, those of a method."""
     shown, known, rest = _TABLES[options], dict(_DEFAULTS[options]), {}
     for name, value in {**given, **_within(given.get("steps"), given)}.items():
         if name not in shown:
@@ -466,9 +465,9 @@ _DEFAULTS = {
 
 
 def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Callable[[Function], Function]:
-    """Give a function of ``**options`` the signature with all options, and their descriptions in its docstring.
+    """Decorate a function of ``**options``: list all options in its signature, and describe them in its docstring.
 
-    They replace ``{options}``.
+    The descriptions replace ``{options}``.
     """
     shown = _TABLES[options]
 
@@ -490,7 +489,7 @@ def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Ca
 
 
 def _described(shown: Mapping[str, Option]) -> str:
-    """Sections of a docstring, one per group; options without a description share that of the next one."""
+    """Docstring sections, one per group; an option without a description shares that of the next one."""
     text, names, group = "", [], ""
     for name, option in shown.items():
         if option.group != group:

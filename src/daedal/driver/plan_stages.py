@@ -1,4 +1,4 @@
-"""Interface of the stages of a solution: each is a plan that wraps the plan of the next."""
+"""Interface of the stages of a solution, each of which is a plan that wraps the plan of the next stage."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from daedal.driver.request import Request
 
 
 class Plan(ABC):
-    """Everything that the runs of a problem need and that does not depend on their start, for one stage.
+    """Data that runs of a problem share because they do not depend on the start, for one stage.
 
     Attributes
     ----------
     problem : object
-        The problem as seen by this stage.
+        The problem that this stage solves.
     """
 
     problem: Any
-    traced: Any = None  # the problem with machine code, if its functions were traced
-    form: Any = None  # the form in which the problem is solved, unless it is solved as given
+    traced: Any = None  # the problem with machine code, or None
+    form: Any = None  # the :class:`~daedal.driver.traced.Form` in which the problem is solved, or None
     as_stated: bool = True  # whether the equations are solved as given
 
     @property
     def inner(self) -> Any:
-        """The plan of the method, for the functions used by runs."""
+        """The innermost plan, which chooses the method and runs it."""
         return self
 
     @abstractmethod
@@ -35,23 +35,22 @@ class Plan(ABC):
         """The solution of a request."""
 
     def is_current(self) -> bool:
-        """Whether captured data of the problem's functions are unchanged since the plan was made."""
+        """Whether the data captured by the problem's functions are unchanged since the plan was made."""
         return True
 
     def with_problem(self, problem: Any) -> Plan | None:
-        """The plan for the same problem with other parameters, which shares prepared data; None if it must be
-        rebuilt."""
+        """The plan for the same problem with other parameters, which shares prepared data; None if impossible."""
         return None
 
     def direct(self, irregular: bool = False) -> Plan | None:
-        """The innermost plan if no stage depends on the start; else None.
+        """The innermost plan if no stage depends on the start, otherwise None.
 
-        If `irregular`, derivatives may be infinite; the caller checks them at each start.
+        With `irregular`, also if derivatives may be infinite; the caller checks them at each start.
         """
         return None
 
     def machine_system(self) -> Any:
-        """The fully compiled mechanism, if runs would use it; otherwise None."""
+        """The fully compiled mechanism if runs use it, otherwise None."""
         return None
 
     def judged(self, request: Request) -> Plan | None:
@@ -67,25 +66,21 @@ class Wrapped(Plan):
 
     @property
     def problem(self) -> Any:
-        """The problem."""
         return self.plan.problem
 
     @property
     def traced(self) -> Any:
-        """The problem with machine code."""
         return self.plan.traced
 
     @property
     def inner(self) -> Any:
-        """The plan of the method."""
         return self.plan.inner
 
     def is_current(self) -> bool:
-        """Whether captured data of the problem's functions are unchanged since the plan was made."""
+        """Whether the data captured by the problem's functions are unchanged since the plan was made."""
         return self.plan.is_current()
 
     def with_problem(self, problem: Any) -> Wrapped | None:
-        """The same stage, wrapping the plan for the problem with other parameters."""
         plan = self.plan.with_problem(problem)
         if plan is None:
             return None
@@ -94,23 +89,21 @@ class Wrapped(Plan):
         return other
 
     def direct(self, irregular: bool = False) -> Plan | None:
-        """The innermost plan of every run."""
         return self.plan.direct(irregular)
 
     def machine_system(self) -> Any:
-        """The fully compiled mechanism."""
         return self.plan.machine_system()
 
 
 class Recent:
-    """Thread-safe cache; the least recently used values are evicted."""
+    """Thread-safe cache that evicts the least recently used values."""
 
     def __init__(self, most: int):
         self._most, self._guard = most, Lock()
         self._values: OrderedDict[Any, Any] = OrderedDict()
 
     def get(self, key: Any) -> Any:
-        """The value of a key; None if missing."""
+        """The value of a key, or None."""
         with self._guard:
             if key in self._values:
                 self._values.move_to_end(key)

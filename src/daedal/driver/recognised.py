@@ -1,4 +1,4 @@
-"""Problems recognised as mechanisms: solved as such, with results in the original unknowns."""
+"""Problems recognised as mechanisms and solved as such, with results in the original unknowns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.probe import Probe
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.driver.event_view import EventsOf
-from daedal.driver.given_start import GivenStart
 from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.plan_stages import Plan
-from daedal.driver.recognition_check import solves
+from daedal.driver.reduced_start import GivenStart
 from daedal.driver.reduction_choice import reduced_plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_segments import Begun
@@ -26,15 +26,16 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.mechanical_solution import MechanicalSolution
 
-_VIOLATED = 1e-3  # fraction of the worst violation
-_ROUNDOFF = 1e-12
+_VIOLATED = 1e-3  # residuals above this fraction of the largest one are named
+_POINTS = 50  # maximum number of output points that are checked
+_WRONG = 1e-6  # largest residual, relative to the terms of its equation
+_ROUNDOFF = 1e-12  # residuals below this fraction of the largest term of all equations count as zero
 
 
 class MechanismForm(Form):
-    """The mechanism described by the equations, and its plan.
+    """Form of a problem that is solved as the mechanism which its equations describe.
 
-    The original equations are checked with the solution; if they are not satisfied, the problem is solved without
-    recognition.
+    The solution is inserted into the original equations; if it does not satisfy them, the problem is solved as given.
 
     Parameters
     ----------
@@ -46,12 +47,13 @@ class MechanismForm(Form):
 
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
         self.problem, self.found = plan.problem, found
-        self._general: Plan | None = None  # plan for runs that reveal a different mechanism
+        self._general: Plan | None = (
+            None  # plan without recognition, for runs whose motion does not satisfy the equations
+        )
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
     def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> MechanismForm | None:
-        """The form for a plan with other parameters, or None if it must be rebuilt."""
         if not self.found.is_plain:
             return None
         other = copy(self)
@@ -64,7 +66,7 @@ class MechanismForm(Form):
         return other
 
     def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
-        """Index classes of (q, v, r)."""
+        """Settings with tolerances for (q, v, r)."""
         roles = self.found.roles
         rtol, atol = check_tolerances(self.problem.n, settings.rtol, settings.atol)
         scale = np.ones(self.problem.n)
@@ -73,12 +75,12 @@ class MechanismForm(Form):
         return {"rtol": rtol[places], "atol": (atol * scale)[places]}
 
     def solve(self, plan: TracedPlan, request: Request) -> Any:
-        """Solve the mechanism; results are in the unknowns of the problem.
+        """Solve the mechanism, with the result in the unknowns of the problem.
 
-        Constant steps serve to study a method on the problem as given.
+        Runs with constant steps, which are for studying a method, solve the problem as given.
         """
         if request.settings.fixed_step is not None:
-            return plan.solve_as_stated(request)
+            return plan.solve_as_given(request)
         solution, error = self._as_mechanism(request)
         traced = plan.traced
         problem = plan.problem  # compiled functions, if available
@@ -94,7 +96,7 @@ class MechanismForm(Form):
         return solution
 
     def _as_any_other(self, plan: TracedPlan) -> Plan:
-        """The plan for a problem that turns out not to be a mechanism."""
+        """The plan for a problem that proves not to be a mechanism."""
         if self._general is None:
             stated = copy(plan)
             stated.form, stated.as_stated = None, True
@@ -102,9 +104,9 @@ class MechanismForm(Form):
         return self._general
 
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
-        """The solution of the mechanism, and the reason if it ends early."""
+        """Solution of the mechanism, and the error that ended its run or None."""
         own = self._of_mechanism(request)
-        if request.times is not None:  # output may be sparse, so the equations are tested at all steps
+        if request.times is not None:  # output times may be few, so the equations are tested at all steps
             own = own.changed(dense_output=None)
         try:
             return self._carried_back(self._inner.solve(own)), None
@@ -140,7 +142,7 @@ class MechanismForm(Form):
         )
 
     def _check_slopes(self, request: Request, y: np.ndarray, yp: np.ndarray, consistent: tuple[np.ndarray, np.ndarray]):
-        """Reject multipliers and derivatives that contradict positions and velocities.
+        """Raise InconsistentInitialError if given multipliers or derivatives contradict positions and velocities.
 
         Derivatives of multipliers do not occur in the equations and are not checked.
         """
@@ -152,7 +154,7 @@ class MechanismForm(Form):
             start.refuse([f"equation {i}" for i in range(y.size)], residual, range(y.size))
 
     def _in_words(self, request: Request, error: InconsistentInitialError) -> InconsistentInitialError:
-        """Description of the error in the initial values, in terms of the problem."""
+        """The error for initial values of the mechanism, in terms of the equations and unknowns of the problem."""
         found, t, (q, v, *further) = self.found, request.span[0], request.initial
         rows = [found.constraint_rows[i] for i in error.equations]
         traced = self._inner.traced
@@ -163,7 +165,7 @@ class MechanismForm(Form):
         values |= dict(zip(slopes, point.velocity[:n]))
         largest = max(map(abs, values.values()), default=0.0)
         wrong = [f"{name} ({number(x)})" for name, x in values.items() if abs(x) > max(_VIOLATED * largest, _ROUNDOFF)]
-        if not wrong:  # the values are consistent, so the error has another cause
+        if not wrong:
             return InconsistentInitialError(str(error), rows, error.residual)
         message = (
             f"The initial values violate the equations at t = {number(t)}. With the residual that should be 0: "
@@ -175,3 +177,33 @@ class MechanismForm(Form):
 
     def _carried_back(self, solution: Any) -> RecognisedSolution:
         return RecognisedSolution(self.found, solution, getattr(self.problem, "n_y", None))
+
+
+# --- check of the solution --------------------------------------------------------------------------------------------
+
+
+def solves(problem: Any, solution: RecognisedSolution, switches: bool) -> bool:
+    """Whether the residual vanishes along the solution, relative to the terms of each equation, without a pole.
+
+    The form of the mass matrix and of the constraint forces was tested at a few points far from the run; terms that
+    vanish there may matter here. Where forces have `switches` and the solution slides on their surface, the original
+    residual does not vanish, and the matrices are tested instead.
+    """
+    times, y, yp = solution.sampled(_POINTS)
+    good = np.isfinite(y).all(axis=0) & np.isfinite(yp).all(
+        axis=0
+    )  # points at which the run reported an exception are skipped
+    times, y, yp = times[good], y[:, good], yp[:, good]
+    if not times.size:
+        return True
+    probe, terms = Probe(problem), np.zeros(problem.n)
+    points = zip(times.tolist(), y.T.copy(), yp.T.copy(), strict=True)
+    residuals = np.nan_to_num(np.abs([probe.sample(*point) for point in points]))
+    for k in np.argsort(residuals.max(axis=1))[::-1]:
+        if not np.any(residuals > _WRONG * terms + _ROUNDOFF * np.max(terms)):
+            break
+        terms = np.maximum(terms, probe.terms(times[k], y[:, k], yp[:, k]))
+    else:
+        if not (switches and solution.is_balanced(times, y)):
+            return False
+    return not solution.passes_a_pole(times, y)

@@ -1,15 +1,24 @@
-"""The end of a run of a reduced problem: its output in the user's unknowns."""
+"""Solution of a reduced problem in the user's unknowns, and explanation of failures."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO
 from daedal.common.tabular import derivative_name, listing
-from daedal.driver.finish import ending, joined_history, joined_outcome, joined_statistics, until_the_end
+from daedal.driver.finish import (
+    ending,
+    joined_history,
+    joined_outcome,
+    joined_statistics,
+    terminal_event,
+    until_the_end,
+)
 from daedal.driver.first_order_output import complaint, methods_of
 from daedal.driver.request import Request
 from daedal.driver.run_segments import Segment
@@ -27,11 +36,11 @@ _NEARLY_SINGULAR = 1e-6
 
 
 Selections = list[tuple[float, ReducedProblem]]
-"""Start times of the selections, in order."""
+"""Selections of derivatives with their start times, in order."""
 
 
 def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.ndarray) -> Outcome:
-    """Output of a segment, projected onto all equations. The interpolating polynomials are unchanged."""
+    """Output of a segment in the user's unknowns, projected onto all equations. Step polynomials are not projected."""
     n, events, dense = selections[0][1].n, outcome.events, outcome.dense
     y, yp = _restricted(selections, sizes, outcome.t, outcome.y.T, outcome.yp.T)
     if events:
@@ -47,9 +56,9 @@ def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.nd
 def _restricted(
     selections: Selections, sizes: np.ndarray, t: np.ndarray, y: np.ndarray, yp: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """y and y' of the original problem at points of the reduced one, each with the selection valid at its time.
+    """y and y' of the original problem at output points, computed with the selection valid at each time.
 
-    Points that cannot be projected are returned as computed.
+    Points that cannot be projected are returned as integrated.
     """
     n, begins = selections[0][1].n, np.array([begin for begin, _ in selections])
     sign = 1.0 if begins[-1] >= begins[0] else -1.0
@@ -66,7 +75,6 @@ def _restricted(
 
 
 def finished(plan, request: Request, segments: list[Segment], notes: list[str]) -> Solution:
-    """The solution from all segments."""
     stats = joined_statistics(request, segments)
     segment, outcome, problem = segments[-1], joined_outcome(request, segments), plan.original
     success, status, message = ending(request, segments, lambda: explain(plan, request, segments))
@@ -91,7 +99,7 @@ def finished(plan, request: Request, segments: list[Segment], notes: list[str]) 
 
 
 def _drift(reduction: ReducedProblem, outcome: Outcome) -> dict[str, float]:
-    """The largest residuals of explicit and hidden constraints at some output points."""
+    """Largest residual of the explicit and hidden constraints at some output points."""
     largest = np.zeros(2)
     for i in np.unique(np.linspace(0, outcome.t.size - 1, min(outcome.t.size, _MOST_POINTS)).astype(int)):
         u = reduction.around(outcome.y[:, i], outcome.yp[:, i])
@@ -103,7 +111,7 @@ def _drift(reduction: ReducedProblem, outcome: Outcome) -> dict[str, float]:
 
 
 def explain(plan, request: Request, segments: list[Segment]) -> str:
-    """Why the run stopped, in the user's equations and unknowns."""
+    """Explanation of a failure in terms of the user's equations and unknowns."""
     from daedal.analysis.diagnosis import diagnose
 
     segment, reduction = segments[-1], plan.reduction
@@ -121,7 +129,7 @@ def explain(plan, request: Request, segments: list[Segment]) -> str:
 
 
 def at_start(reduction: ReducedProblem, t: float, block: Block) -> str:
-    """Why a run cannot start at a singular point."""
+    """Message for a run that cannot start, since its start is a singular point."""
     equations, unknowns = (_few(words) for words in _named(reduction, block))
     return (
         f"the initial values at t = {t:g} are a singular point: {equations} {FROM_ZERO} do not fully determine "
@@ -130,7 +138,6 @@ def at_start(reduction: ReducedProblem, t: float, block: Block) -> str:
 
 
 def _named(reduction: ReducedProblem, block: Block) -> tuple[list[str], list[str]]:
-    """The equations and the unknowns of a block."""
     words = [equation_in_words(i, r) for i, r in block.equations]
     return words, [reduction.prolongation.names[k] for k in block.columns]
 
@@ -149,7 +156,7 @@ def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
 
 
 def _translated(message: str, words: list[str]) -> str:
-    """Rewrite a message about the reduced equations in terms of the user's equations."""
+    """A message with the numbers of reduced equations replaced by words about the user's equations."""
 
     def in_given_words(match: re.Match) -> str:
         numbers = [int(k) for k in re.findall(r"\d+", match.group(2))]
@@ -159,3 +166,49 @@ def _translated(message: str, words: list[str]) -> str:
         return named[0].upper() + named[1:] if match.group(1) == "E" else named
 
     return re.sub(r"\b([Ee])quations? (\d+(?:, \d+)*(?: and \d+)?)\b(?! differentiated)", in_given_words, message)
+
+
+# --- exceptions of user functions -------------------------------------------------------------------------------------
+
+
+def until_raised(problem: Any, request: Request, outcome: Outcome) -> Outcome:
+    """Truncate the output before the first point at which a function of the problem raises, and add the exception.
+
+    Parameters
+    ----------
+    problem : problem
+        The problem as given by the user.
+    request : Request
+    outcome : Outcome
+        Outcome of a segment, in the unknowns of the problem. With dense output, step ends are checked too, since there
+        may be few output times.
+    """
+    implicit, sign, dense = problem.implicit(), request.sign, outcome.dense
+    for t, y, yp in _points(request, outcome):
+        try:
+            implicit.evaluate(t, y, yp)
+        except Exception as error:
+            kept = sign * (outcome.t - t) < 0.0
+            return replace(
+                outcome,
+                t=outcome.t[kept],
+                y=outcome.y[:, kept],
+                yp=outcome.yp[:, kept],
+                events=[event for event in outcome.events if sign * (event.t - t) < 0.0],
+                dense=None if dense is None else replace(dense, t_end=t),
+                exception=error,
+            )
+    return outcome
+
+
+def _points(request: Request, outcome: Outcome) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+    """Stored points and step ends up to the end of the run, in order."""
+    t, y, yp = outcome.t, outcome.y.T, outcome.yp.T
+    if outcome.dense is not None:
+        last = terminal_event(outcome)
+        ends, end = outcome.dense.ends, request.span[1] if last is None else last.t
+        ends = ends[~np.isin(ends, t) & (request.sign * (ends - end) <= 0.0)]
+        values, slopes = outcome.dense.evaluate(ends)
+        t, y, yp = np.concatenate([t, ends]), np.concatenate([y, values]), np.concatenate([yp, slopes])
+    for i in np.argsort(request.sign * t, kind="stable"):
+        yield float(t[i]), y[i], yp[i]

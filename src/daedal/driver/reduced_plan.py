@@ -1,4 +1,4 @@
-"""Problems of any index: reduced, then solved as first-order problems of index 1, with a changing selection."""
+"""Problems of any index, reduced and solved as first-order problems of index 1, whose selection may change."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import numpy as np
 
 from daedal.analysis.thresholds import LEAST_PROGRESS
 from daedal.common.progress import Progress
-from daedal.driver.blas_threads import blas_threads
 from daedal.driver.event_view import switching_functions
 from daedal.driver.finish import delivered
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState, check_signs
 from daedal.driver.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.driver.first_order_output import methods_of
-from daedal.driver.raised import until_raised
-from daedal.driver.reduced_options import inside_options
-from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns
-from daedal.driver.reduced_start import consistent_start, given_values
+from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns, until_raised
+from daedal.driver.reduced_start import consistent_start, given_values, inside_options
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import PreparedSegment, Segment, run
+from daedal.driver.run_segments import PreparedSegment, Segment, blas_threads, run
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.recognition import is_silent
@@ -52,7 +49,7 @@ class Singular:
 
 
 class ReducedPlan(FirstOrderPlan):
-    """A plan for the reduced problem with its machine code.
+    """Plan for a reduced problem, with its machine code.
 
     Parameters
     ----------
@@ -64,7 +61,7 @@ class ReducedPlan(FirstOrderPlan):
     def __init__(self, reduction: ReducedProblem, settings: Settings):
         self.reduction, self.settings, self.original = reduction, settings, reduction.original
         given = check_tolerances(reduction.n, settings.rtol, settings.atol)
-        self.tolerances = tuple(map(reduction.tolerance, given))  # tolerances of all unknowns
+        self.tolerances = tuple(map(reduction.tolerance, given))  # rtol and atol of all unknowns
         rtol, atol = map(reduction.inside, self.tolerances)
         solver = settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
         traced = traced_problem(reduction.problem, "always", solver)
@@ -73,7 +70,7 @@ class ReducedPlan(FirstOrderPlan):
         super().__init__(traced.problem, inner)
         if (
             len(self.methods) > 1 and self.first == "rosenbrock"
-        ):  # errors accumulate over many selection changes, and the code is slow to generate
+        ):  # with Rosenbrock methods, errors accumulate over many selection changes, and code takes long to generate
             self.first = "radau"
 
     def with_reduction(self, reduction: ReducedProblem) -> ReducedPlan:
@@ -86,7 +83,7 @@ class ReducedPlan(FirstOrderPlan):
         return other
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> ReducedPlan:
-        """The plan for the same problem with these parameters."""
+        """The plan for the same problem with other parameters."""
         other = copy(self)
         other._runs, other._plain, other.original = self._runs, None, problem
         other.reduction = self.reduction.with_numbers(problem, numbers)
@@ -97,7 +94,6 @@ class ReducedPlan(FirstOrderPlan):
         return given_values(self.original, request)
 
     def solve(self, request: Request, tracker=None) -> Solution:
-        """Start, run and finish."""
         with blas_threads(self.implicit.n):
             run_state = ReducedRunState(self, request)
         segments, notes = run(run_state, request), run_state.choice.notes
@@ -105,16 +101,16 @@ class ReducedPlan(FirstOrderPlan):
         try:
             return delivered(finished(run_state.plan, request, segments, notes), segments)
         except IntegrationError as error:
-            if not self._may_begin_anew(request, segments):
+            if not self._may_repeat(request, segments):
                 raise
-            return self._from_the_start(request, error, methods_of(segments))
+            return self._repeated_with_dassl(request, error, methods_of(segments))
 
     def _with_dassl(self, request: Request) -> Solution:
         again = request.changed(method="dassl")
         return type(self)(self.reduction, again.settings).solve(again)
 
     def prepared(self, method):
-        """A run that monitors its selection."""
+        """A prepared run that monitors its selection."""
         watch = self.reduction.watch()
         if watch is None:
             return super().prepared(method)
@@ -124,7 +120,7 @@ class ReducedPlan(FirstOrderPlan):
 
 
 class ReducedRunState(FirstOrderRunState):
-    """One run, with one segment per method. Selections change within segments; the unknowns stay the same."""
+    """One run of a reduced problem, with one segment per method; selections change within segments."""
 
     plan: ReducedPlan
     _singular: Singular | None = None
@@ -162,7 +158,7 @@ class ReducedRunState(FirstOrderRunState):
     # --- selections ---------------------------------------------------------------------------------------------------
 
     def _select(self, t: float, u: np.ndarray) -> bool:
-        """Choose the best selection at a point; returns whether it has changed."""
+        """Choose the best selection at a point; return whether it has changed."""
         before, after = self.plan.reduction, self.plan.reduction.selected(t, u, self._sizes)
         self._limit = max(LIMIT, GROWTH * after.amplification(t, u, self._sizes))
         if after.selects_like(before):
@@ -171,7 +167,7 @@ class ReducedRunState(FirstOrderRunState):
         return True
 
     def _resume(self) -> bool:
-        """Change the selection when the monitor has stopped the run, which then continues with its history."""
+        """Change the selection after the monitor has stopped the run; return whether the run can continue."""
         if not self.plan.reduction.unknowns_stay:
             return False
         t, y = self.ready.reached()
@@ -247,15 +243,15 @@ class ReducedRunState(FirstOrderRunState):
         return PreparedSegment(self.ready, self.task(switching, progress, **changes), finish, plan.equations)
 
     def restarts(self, t: float, segment: Segment) -> bool:
-        return False  # hidden constraints change with inputs
+        return False
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         if segment.singular is not None:
             return False
-        return self._begins_again(segment) or super().goes_on(segment)
+        return self._changes_selection(segment) or super().continues(segment)
 
-    def _begins_again(self, segment: Segment) -> bool:
-        """After a failure, or a stop by the monitor: whether another selection is better at this point."""
+    def _changes_selection(self, segment: Segment) -> bool:
+        """Whether a run that failed, or that the monitor stopped, continues with another selection."""
         outcome, (t0, t1) = segment.outcome, self.request.span
         t, before = outcome.t_reached, self.plan.reduction
         watched = outcome.reason == Ending.HOOK_STOPPED

@@ -1,4 +1,4 @@
-"""Second-order problems of any index, differentiated directly without reduction to first order.
+"""Second-order problems of any index, differentiated without reduction to first order.
 
 The integrated problem has index 1 in x, x', x'' and, if equations require them, higher derivatives. Only derivatives
 determined by the equations become unknowns, which avoids the increase of the index by order reduction (Wunderlich,
@@ -30,15 +30,14 @@ from daedal.solution.solution import SecondOrderSolution
 
 
 class _Plan(ReducedPlan):
-    """A plan for (x, x'), which may be only partly known."""
+    """A reduced plan whose initial values (x, x') may be partly unknown."""
 
     def given(self, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
-        """The checked values of the request."""
         return request.initial
 
 
 class ReducedSecondOrder:
-    """Data independent of the start: the reduced problem, with leading unknowns (x, x' of variables of order 2)."""
+    """Plan for a second-order problem; its leading unknowns are x, and x' of variables of order 2."""
 
     def __init__(
         self,
@@ -57,11 +56,10 @@ class ReducedSecondOrder:
         self._plan = _Plan(self.reduction, self._settings)
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> None:
-        """A new plan, built for other parameters."""
         return None
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Solve the problem, and convert the result to x, x' and x''."""
+        """The solution of a request, in x, x' and x''."""
         form, (x0, xp0, _) = self.form, split_second_order(self.form.problem, request.initial)
         y0 = np.concatenate([x0, np.full(x0.size, np.nan) if request.initial[1] is None else xp0])[form.source]
         given = {name: getattr(self._settings, name) for name in ("rtol", "atol")}

@@ -1,14 +1,13 @@
-"""Whether to reduce a problem before solving it."""
+"""Choice between solving a problem as given, as a mechanism, and after index reduction."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from daedal.driver.any_index import ReducedForm, SingularPlan
-from daedal.driver.local_index import LocallyJudgedPlan, is_judged_locally, judged_locally
+from daedal.driver.any_index import LocallyJudgedPlan, ReducedForm, SingularPlan, is_judged_locally, judged_locally
 from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.driver.plan_stages import Plan
-from daedal.driver.reduced_options import option_for_higher_index
+from daedal.driver.reduced_start import option_for_higher_index
 from daedal.driver.request import Settings
 from daedal.driver.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
@@ -27,10 +26,7 @@ class _NotReducible(InvalidProblemError):
 
 
 def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognise: bool = True) -> Plan:
-    """The plan for a recognised mechanism or for the reduced problem, or `plan`, which solves the problem as given.
-
-    Mechanisms are recognised unless `recognise` is false.
-    """
+    """The plan for a mechanism, if `recognise`, or for the reduced problem, or `plan`, for the problem as given."""
     formulation = settings.formulation
     asked = formulation != "auto"
     try:
@@ -69,7 +65,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             raise
         if isinstance(reason, (StructurallySingularError, UndeterminedError)):
             return SingularPlan(plan, reason)
-        return judged_locally(problem, settings, plan)  # the run may still succeed, or fail with an explanation
+        return judged_locally(problem, settings, plan)
     from daedal.driver.reduced_plan import ReducedPlan
 
     return plan.in_form(ReducedForm(ReducedPlan(reduction, settings), asked))
@@ -78,8 +74,8 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
 def _automatic_reduction(
     problem: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
 ) -> ReducedProblem:
-    """Reduce by dummy derivatives; if the structure is misleading, by the strangeness-free form for index 3 and
-    above."""
+    """Reduce by dummy derivatives, or by the strangeness-free form if the structure is misleading and the index at
+    least 3."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
     except InvalidProblemError as reason:
@@ -93,7 +89,7 @@ def _automatic_reduction(
 
 
 def _misleads(equations: SystemEquations, signature: StructuralSignature) -> bool:
-    """Whether the signature method fails, for a problem of moderate size."""
+    """Whether the signature method fails; false for problems too large to decide."""
     return equations.n <= LARGEST_EXAMINED and SystemJacobian(equations, signature).generic.verdict == "singular"
 
 

@@ -1,4 +1,4 @@
-"""A request to the driver: the arguments of :func:`daedal.solve`, which are checked once."""
+"""Requests to the driver: the checked arguments of :func:`daedal.solve`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from daedal.problems import HessenbergDAE, Quasilinear
 from daedal.problems.checks import check_number, check_real, paired
 from daedal.problems.symbols import check_values
 
-_PLAIN = (str, float, int, bool, type(None))  # types whose values serve as their own keys
-_FEWEST_SPACINGS = 1e4  # number of floats that t_span must contain
-_SHORTEST_SPAN = 1e-300  # bound of step sizes: smaller ones or their reciprocals leave the range of floats
-_MOST_FIXED_STEPS = 1_000_000  # guards against a mistyped fixed_step that would exhaust memory
+_PLAIN = (str, float, int, bool, type(None))  # types whose values are used as keys unchanged
+_FEWEST_SPACINGS = 1e4  # smallest number of floats in t_span
+_SHORTEST_SPAN = (
+    1e-300  # smallest length of t_span: smaller step sizes, or their reciprocals, leave the range of floats
+)
+_MOST_FIXED_STEPS = 1_000_000  # limit without max_steps, for mistyped values of fixed_step that would exhaust memory
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Settings independent of interval and start: the arguments of :func:`daedal.prepare`."""
+    """Settings that do not depend on interval and start: the arguments of :func:`daedal.prepare`."""
 
     method: Any
     formulation: Any
     rtol: Any
     atol: Any
     events: Any
-    max_steps: int | None  # None: unlimited, provided that steps make progress
+    max_steps: int | None  # None: unlimited, as long as the run makes progress
     first_step: float | None
     max_step: float
     fixed_step: float | None
@@ -45,7 +47,7 @@ class Settings:
 
     @property
     def key(self) -> tuple:
-        """The settings on which a plan depends; the others may vary between runs."""
+        """Hashable values of the settings on which a plan depends; the others may vary between runs."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
         if self.sensitivities is not None:
             chosen = (*chosen, *self.sensitivities.key)
@@ -64,13 +66,13 @@ class Request:
     t_stop: float = inf
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
-    event_names: list[str] = field(default_factory=list)  # names of the user's switching functions, once known
-    # switching functions with an interval in which a zero could not be excluded
+    event_names: list[str] = field(default_factory=list)  # names of the events, filled when known
+    # names of switching functions about whose zeros the user has been warned
     doubted: set[str] = field(default_factory=set)
-    begins_only: bool = False  # whether the run is only prepared, see `run_segments.run`
+    begins_only: bool = False  # whether the run is prepared but not started, see `run_segments.run`
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """y0 and, if given, y'0 of a first-order problem; checked once for all stages."""
+        """Checked y0 and, if given, y'0 of a first-order problem."""
         kept = vars(self).get("_stacked")
         if kept is None:
             from daedal.initial.consistent import split_initial
@@ -85,7 +87,7 @@ class Request:
 
     @property
     def remedies_taken(self) -> frozenset[str]:
-        """Remedies that messages about initial values omit because they have been applied."""
+        """Remedies that messages about initial values omit, since the user has applied them."""
         taken = {"correct_initial"} if self.settings.correct_initial else set()
         if isinstance(self.initial, (tuple, list)) and len(self.initial) > 1 and self.initial[1] is None:
             taken.add("None")
@@ -100,13 +102,13 @@ class Request:
 
 
 def checked_settings(**given: Any) -> Settings:
-    """Settings from options of `prepare`; tolerances, method and formulation are checked with the problem."""
+    """Settings from options of `prepare`; tolerances, method and formulation are checked later, with the problem."""
     known, rest = split(given)
     return _settings(known, rest)
 
 
 def checked_options(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """Settings from options of `solve`, and the options for a single run."""
+    """Settings from options of `solve`, and the options of the run."""
     known, rest = split(given, RunOptions)
     run = {name: known.pop(name) for name in _OF_A_RUN}
     return _settings(known, rest), run
@@ -149,7 +151,7 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
 
 
 def check_span(t_span) -> tuple[float, float]:
-    """The interval as two floats, which must be resolvable."""
+    """The interval as two floats, after checks."""
     if type(t_span) is tuple and len(t_span) == 2 and type(t_span[0]) is float and type(t_span[1]) is float:
         t0, t1 = t_span
     else:
@@ -174,7 +176,7 @@ def check_span(t_span) -> tuple[float, float]:
 
 
 def check_times(t_eval, span: tuple[float, float]) -> np.ndarray:
-    """Output times, monotone and within the interval."""
+    """Output times as an array, which must be monotone and within the interval."""
     times = check_real(t_eval, "t_eval", "be a sequence of times").reshape(-1)
     low, high = span if span[0] < span[1] else span[::-1]
     if times.size and not (low <= times.item(0) <= high and low <= times.item(-1) <= high):
@@ -232,7 +234,7 @@ def _identity(value):
 
 
 class _Same:
-    """An object that is compared by identity; the key keeps it alive."""
+    """Wrapper that compares an object by identity and keeps it alive."""
 
     __slots__ = ("value",)
 

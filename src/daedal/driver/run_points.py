@@ -1,4 +1,4 @@
-"""Points of a run as function arguments by name: the start and later points."""
+"""The start and other points of a run as function arguments by name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSys
 
 _FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
 Parts = dict[str, tuple[Any, int]]
-"""Given values by argument name, with their lengths; None where missing."""
+"""Values by argument name, each as (value or None, length)."""
 
 
 def start_of(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | None:
-    """The start of the run; None if its values are invalid, for which the run raises the error."""
+    """The start of the run; None if its values are invalid, since the run raises the error."""
     try:
         parts = _of_class(_STARTS, problem)(problem, request.initial)
         vectors = {name: _vector(values, n) for name, (values, n) in parts.items()}
@@ -34,12 +34,12 @@ def points_of(problem: Any, solution: Any) -> Iterator[tuple[float, dict[str, An
 
 
 def point_of(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]]:
-    """One point of a solution."""
+    """The i-th output point of a solution."""
     return float(solution.t[i]), _of_class(_POINTS, problem)(problem, solution, i) | _FACTORS
 
 
 def bits_of(initial: Any) -> list | None:
-    """Initial values as a comparable key; None unless they are vectors of floats."""
+    """Key that is equal for equal initial values; None unless they are vectors of floats."""
     known = isinstance(initial, (tuple, list))
     if not known or not all([x is None or (type(x) is np.ndarray and x.dtype == np.float64) for x in initial]):
         return None
@@ -90,7 +90,7 @@ def _implicit_point(problem: ImplicitDAE, solution: Any, i: int) -> dict[str, An
 
 
 def _nothing(problem: Any, *_: Any) -> dict[str, Any]:
-    """Coefficients depend on time only."""
+    """No arguments: coefficients depend on time only."""
     return {}
 
 
@@ -127,6 +127,6 @@ def _vector(values: Any, n: int) -> np.ndarray:
 
 
 def _slope(solution: Any, i: int) -> np.ndarray:
-    """y' at one point; the others are not computed if it is lazy."""
+    """y' at one point, without computing the others if possible."""
     single = getattr(solution, "slope", None)
     return solution.yp[:, i] if single is None else single(i)

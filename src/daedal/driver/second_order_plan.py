@@ -1,4 +1,4 @@
-"""Second-order DAEs, solved directly or in first-order form."""
+"""Plan and run of second-order DAEs, solved directly or in first-order form."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from daedal.solution.solution import SecondOrderSolution
 from daedal.solution.status import Status
 
 _SHORTEST_SPAN = 1e-140
-# rtol below which round-off in second differences of positions matters, and the first-order form is used
+# rtol below which the first-order form is used, since round-off in second differences of positions matters
 _SHARP = 3e-9
-_LARGEST_CHECKED = 200  # number of variables up to which hidden constraints at the start are checked
+_LARGEST_CHECKED = 200  # number of variables up to which starts are checked for hidden constraints
 _WRONG_JACOBIAN = [
     "Likely cause: the given jacobian is wrong, since it disagrees with finite differences of the residual.",
     "Remedy: correct jacobian, which must return dF/dx + c1 dF/dx' + c2 dF/dx'', or omit it.",
@@ -45,7 +45,7 @@ _WRONG_JACOBIAN = [
 
 
 class SecondOrderPlan(Plan):
-    """Data that do not depend on the start: the method."""
+    """Plan for a second-order DAE: its checked method."""
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
@@ -66,7 +66,6 @@ class SecondOrderPlan(Plan):
             )
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Start, run and finish."""
         run_state = _SecondOrderRunState(self, request)
         if not self.method.supports("second_order"):
             return run_state.through_first_order()
@@ -74,7 +73,7 @@ class SecondOrderPlan(Plan):
 
 
 class _SecondOrderRunState(RunState):
-    """One run, in one segment."""
+    """One run of a second-order DAE, in one segment."""
 
     def __init__(self, plan: SecondOrderPlan, request: Request):
         length = abs(request.span[1] - request.span[0])
@@ -144,7 +143,7 @@ class _SecondOrderRunState(RunState):
         return PreparedSegment(ready, task, lambda outcome: Segment(form, outcome, self.method, None), form)
 
     def through_first_order(self) -> SecondOrderSolution:
-        """An implicit method on the companion form; it computes y' if unknown."""
+        """Solve the companion form by an implicit method, which computes y' if unknown."""
         form, request = self.form, self.request
         known = self._known or form.problem.n <= _LARGEST_CHECKED
         problem = form.problem.first_order()
@@ -187,7 +186,7 @@ def switching_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, y
 
 
 def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0: np.ndarray):
-    """The same as events of a first-order problem in y."""
+    """The user's events as an event of a first-order problem in y; None if there are none."""
     functions = None if request.settings.events is None else switching_of_form(request, form, y0, yp0)
     if functions is None:
         return None
@@ -208,12 +207,10 @@ def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0:
 
 
 def x_of(form: SecondOrderForm, y: np.ndarray) -> np.ndarray:
-    """x from y."""
     return form.split(y)[0]
 
 
 def xp_of(form: SecondOrderForm, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-    """x' from y and y'."""
     xp, slope = form.split(y)[1], form.split(yp)[0]
     return np.where(form.problem.order == 2, xp, slope)
 
@@ -248,12 +245,12 @@ def _finished(run_state: _SecondOrderRunState, segments: list[Segment]) -> Secon
 
 
 def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
-    """Description of why the run stopped."""
+    """Message with the cause of failure and a remedy."""
     causes, failure = _causes(form, failure)
     what, remedy = {
         Ending.ZERO_WEIGHT: (
-            f"{form.label(max(failure.component, 0))} is zero, and so is its atol: this allows no error",
-            f"make atol of {form.label(max(failure.component, 0))} positive: the largest error that does not matter; "
+            f"{form.label(max(failure.component, 0))} and its atol are zero, which allows no error",
+            f"set atol of {form.label(max(failure.component, 0))} to the largest error that does not matter; "
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
@@ -287,10 +284,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
 
 
 def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
-    """Cause and remedy, from the equations near the point of failure, and the failure reinterpreted accordingly.
-
-    The analysis uses the companion form, whose y is that of the run.
-    """
+    """Lines with cause and remedy, from the equations near the failure, and the failure with its revised code."""
     from daedal.analysis.causes import (
         Case,
         break_in_time,
@@ -323,6 +317,6 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
                 found = finder(case)
                 if found:
                     return found, failure
-    except Exception:  # the run is over; exceptions must not discard its results
+    except Exception:  # user functions may raise anything
         pass
     return [], failure

@@ -1,4 +1,4 @@
-"""First-order problems along switching surfaces, prepared when a run first slides."""
+"""Equations of first-order problems along switching surfaces, prepared when a run first slides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from daedal.problems.compile import machine_value, with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_implicit
 
-_ITERATIONS = 20  # maximum number of Newton iterations for the start
-_CONVERGED = 1e-12  # relative size of the last correction
-_SHARE = 1e-2  # relative to rtol, for the integral of nu scaled by the interval
+_ITERATIONS = 20  # largest number of Newton iterations for consistent values
+_CONVERGED = 1e-12  # relative correction below which Newton's method has converged
+_SHARE = 1e-2  # atol of the integrals of the fractions, relative to rtol times the interval
 
 
 class SlidingEquations:
-    """The equations along some surfaces, with branch fractions as rates of additional unknowns."""
+    """Equations along some surfaces, with branch fractions as rates of additional unknowns."""
 
     def __init__(self, plan, tracker: SwitchTracker, surfaces: list[int], problems: tuple[Any, Any]):
         self._plan, self._follower, self.surfaces = plan, tracker, surfaces
@@ -36,7 +36,7 @@ class SlidingEquations:
         self.shares = self._found = np.full(self.k, 0.5)
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The fractions of all switches, computed by :meth:`consistent`; NaN for switches that do not slide."""
+        """Fractions of all switches as computed by :meth:`consistent`; NaN for switches that do not slide."""
         shares = np.full(len(self._follower.switches), np.nan)
         shares[self.surfaces] = self._found
         return shares
@@ -64,7 +64,7 @@ class SlidingEquations:
         return along
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y and y' along the surfaces by Newton's method. Differential variables are fixed; fractions are stored."""
+        """Consistent y and y' along the surfaces, with given differential variables; stores the fractions."""
         state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
         free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
         function, matrix = self._begin.residual, self._begin.jacobian
@@ -87,7 +87,7 @@ class SlidingEquations:
         return state[: self.n], slope[: self.n]
 
     def task(self, run_state) -> dict[str, Any]:
-        """Task overrides: algebraic variables may have index 2 now and are excluded from the error test."""
+        """Task overrides, which exclude algebraic variables from the error test, since they may have index 2."""
         plan, (t0, t1) = self._plan, run_state.request.span
         share = _SHARE * float(plan.rtol.max()) * abs(t1 - t0)
         excluded = np.append(run_state.algebraic(), np.zeros(self.k, dtype=bool))
@@ -101,7 +101,7 @@ class SlidingEquations:
         }
 
     def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
-        """Events: the user's, the ends of modes, and fractions that reach 0 or 1."""
+        """The user's events, the ends of modes, and the events that fractions reach 0 or 1."""
         n, k, tracker = self.n, self.k, self._follower
         cut_own = None
         if own is not None:
@@ -118,7 +118,7 @@ class SlidingEquations:
         return base.extended(joined, (*names, *names))
 
     def shortened(self, outcome: Outcome) -> Outcome:
-        """The outcome, with the unknowns of the problem only."""
+        """The outcome without the additional unknowns."""
         n = self.n
         outcome.y, outcome.yp, outcome.y_reached = outcome.y[:n], outcome.yp[:n], outcome.y_reached[:n]
         if outcome.dense is not None:
@@ -127,13 +127,13 @@ class SlidingEquations:
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, with the side; their events are removed."""
+        """The surfaces that were left, each with the side; their events become those of the switches."""
         outcome.events = [replace(event, y=event.y[: self.n], yp=event.yp[: self.n]) for event in outcome.events]
         return leaving(outcome, n_own, self._follower, self.surfaces)
 
 
 class SlidingRate:
-    """Ordinary differential equations along any surfaces, with fractions in closed form."""
+    """Ordinary differential equations along any surfaces of a problem, with fractions in closed form."""
 
     def __init__(self, plan, tracker: SwitchTracker):
         closed = tracker.switched.closed
@@ -145,22 +145,21 @@ class SlidingRate:
         self._is_stiff = False
 
     def is_stiff(self):
-        """Use an implicit method from now on."""
         self._is_stiff = True
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y unchanged, and y' along the surfaces; NaN if no fractions keep the solution on them."""
+        """y, unchanged, and y' along the surfaces; NaN if no fractions keep the solution on them."""
         slope = machine_value(self._problem.f, self._problem.params, t, y)
         return y, np.full(y.size, np.nan) if slope is None else slope
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The fractions of all switches; NaN for those whose surfaces do not allow sliding."""
+        """Fractions of all switches; NaN for those whose surfaces do not allow sliding."""
         shares, k = np.full(len(self._follower.switches), np.nan), len(self._closed.surfaces)
         shares[list(self._closed.surfaces)] = self._closed.balance(t, y, yp, self._follower.moded)[k:]
         return shares
 
     def task(self, run_state) -> dict[str, Any]:
-        """Task overrides: none."""
+        """Prepare the method; there are no task overrides."""
         method = named_method("dassl", {}) if self._is_stiff else run_state.choice.method
         if method not in self._ready:
             equations = Equations(self._plan.implicit.n, problem=self._problem, rate=self._problem.f)
@@ -169,25 +168,24 @@ class SlidingRate:
         return {}
 
     def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
-        """Events: the user's, the ends of modes, and fractions that reach 0 or 1."""
+        """The user's events, the ends of modes, and the events that fractions reach 0 or 1."""
         return self._follower.functions(self._plan.implicit.n, own, along=True)
 
     @property
     def ready(self) -> Any:
-        """The equations with the method of the run."""
         return self._ready[self._method]
 
     def shortened(self, outcome: Outcome) -> Outcome:
-        """The outcome, unchanged, since there are no further unknowns."""
+        """The outcome unchanged, since there are no additional unknowns."""
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, with the side; their events are removed."""
+        """The surfaces that were left, each with the side; their events become those of the switches."""
         return leaving(outcome, n_own, self._follower, self._closed.surfaces)
 
 
 def leaving(outcome, n_own: int, tracker: SwitchTracker, surfaces: Sequence[int]) -> list[tuple[int, int]]:
-    """The surfaces that were left, with the side; their events become those of the switches."""
+    """The surfaces that were left, each with the side; their events become those of the switches."""
     first, k, found = n_own + 2 * tracker.switched.count, len(surfaces), []
     for i, event in enumerate(outcome.events):
         place = event.index - first

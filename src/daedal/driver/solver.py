@@ -1,4 +1,4 @@
-"""Reusable solvers, and their assembly from stages."""
+"""Reusable solvers, and plans composed of stages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
+from daedal.driver.solution_checks import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
@@ -60,8 +60,8 @@ def prepare(problem: Problem | ProblemSource[Problem], **options: Unpack[SolverO
 def prepare(problem: Any, **options: Unpack[SolverOptions]) -> Any:
     """Prepare a solver for many runs of one problem.
 
-    Everything independent of interval, initial values and parameters is done once: argument checks, choice of method
-    and formulation, callbacks, workspaces: :doc:`/guide/prepared`.
+    Everything independent of interval, initial values and parameters is done once, such as argument checks, the choice
+    of method and formulation, callbacks and workspaces: :doc:`/guide/prepared`.
 
     Parameters
     ----------
@@ -93,13 +93,13 @@ Found = TypeVar("Found", covariant=True)
 
 
 class Solver(Generic[Found]):
-    """One problem with a method, a formulation and tolerances, prepared for runs from any start.
+    """A problem with method, formulation and tolerances, prepared for runs from any start.
 
-    Created by :func:`daedal.prepare`. It is immutable for the user and thread-safe: every run uses a separate
+    Created by :func:`daedal.prepare`. A solver cannot be modified and is thread-safe, since every run uses a separate
     workspace.
 
-    Before every run it checks, in microseconds, the global and captured values that its functions use, and retraces the
-    functions if any has changed; :meth:`refresh` forces this.
+    Every run first checks, in microseconds, the global and captured values that the functions use, and traces the
+    functions again if any has changed; :meth:`refresh` forces this.
 
     Examples
     --------
@@ -115,13 +115,13 @@ class Solver(Generic[Found]):
     def __init__(self, problem: Any, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
-        self._stated = self._problem  # the original problem, independent of later parameters and inputs
-        # segments have separate inputs
+        self._stated = self._problem  # the problem before parameters and inputs were replaced
+        # with inputs that jump, each segment has a separate plan
         self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)
 
     @property
     def problem(self) -> Any:
-        """The problem."""
+        """The problem that is solved."""
         return self._problem
 
     def solve(
@@ -163,15 +163,14 @@ class Solver(Generic[Found]):
     def refresh(self) -> None:
         """Trace the functions again.
 
-        Not needed for changes that Python can detect, but Numba-compiled functions and other machine code may depend on
-        more.
+        Only needed if Numba-compiled functions or other machine code depend on values that have changed.
         """
         if self._plan is not None:
             self._plan = make_plan(self._problem, self._settings)
 
     @property
     def plan(self) -> Plan:
-        """Solver data that do not depend on the start."""
+        """Data of the solver that do not depend on the start."""
         return self._plan or make_plan(self._problem, self._settings)
 
     def with_params(self, params: Any) -> Solver[Found]:
@@ -186,7 +185,7 @@ class Solver(Generic[Found]):
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
     def _with(self, problem: Any) -> Solver[Found]:
-        other: Solver[Found] = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
+        other: Solver[Found] = object.__new__(Solver)
         other._problem, other._settings, other._source = problem, self._settings, None
         other._stated = self._stated
         shared = None if self._plan is None else self._plan.with_problem(problem)
@@ -207,12 +206,12 @@ class Solver(Generic[Found]):
 
 @dataclass(frozen=True)
 class PlanStages:
-    """The stages of a solution for each class of problems; plans are given by module and class."""
+    """The stages of a solution for a class of problems; plans are named as "module:class"."""
 
-    method: str  # starts, chooses, runs and finishes
-    traced: bool = True  # compiles functions and verifies them against the user's
-    reduced: bool = False  # reformulates higher-index equations
-    # solves the problem as given, bypassing the other stages, unless a formulation was chosen
+    method: str  # plan that chooses the method and runs it
+    traced: bool = True  # whether functions are compiled, and verified against the user's functions
+    reduced: bool = False  # whether equations of higher index are reformulated
+    # plan used instead of all stages, unless a formulation was chosen
     restated: str | None = None
 
 
@@ -235,7 +234,7 @@ STAGES: dict[type, PlanStages] = {
 
 
 def make_plan(problem, settings: Settings) -> Plan:
-    """Everything that the runs of a problem need and that does not depend on their start, including machine code."""
+    """The plan of a problem, composed of its stages: all that does not depend on the start, including machine code."""
     stages = next((STAGES[kind] for kind in type(problem).__mro__ if kind in STAGES), None)
     if stages is None:
         raise InvalidProblemError(
@@ -250,26 +249,25 @@ def make_plan(problem, settings: Settings) -> Plan:
     if not stages.traced:
         return method(problem, settings)
     if stages.restated is not None and is_as_stated(settings.formulation):
-        return _named(stages.restated)(problem, settings, _named(_FIRST_ORDER.method))  # restated in terms of f and g
+        return _named(stages.restated)(problem, settings, _named(_FIRST_ORDER.method))
     from daedal.driver.traced import TracedPlan
 
     if not stages.reduced:
         return TracedPlan(problem, settings, method)
     from daedal.driver.low_index import is_reduction, may_be_reduced
 
-    as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
-    plan = TracedPlan(problem, as_it_stands, method)
+    as_given = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
+    plan = TracedPlan(problem, as_given, method)
     if may_be_reduced(problem, settings, plan.traced):
         from daedal.driver.reduction_choice import reduced_plan
 
         return reduced_plan(problem, settings, plan)
-    from daedal.driver.local_index import judged_locally
+    from daedal.driver.any_index import judged_locally
 
     return judged_locally(problem, settings, plan)
 
 
 def _named(name: str) -> Any:
-    """A class by module and name; modules are imported on demand."""
     module, _, kind = name.partition(":")
     return getattr(import_module(module), kind)
 
@@ -290,10 +288,10 @@ _LATER: dict[Any, tuple[str, ...]] = {
         "daedal.kernels.builders",
     ),
 }
-"""Modules imported late by runs; importing them counts as first use."""
-_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # number of problems with cached plans, and plans per problem
+"""Modules that runs would import late; they are imported with the plan, so that the time counts as first use."""
+_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # number of problems with cached plans, and of plans per problem
 _LARGEST_PLANNED = 10_000  # number of unknowns up to which plans are cached
-_keeping = Recent(_MOST_PROBLEMS)  # weak references to these problems
+_keeping = Recent(_MOST_PROBLEMS)  # weak references to the problems with cached plans
 
 
 def plan_for(problem, settings: Settings) -> Plan:
@@ -316,9 +314,9 @@ def plan_for(problem, settings: Settings) -> Plan:
 
 
 def solve_request(request: Request, stated: Any = None):
-    """The solution of a request, by a possibly shared plan; raises if the user pressed Ctrl-C.
+    """The solution of a request, by a cached plan if possible; raises KeyboardInterrupt after an interrupted run.
 
-    `stated` is the same problem with its original parameters, whose plan is used for all others.
+    `stated` is the same problem with its original parameters, for which the plan is cached.
     """
     before = first_use.seconds()
     solution = described(lambda request: _plan_of(request, stated).solve(request), request)
@@ -334,7 +332,7 @@ def solve_request(request: Request, stated: Any = None):
 
 
 def with_jumps(breakpoints: Any, problem: Any) -> Any:
-    """Break points, including those of the inputs of a problem; None if there are none."""
+    """Break points, with those of the problem's inputs; None if there are none."""
     jumps = jumps_of(problem)
     if not jumps:
         return breakpoints
@@ -363,7 +361,7 @@ def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
 
 
 def complete_or_raise(solution):
-    """The solution; if the user interrupted the run, raise KeyboardInterrupt with the partial solution."""
+    """Return the solution; if the user interrupted the run, raise KeyboardInterrupt with the partial solution."""
     if getattr(solution, "status", None) == "interrupted":
         interrupt: Any = KeyboardInterrupt(solution.message)
         interrupt.solution = solution
@@ -372,7 +370,7 @@ def complete_or_raise(solution):
 
 
 def described(run, request: Request):
-    """The solution of a request, or its partial results, with names of events and parameters."""
+    """The solution ``run(request)``, or the partial solution of its error, with event names and parameters added."""
     try:
         solution = run(request)
     except BaseException as error:
@@ -393,7 +391,7 @@ def _describe(solution, request: Request):
 
 def _plan_of(request: Request, stated: Any):
     if stated is not None:
-        with suppress(Exception):  # for example of the functions, with placeholder parameters
+        with suppress(Exception):  # functions may fail with the original parameters
             other = plan_for(stated, request.settings).with_problem(request.problem)
             if other is not None:
                 return other

@@ -57,13 +57,13 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
-        What is to be solved: :doc:`/guide/problems`. Also a :class:`daedal.multibody.Model`, or a circuit.
+        The problem (:doc:`/guide/problems`), a :class:`daedal.multibody.Model` or a circuit.
     t_span : (float, float)
         Start and end; backward integration is allowed.
     initial : tuple, mapping or None
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, (x0, xp0) for a second-order one,
-        (mode, initial values) for a hybrid one. The second is computed if it is None or omitted. Or values by name,
-        ``{"x": 1.0, "x'": 0.0}``: :doc:`/guide/initial-values`.
+        (mode, initial values) for a hybrid one. The second entry is computed if it is None or omitted. Or values by
+        name, ``{"x": 1.0, "x'": 0.0}``: :doc:`/guide/initial-values`.
 
     {options}
 
@@ -77,7 +77,8 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     InvalidProblemError, InconsistentInitialError
         Invalid input, or initial values that violate the equations; the message names them.
     IntegrationError
-        With the cause; ``.solution`` holds the partial results; likewise for the KeyboardInterrupt raised by Ctrl-C.
+        The run failed; the message explains the cause, and ``.solution`` contains the partial results. The
+        KeyboardInterrupt raised by Ctrl-C has them too.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def solve_dae(
     algebraic: Any = None,
     **options: Unpack[DAEOptions],
 ) -> Solution:
-    """Solve F(t, y, y') = 0: a shortcut for :class:`ImplicitDAE` and :func:`solve`.
+    """Solve F(t, y, y') = 0, a shortcut for :class:`ImplicitDAE` and :func:`solve`.
 
     Parameters
     ----------
@@ -166,10 +167,9 @@ _guard = Lock()
 
 
 def stated_once(make: Callable[..., Any], *given: Any) -> Any:
-    """The problem ``make(*given)``, reused from an earlier call with identical arguments.
+    """The problem ``make(*given)``; calls with identical arguments return the same object, with its machine code.
 
-    This makes its traces and machine code available. Calls with mutable arguments, such as arrays or lists, create a
-    new problem.
+    Calls with mutable arguments, such as arrays or lists, create a new problem.
     """
     key = (make, *map(_identity, given))
     if None in key:
@@ -178,14 +178,14 @@ def stated_once(make: Callable[..., Any], *given: Any) -> Any:
         found = _stated.pop(key, None)
     problem = make(*given) if found is None else found[1]
     with _guard:
-        _stated[key] = given, problem  # keeps the arguments alive, so that their ids stay unique
+        _stated[key] = given, problem  # stores the arguments too, since their ids must remain unique
         while len(_stated) > _MOST_STATED:
             _stated.popitem(last=False)
     return problem
 
 
 def _identity(value: Any) -> tuple | None:
-    """A key that identifies an immutable value; None for mutable ones."""
+    """Key that identifies an immutable value; None for a mutable one."""
     if callable(value):
         return "function", id(value)
     if type(value) in _VALUES:
@@ -198,7 +198,7 @@ def _identity(value: Any) -> tuple | None:
 
 @contextmanager
 def about_y0(n: int):
-    """Add to the error that y0 determines the number of equations."""
+    """Add to errors about the number of equations that y0 determines it."""
     try:
         yield
     except InvalidProblemError as error:

@@ -1,4 +1,4 @@
-"""Mechanisms with sparse matrices: start, formulation and method."""
+"""Start, formulation and method of mechanisms with sparse matrices."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class SparseChoice:
     Parameters
     ----------
     assembly, start
-        The system and its consistent start.
+        The assembled system and its consistent start.
     request : object
-        The arguments of the run: interval and tolerances.
+        The request of the run.
     formulation : str or formulation
     method : method object
     automatic : bool
-        Whether the maximum order of the method is chosen here.
+        Whether to choose the maximum order of the method.
     """
 
     def __init__(
@@ -59,8 +59,7 @@ class SparseChoice:
         if request.settings.fixed_step is not None and method.needs_starting_values:
             raise InvalidProblemError(
                 "a system with sparse matrices supports fixed steps only with method='dassl', max_order=1 (backward "
-                "Euler) or given "
-                "starting_values"
+                "Euler) or with given starting_values"
             )
         if automatic and request.settings.fixed_step is None:
             frequency = highest_frequency(assembly, start)
@@ -68,22 +67,19 @@ class SparseChoice:
                 self.method = replace(method, max_order=2)
                 self.notes.append(
                     f"The order is at most 2, since the system can oscillate at up to {frequency:.3g} rad per unit of "
-                    f"time, "
-                    "which higher orders would need to resolve."
+                    "time, which higher orders would need to resolve."
                 )
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Identifies formulation and method."""
         return id(self.formulation), id(self.method)
 
-    def goes_on(self, segment) -> bool:
-        """The formulation never changes during the run."""
+    def continues(self, segment) -> bool:
         return False
 
 
 def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation:
-    """The formulation, GGL for "auto"; raises if it has no sparse form, and for methods other than DASSL."""
+    """The formulation, GGL for "auto", after checks that it has a sparse form and that the method accepts residuals."""
     automatic = isinstance(formulation, str) and formulation == "auto"
     form = named_formulation("ggl" if automatic else formulation)
     check_sparse(form, system)
@@ -95,10 +91,10 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
 
 
 def _oscillates(assembly: SparseWorkspace, start: ConsistentStart, request, frequency: float) -> bool:
-    """Whether modes that are irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
+    """Whether oscillations too small to matter would limit the steps of BDF methods of orders 3 to 5.
 
-    These orders are unstable on a section of the imaginary axis and must resolve every undamped mode; order 2 is stable
-    there, and takes about rtol^(-1/3) steps for each characteristic time of the motion.
+    These orders are unstable on a section of the imaginary axis and must resolve every undamped mode. Order 2 is stable
+    there, and takes about rtol^(-1/3) steps per characteristic time of the motion.
     """
     nx = assembly.nx
     sizes = [float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a)]

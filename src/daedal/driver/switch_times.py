@@ -1,4 +1,4 @@
-"""Times of switches that depend on time only, from a formula or by successive isolation."""
+"""Times of switches that depend on time only, by a formula or by isolation of zeros."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from daedal.events.event import Enclosed, no_functions
 from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
-_NEAR, _MOST_NEAR = 1e-10, 100  # switches this close to each other, as a fraction of the interval, and their number
+_NEAR, _MOST_NEAR = (
+    1e-10,
+    100,
+)  # number of consecutive switches within this fraction of the interval above which they count as round-off
 
 
 class SwitchTimes:
-    """Finds the next switch that depends on time only.
+    """Search for the next switch that depends on time only.
 
     Parameters
     ----------
@@ -30,7 +33,7 @@ class SwitchTimes:
         others = np.array(switched.in_time, dtype=bool) & ~np.array(switched.is_affine, dtype=bool)
         self.isolated: list[int] = np.flatnonzero(others).tolist()
         self._known: tuple[bytes, float] = b"", nan
-        self._rates: np.ndarray | None = None  # rates if they are the same in all modes
+        self._rates: np.ndarray | None = None  # rates of all switches, if they do not depend on the modes
         self._near, self._noisy = 0, list[tuple[int, float]]()
         self._search = _ZeroSearch(switched, moded) if self.isolated else None
 
@@ -42,15 +45,15 @@ class SwitchTimes:
         modes, sign = self._moded.modes.tobytes(), self._request.sign
         known, at = self._known
         if known != modes or not sign * (at - t) > 0.0:
-            at = self._search.first(t, end)  # beyond that time another branch may apply
+            at = self._search.first(t, end)  # the result is valid for the current branches only
             self._near = self._near + 1 if abs(at - t) <= _NEAR * abs(end - self._request.span[0]) else 0
-            if self._near > _MOST_NEAR:  # caused by round-off
+            if self._near > _MOST_NEAR:
                 self._noisy = [(j, t) for j in self.isolated]
             self._known = modes, at
         return at if sign * (end - at) > 0.0 else end
 
     def doubts(self) -> list[tuple[int, float]]:
-        """Switches whose existence is undecided, each with the first possible time."""
+        """Switches that may have undetected zeros, each with the earliest time of one."""
         return self._noisy if self._search is None or self._noisy else self._search.doubts()
 
     def _by_formula(self, t: float, end: float) -> float:
@@ -90,7 +93,6 @@ class _ZeroSearch:
         self._first_zero = first_zero
 
     def first(self, t: float, end: float) -> float:
-        """The first zero after t; infinite if there is none."""
         self._switching.begin(t, end, 0.0)
         found = self._first_zero(
             self._system.address, self._switching.address, t, end, self._memory.__array_interface__["data"][0]
@@ -98,5 +100,4 @@ class _ZeroSearch:
         return float(self._memory[0]) if found == 1 else inf if end > t else -inf
 
     def doubts(self) -> list[tuple[int, float]]:
-        """See :class:`SwitchTimes`."""
         return [(int(name), at) for name, at in self._switching.doubts]

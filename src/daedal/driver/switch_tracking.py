@@ -1,8 +1,8 @@
-"""Switches of a run: the mode of each, when the mode ends, and what follows.
+"""Modes of the switches of a run: located, changed and followed by a restart (Wijckmans 1996, section 7.4).
 
-Locate, switch, restart (Wijckmans 1996, section 7.4): within an arc the equations are those of one branch, on both
-sides of the surface. An arc ends where a switching function leaves the bounds of its mode. The continuation depends on
-the rates of the switching function on both sides (7.4): the other branch, or sliding along the surface.
+Within an arc, the equations are those of one branch, even slightly beyond the surface. An arc ends where a switching
+function leaves the bounds of its mode. The run continues with the other branch or slides along the surface, depending
+on the rates of the switching function on both sides (7.4).
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 
 JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
-"""Number of arcs over which the benefit of following a switch is judged, and the average number of steps per arc that
-justifies it: for a jump of y', for a kink (a method would pass it before finding its order), and for one-step methods,
-which restart at no cost."""
-_MOST_STEPS = 2000  # the number of arcs that takes a few seconds; chosen empirically
-_BAND = 1e-3  # tolerances within which a switching function counts as zero at the start of an arc
-_INSTANT = 1e-13  # fraction of the time, or of the interval, after a switch
-_WRONG = 10.0  # number of such bands beyond its bound at which a function changes mode
+"""Number of arcs, and average number of steps per arc below which a switch is no longer tracked: for jumps of y', for
+kinks, which cost few steps without tracking, and for one-step methods, which restart at no cost."""
+_MOST_STEPS = 2000  # number of arcs, for jumps that are not at surfaces; these arcs take a few seconds
+_BAND = 1e-3  # times the tolerances: change of the state within which a switching function may start beyond its bound
+_INSTANT = 1e-13  # fraction of the time, or of the interval, by which two times are distinguished
+_WRONG = 10.0  # times this band: distance beyond its bound at which a switching function starts in another mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
-_CLEAR = 1e-9  # smallest ratio of the smaller to the larger rate
-_POINT = 1e-2  # times sqrt(rtol): fraction of the time left before an accumulation point, with an error of O(h^2)
-_FAR = 100.0  # tolerances within which a solution remains on a surface without sliding
+_CLEAR = 1e-9  # relative tolerance for rates, and absolute tolerance for fractions, in decisions about sliding
+_POINT = 1e-2  # times sqrt(rtol) and the elapsed time: distance at which an accumulation point counts as reached
+_FAR = 100.0  # times the tolerances: distance up to which a solution counts as remaining on a surface without sliding
 _SHARES_HELD = (0.5, 0.25, 0.75, 0.1, 0.9)
-_PIVOTS = 10  # pivots per surface, in the search for surfaces along which the solution slides
-_RETURN = 10.0  # times the interval: time constant of the return to a surface while sliding
+_PIVOTS = 10  # largest number of pivots per surface
+_RETURN = 10.0  # rate of the return to a surface while sliding, relative to 1 / (length of the interval)
 Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
-"""Returns u' of all switches in the current modes, and the fractions of sliding switches, or None."""
+"""Returns u' of all switches in the current modes and the fractions of sliding switches, or None if undefined."""
 
 
 class Unfollowable(DaedalError):
@@ -53,7 +52,7 @@ class SwitchTracker:
     ----------
     switched : SwitchedProblem
     moded : SwitchedParams
-        The parameters of the run, which hold the modes.
+        The parameters of the run, which contain the modes.
     request : Request
     """
 
@@ -61,22 +60,24 @@ class SwitchTracker:
         self.switched, self.moded, self.request = switched, moded, request
         self.switches: list[Followed] = switched.switches
         self.sliding: list[int] = []
-        # surfaces on which the solution stays without fractions that enforce this
+        # surfaces on which the solution stays although its rates do not depend on their fractions
         self.held: set[int] = set()
         self.notes: list[str] = []
-        self.history: list[tuple[float, np.ndarray, bool]] = []  # arcs: start, modes, whether sliding
-        self._left = [False] * switched.count  # switches left to step size control
+        self.history: list[tuple[float, np.ndarray, bool]] = []  # for each arc: its start, the modes, whether sliding
+        self._left = [False] * switched.count  # whether a switch is left to step size control
         in_time = np.array(switched.in_time, dtype=bool)
         self._clocked, self._watched = np.flatnonzero(in_time).tolist(), np.flatnonzero(~in_time).tolist()
         self._surfaces = [j for j in self._watched if self.switches[j].is_surface]
-        self._next: tuple[float, bytes, list[np.ndarray]] | None = None  # modes after the switch that ends the arc
+        self._next: tuple[float, bytes, list[np.ndarray]] | None = (
+            None  # time of the switch that ends the arc, modes before it and modes and bounds after it
+        )
         self._idle: list[int] = []  # time-dependent switches without effect in this arc
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
         self._times = SwitchTimes(switched, moded, request)
         self._watch = AccumulationWatch(request.span, _POINT * float(np.sqrt(np.min(request.settings.rtol))), 0)
-        self._last = np.full(len(self.switches), np.nan)  # times of each switch
+        self._last = np.full(len(self.switches), np.nan)  # last time of each switch
         self._accumulating: list[int] = []
         self.stopped = ""  # why the run cannot continue
         moded.modes[-1] = _RETURN / abs(request.span[1] - request.span[0])
@@ -92,11 +93,11 @@ class SwitchTracker:
         self.clock(t)
         slides = self.switched.slides
         self._resolve([j for j, one in enumerate(self.switches) if slides[j] and u[j] == one.points[0]])
-        self._let_rest(t, point)
+        self._ignore_resting(t, point)
 
-    def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
-        """Use the original functions for switches that stay on their surface, where their value may belong to neither
-        side, like sign(0).
+    def _ignore_resting(self, t: float, point: tuple[np.ndarray, ...]):
+        """Use the original functions for switches that stay on their surface, where the value may be that of neither
+        side, as for sign(0).
         """
         if not self._surfaces:
             return
@@ -116,19 +117,19 @@ class SwitchTracker:
                 self._set(j, 1.0 if self.request.sign * rates[0][j] > 0.0 else -1.0)
 
     def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
-        """Allow functions that start next to a bound to exceed it by a small fraction of the tolerances.
+        """Extend the bounds of switching functions near zero by a small fraction of the tolerances.
 
-        Returns the functions that are clearly on the wrong side because an algebraic variable has jumped.
+        Returns the switches whose functions are clearly beyond their bounds, since an algebraic variable has jumped.
         """
         moded, first = self.moded, point[0]
         moded.slack[: len(self.switches)] = 0.0
         if not self._watched:
             return []
         u = self.switched.values(t, *point, moded)
-        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # few entries do not cancel
+        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # direction in which changes are unlikely to cancel
         moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
         wrong = []
-        for j in self._watched:  # the others start on the correct side, see `clock`
+        for j in self._watched:  # time-dependent switches start in the correct mode, see `clock`
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
             if inside <= band < inf:
@@ -138,9 +139,9 @@ class SwitchTracker:
         return wrong
 
     def clock(self, t: float) -> list[tuple[int, int]]:
-        """Set the modes of time-dependent switches to their values just after t; returns the changes.
+        """Set the modes of time-dependent switches to their values just after t.
 
-        The original functions are evaluated slightly later.
+        Returns the switches that have changed, each with the direction.
         """
         which, moded = self._clocked, self.moded
         if not which:
@@ -150,7 +151,7 @@ class SwitchTracker:
             moded.modes[:], moded.lower[:], moded.upper[:] = self._next[2]
         else:
             moded.modes[which] = np.nan
-            u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), moded).tolist()
+            u = self.switched.values(self._just_after(t), np.zeros(self.switched.value_size), moded).tolist()
             for j in which:
                 self._set(j, self.switches[j].mode_at(u[j]))
             for j in self._idle:
@@ -160,7 +161,7 @@ class SwitchTracker:
         return [(j, 1 if now[j] > before[j] else -1) for j in changed if j not in self._idle]
 
     def horizon(self, t: float) -> float:
-        """Start an arc: returns the time of the next switch that depends on time only, or the end."""
+        """Start an arc at t; returns the time of the next switch that depends on time only, or the end."""
         self.history.append((t, self.moded.modes.copy(), self.is_along))
         self._next = None
         end = self.request.span[1]
@@ -169,20 +170,19 @@ class SwitchTracker:
             self.clock(t)
         if not self._clocked:
             return end
-        behind, last = self._behind(t), end - (self._behind(end) - end)
+        behind, last = self._just_after(t), end - (self._just_after(end) - end)
         at = self._times.after(behind, last)
         taken = self.switched.taken(self.moded.modes) if at != last else ()
         while at != last and self._changes_nothing(at, taken):
             self._find_idle(taken)
-            at = self._times.after(self._behind(at), last)
+            at = self._times.after(self._just_after(at), last)
         for j, place in self._times.doubts():
             if not self._left[j]:
-                self._leave_alone(j, t, f"it is undecidable whether it switches near t = {place:.6g}")
+                self._leave_alone(j, t, f"it is undecided whether it switches near t = {place:.6g}")
         return at if at != last else end
 
     def _find_idle(self, taken: tuple):
-        """Skip the switches that have no effect as long as all others keep their modes: their next times are not
-        needed."""
+        """Find the time-dependent switches that have no effect while all others keep their modes."""
         for j in self._idle:
             self._set(j, float(self.moded.modes[j]))
         self._idle = []
@@ -198,8 +198,7 @@ class SwitchTracker:
                     self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
-        """Whether all functions have returned to `taken`, their state before the switches at t, which are then
-        ignored."""
+        """Whether the branches taken after the switches at t are those of `taken`, so that the switches are ignored."""
         moded = self.moded
         kept = [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
         self.clock(t)
@@ -209,7 +208,7 @@ class SwitchTracker:
         moded.modes[:], moded.lower[:], moded.upper[:] = kept
         return False
 
-    def _behind(self, t: float) -> float:
+    def _just_after(self, t: float) -> float:
         """The nearest distinguishable time after t."""
         t0, t1 = self.request.span
         return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
@@ -230,10 +229,10 @@ class SwitchTracker:
         leading: bool = False,
         along: bool = False,
     ) -> SwitchingFunctions:
-        """The user's events and the ends of modes, as functions of the n unknowns of a method.
+        """The user's events followed by the ends of modes, as functions of the n unknowns of a method.
 
-        ``state(t, y, yp)`` returns the arguments of switching functions if they are not the unknowns, or only the
-        `leading` ones; with `along`, they are followed by the fractions of sliding motions.
+        ``state(t, y, yp)`` returns the arguments of switching functions; None if these are the unknowns. With
+        `leading`, they are the first unknowns; with `along`, the functions include the fractions of sliding motions.
         """
         if own is None and (n, along) in self._functions:
             return self._functions[n, along]
@@ -268,7 +267,7 @@ class SwitchTracker:
         return made
 
     def as_user_events(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
-        """The user's view of events, and the modes that ended: switch and direction."""
+        """Events as the user sees them, and the modes that ended, as (switch, direction)."""
         shown, ended = [], []
         for event in events:
             if event.index < n_own or event.kind != "event":
@@ -277,21 +276,20 @@ class SwitchTracker:
             j, upper = divmod(event.index - n_own, 2)
             direction = 1 if upper else -1
             ended.append((j, direction))
-            # otherwise the start was on the surface
+            # not for a start on the surface
             if abs(event.t - self.request.span[0]) > _ROUND_OFF * abs(event.t):
                 shown.append(replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch"))
         return shown, ended
 
     def is_at_end(self, events: list[EventRecord]) -> bool:
-        """Whether the interval after the last event is too short to resolve."""
+        """Whether the last event coincides with the end of the interval, up to round-off."""
         end = self.request.span[1]
         return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
 
     def settle(self, t: float, point: Callable[[], tuple[np.ndarray, ...]], weights: np.ndarray):
-        """Make the modes consistent with the state ``point()``, which may depend on them: one switch may trigger
-        others.
+        """Make the modes consistent with the state ``point()``, which may depend on the modes.
 
-        Switches that never become consistent are ignored.
+        Switches for which this is impossible are no longer tracked.
         """
         tried: list[list[int]] = []
         now = point()
@@ -305,12 +303,12 @@ class SwitchTracker:
                 for j in wrong:
                     self._set(j, self.switches[j].mode_at(float(u[j])))
             now = point()
-        self._let_rest(t, now)
+        self._ignore_resting(t, now)
 
     # --- end of an arc ------------------------------------------------------------------------------------------------
 
     def cross(self, t: float, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
-        """Switch to the modes beyond the bounds reached, leave surfaces, or start sliding."""
+        """Switch to the modes beyond the bounds that were reached, leave surfaces, or start sliding."""
         touched = set()
         self._note(t, ended)
         for j, side in left:
@@ -330,9 +328,8 @@ class SwitchTracker:
 
         A solution leaves to a side on which it moves away from the surface, or slides with a fraction between 0 and 1.
         This is a complementarity problem in fractions and rates; for one surface, its cases are (i), (iii) and (iv) of
-        the source. It is solved by principal pivoting with least index (K. G. Murty, Opsearch 11 (1974)); if that
-        fails, the sides
-        stay unchanged.
+        Wijckmans (7.4). It is solved by principal pivoting with least index (K. G. Murty, Opsearch 11 (1974)); if that
+        fails, the sides are unchanged.
         """
         given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
         scale, tried, before, fixed = np.zeros(len(self.switches)), -1, 0.0, set[int]()
@@ -366,7 +363,8 @@ class SwitchTracker:
                 self._set(j, given[j])
 
     def _is_wrong(self, j: int, rate: float, share: float, least: float) -> bool:
-        """Whether a solution on a surface must leave its mode, given a minimum rate."""
+        """Whether the mode of a switch on its surface is inadmissible: its fraction is outside [0, 1], or its rate away
+        from the surface is below `least`."""
         if j in self.sliding:
             return not -_CLEAR <= share <= 1.0 + _CLEAR
         return self.moded.modes[j] * self.request.sign * rate < least
@@ -374,7 +372,7 @@ class SwitchTracker:
     # --- accumulation of switches ------------------------------------------------------------------------------------
 
     def _note(self, t: float, ended: list[tuple[int, int]]):
-        """Record switches, and detect accumulation or chattering. Intervals may depend on the direction."""
+        """Record switches by direction, and detect accumulation or chattering."""
         self._accumulating = []
         for j, direction in ended:
             before = self._last[j]
@@ -392,9 +390,9 @@ class SwitchTracker:
     def stay(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, move: Callable[[np.ndarray], None]):
         """If switches accumulate, continue on all of their surfaces, or stop.
 
-        The solution slides along surfaces whose rates depend on the fractions. It remains on the others, within bounds,
-        for any fractions; these are fixed such that all fractions are between 0 and 1. ``move(state)`` projects the run
-        onto the surfaces.
+        The solution slides along surfaces whose rates depend on the fractions. On the others it remains, within bounds,
+        for any fractions; constant values are chosen for which all fractions are between 0 and 1. ``move(state)`` moves
+        the run to the nearest state on the surfaces.
         """
         group = self._accumulating
         if not group:
@@ -414,7 +412,7 @@ class SwitchTracker:
         )
 
     def _held(self, group: list[int], widths: np.ndarray, time: float) -> bool:
-        """Find fractions for which the solution stays on the surfaces; False if there are none."""
+        """Whether there are fractions for which the solution stays on the surfaces; if so, use them."""
         for share in _SHARES_HELD:
             self.sliding = [j for j in self.sliding if j not in group]
             self.held |= {*group}
@@ -439,13 +437,13 @@ class SwitchTracker:
         return False
 
     def _widths(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
-        """The change of switching functions within the tolerances."""
-        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # few entries do not cancel
+        """Changes of switching functions within the tolerances."""
+        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # direction in which changes are unlikely to cancel
         u = self.switched.values(t, *point, self.moded)
         return np.abs(self.switched.values(t, point[0] + weights * pattern, *point[1:], self.moded) - u)
 
     def _onto(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, group: list[int]) -> np.ndarray:
-        """The nearest state on surfaces, in units of the tolerances."""
+        """The nearest state on the surfaces of a group, with distances in tolerances."""
         state = point[0].copy()
 
         def levels(y: np.ndarray) -> np.ndarray:
@@ -470,17 +468,17 @@ class SwitchTracker:
 
     @property
     def is_along(self) -> bool:
-        """Whether the equations are those of sliding."""
+        """Whether the current arc is on a surface."""
         return bool(self.sliding or self.held)
 
     @property
     def has_slid(self) -> bool:
-        """Whether the run has slid along a surface, where a variable may be pure round-off."""
+        """Whether some arc was on a surface, where a variable may be pure round-off."""
         return any(along for _, _, along in self.history)
 
     @property
     def first_slide(self) -> tuple[float, str] | None:
-        """The surface along which the run first slid, and the time."""
+        """Start of the first sliding motion and name of its switch; None if there was none."""
         for t, modes, along in self.history:
             if along:
                 j = int(np.flatnonzero((modes[: len(self.switches)] == 0.0) & np.array(self.switched.slides))[0])
@@ -488,7 +486,7 @@ class SwitchTracker:
         return None
 
     def finish(self):
-        """End of the run: restore the original functions."""
+        """Restore the original functions at the end of the run."""
         self.moded.modes[:] = np.nan
 
     def _set(self, j: int, mode: float):
@@ -496,19 +494,18 @@ class SwitchTracker:
         bounds = (-inf, inf) if self._left[j] or mode != mode else self.switches[j].bounds(mode)
         self.moded.lower[j], self.moded.upper[j] = bounds
 
-    # --- switches left to step size control
-    # -------------------------------------------------------------------------------
+    # --- switches left to step size control ---------------------------------------------------------------------------
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
-        """Stop tracking switches in rapid succession: those that ended an arc of the given number of steps."""
+        """Stop tracking switches that end too many short arcs; `ended` are those that ended an arc of `steps` steps."""
         if ended and self.history and self.switched.taken(self.history[-1][1]) == self.switched.taken(self.moded.modes):
-            return  # only modes have changed, so later switches are still tracked
+            return  # no branch has changed
         for j in ended:
             window, fewest = limits
             if limits is JUMP and not (self.switches[j].is_surface or self.switches[j].kind == "locate"):
-                window = _MOST_STEPS  # a staircase, whose jumps must be resolved in any case
+                window = _MOST_STEPS  # the jumps of a staircase must be resolved in any case
             if any(self._watch.is_shrinking(f"{j} {direction}") for direction in (1, -1)):
-                continue  # the switches accumulate
+                continue  # accumulation is treated by `stay`
             lengths = self._lengths[j]
             lengths.append(steps)
             if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:
@@ -518,11 +515,11 @@ class SwitchTracker:
                 self._leave_alone(j, t, often)
 
     def _leave_alone(self, j: int, t: float, why: str):
-        """From now on, leave the switch to step size control."""
+        """Leave a switch to step size control from t on."""
         self._left[j] = True
         self._set(j, np.nan)
         note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
         self.notes.append(note)
-        if self.switches[j].name not in self.request.doubted:  # only once for all modes of a hybrid problem
+        if self.switches[j].name not in self.request.doubted:  # one warning for all modes of a hybrid problem
             self.request.doubted.add(self.switches[j].name)
             warn(note, SwitchWarning)

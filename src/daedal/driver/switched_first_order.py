@@ -1,4 +1,4 @@
-"""Runs of first-order problems with switches: one segment for every arc between consecutive switches."""
+"""Runs of first-order problems with switches, with one segment for each arc between switches."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ from daedal.methods.task import Outcome
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import DenseOutput, Solution
 
-_SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
-_REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
-_SAME = 1e-2  # fraction by which y' may change within a step without being a jump
-_CONTINUOUS = 10.0  # tolerances by which y' may change within a step without being a jump
+_SHORT = 1e-6  # fraction of the interval: artificial step size in the search for consistent values
+_REACH = 1.0  # times the tolerances: largest correction of the state after a switch
+_SAME = 1e-2  # relative change of y' within a step that is not a jump
+_CONTINUOUS = 10.0  # change of y' times the step size, in tolerances, that is not a jump
 
 
 class SwitchedRunState(FirstOrderRunState):
-    """One run in arcs, each with the equations of its branches or of sliding between them."""
+    """One run in arcs, each with the equations of one branch or of sliding between two."""
 
     def __init__(self, plan: FirstOrderPlan, request: Request, tracker: SwitchTracker):
-        self.searches = not all(tracker.switched.in_time)  # arcs end exactly at the other switches
+        self.searches = not all(tracker.switched.in_time)  # switches that depend on time only need no search
         super().__init__(plan, request)
         self.tracker = tracker
         self._algebraic: np.ndarray | None = None
-        self._index_2: bool | None = None  # once known
+        self._index_2: bool | None = None  # None before the first restart
         self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
-        self._dense: DenseOutput | None = None  # of the last arc
-        self._arc, self._end = self._t, request.span[1]  # between which it lies
-        self._restarted: dict[Any, Any] = {}  # values of the last restart, by the state from which they were computed
+        self._dense: DenseOutput | None = None  # dense output of the last arc
+        self._arc, self._end = self._t, request.span[1]  # start and end of the last arc
+        self._restarted: dict[
+            Any, Any
+        ] = {}  # result of the last restart, keyed by the state from which it was computed
         y0, yp0 = self.y0, self.yp0
         tracker.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
@@ -121,7 +123,7 @@ class SwitchedRunState(FirstOrderRunState):
             outcome.failure, outcome.reason, outcome.t_reached = None, Ending.FINISHED, self._end
 
     def _passes_start(self, outcome: Outcome) -> bool:
-        """Whether an arc that cannot start, since its slopes are infinite there, starts a little later."""
+        """Whether an arc that cannot start, since slopes are infinite, starts slightly later."""
         failure, arc = outcome.failure, self._arc
         ahead = 0.1 * self.least_step(arc) * self.request.sign
         stuck = failure is not None and failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
@@ -136,11 +138,11 @@ class SwitchedRunState(FirstOrderRunState):
             outcome.dense = line((arc, y), (self._t, self.y0), self._dense)
         return bool(np.all(np.abs(change) <= 3.0 * (self.plan.rtol * np.abs(self.y0) + self.plan.atol)))
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         self._reach_end(segment.outcome)
         self._dense = segment.outcome.dense or self._dense
-        if self._along is None and (super().goes_on(segment) or self._passes_start(segment.outcome)):
-            return True  # repeat the same arc with another method
+        if self._along is None and (super().continues(segment) or self._passes_start(segment.outcome)):
+            return True  # the arc is repeated with another method
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
             self._along.is_stiff()
@@ -180,7 +182,7 @@ class SwitchedRunState(FirstOrderRunState):
         return not tracker.stopped
 
     def _cross(self, outcome, clocked: list[int]):
-        """Continue on the branches or surfaces that follow."""
+        """Continue with the branches or surfaces after a switch."""
         tracker, t, y, yp = self.tracker, self._t, self.y0, self.yp0
         self._arc = t
         before = [j for j in tracker.sliding if j not in [left for left, _ in self._left_by]]
@@ -201,14 +203,15 @@ class SwitchedRunState(FirstOrderRunState):
         tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(t, kinks, outcome.steps, KINK)  # nothing can be reused after a clock has jumped
+            tracker.judge(
+                t, kinks, outcome.steps, KINK
+            )  # after a jump of a time-dependent switch, nothing can be reused
 
     def _move(self, y: np.ndarray):
-        """Continue from another state."""
         self.y0 = y
 
     def _tell(self, outcome, j: int):
-        """The event at which sliding starts."""
+        """Mark the event at which sliding starts."""
         name = self.tracker.switches[j].name
         for i, event in enumerate(outcome.events):
             if event.kind == "switch" and event.t == self._t and event.name == name:
@@ -228,7 +231,7 @@ class SwitchedRunState(FirstOrderRunState):
         return (rates, shares) if np.isfinite(shares[tracker.sliding]).all() else None
 
     def _restart(self):
-        """y' and algebraic variables in the current modes; differential variables are fixed."""
+        """Compute y' and algebraic variables in the current modes, with given differential variables."""
         tracker = self.tracker
         given: tuple[Any, ...] = self._t, self.y0.tobytes(), self.yp0.tobytes(), tracker.moded.modes.tobytes()
         given += (*tracker.sliding, *tracker.held), len(tracker.sliding)
@@ -238,7 +241,6 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0, self.yp0, self._along = self._restarted[given]
 
     def _complete(self):
-        """The values of a restart."""
         self._along = self._sliding([*self.tracker.sliding, *self.tracker.held])
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
@@ -254,7 +256,7 @@ class SwitchedRunState(FirstOrderRunState):
         assert workspace is not None
         workspace.begin()
         if self.excluded is not None:
-            # index 2: the interpolant satisfies the constraints to the tolerance, and the first step computes the rest
+            # index 2: the state satisfies the constraints to the tolerance, and the first step corrects it
             return
         found = from_structure(self.plan.implicit, self._t, self.y0, self.yp0, weights, False, _REACH)
         if found is not None:
@@ -268,13 +270,13 @@ class SwitchedRunState(FirstOrderRunState):
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights, reach=_REACH)
         self._searched = self._searched + workspace.counts()
         if not result.converged:
-            result = self._as_it_stands(weights)
+            result = self._unchanged(weights)
         if not result.converged:
             raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
         self.y0, self.yp0 = result.y, result.yp
 
-    def _as_it_stands(self, weights: np.ndarray) -> InitialResult:
-        """y unchanged, which satisfies higher-index constraints to the tolerance, with the best fitting y'."""
+    def _unchanged(self, weights: np.ndarray) -> InitialResult:
+        """y unchanged, since it satisfies constraints of higher index to the tolerance, and y' from least squares."""
         problem, point = self.plan.implicit, (self._t, self.y0)
         slope = best_slope(problem, *point, self.yp0)
         left, moved = problem.evaluate(*point, slope), problem.evaluate(self._t, self.y0 + weights, slope)
@@ -282,7 +284,7 @@ class SwitchedRunState(FirstOrderRunState):
         return InitialResult(self.y0, slope, good, np.inf)
 
     def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
-        """Whether y' must satisfy a hidden constraint, determined at the first restart."""
+        """Whether y' must satisfy a hidden constraint; determined at the first restart."""
         if self._index_2 is None:
             plan, t = self.plan, self._t
             may_be = plan.implicit.n <= LARGEST_DENSE and not plan.is_plain(t, result.y, result.yp)
@@ -290,34 +292,34 @@ class SwitchedRunState(FirstOrderRunState):
         return self._index_2
 
     def _from_beyond(self, h: float, weights: np.ndarray) -> InitialResult:
-        """From the derivative array slightly after t, where the original functions are on these branches.
+        """Consistent values from the derivative array slightly after t, where the original functions take the branches.
 
-        Index-2 variables depend on the derivative of a constraint, which may jump at a kink.
+        Variables of index 2 depend on the derivative of a constraint, which may jump at a kink.
         """
         failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
-            return failed  # jump conditions of sensitivities are different
+            return failed  # sensitivities have different jump conditions
         written, given = self.tracker.switched.as_written.implicit(), self.request.problem
         problem = written if given.params is None else with_numbers(written, given.params)
         none, slope = np.zeros(self.y0.size, dtype=bool), self.yp0
-        for _ in range(2):  # repeated with the slope after the switch
+        for _ in range(2):  # the second time with the slope after the switch
             ahead = exact_array_initial(problem, self._t + h, self.y0 + h * slope, slope, fixed=none, weights=weights)
             if ahead is None or not ahead.converged:
                 return failed
             found, slope = ahead, np.where(self.algebraic(), 0.0, ahead.yp)
         point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)
         if point is None or np.any(~self.algebraic() & (np.abs(point[0] - self.y0) > weights)):
-            return failed  # differential variables are fixed
+            return failed  # differential variables must not jump
         return replace(found, y=point[0], yp=point[1])
 
     def algebraic(self) -> np.ndarray:
-        """The algebraic variables, as determined at the first restart."""
+        """Mask of the algebraic variables, determined at the first restart."""
         if self._algebraic is None:
             self._algebraic = algebraic_variables(self.plan.implicit, self._t, self.y0, self.yp0)
         return self._algebraic
 
     def _settle(self):
-        """Make the modes consistent with the state, since jumps of algebraic variables may trigger other switches."""
+        """Make the modes consistent with the state: a jump of algebraic variables may trigger other switches."""
         first = True
 
         def point():

@@ -1,7 +1,8 @@
-"""Runs of mechanisms with switches: one segment for every arc between consecutive switches."""
+"""Runs of mechanisms with switches, in arcs between switches."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,47 +16,50 @@ from daedal.driver.sliding_plan import leaving
 from daedal.driver.switch_tracking import JUMP, ONE_STEP, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
+from daedal.mechanics.setting import WorkspacePool
+from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.methods.task import Outcome, Task
 from daedal.problems.compile import with_numbers
+from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_system
 
-_FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints of a new branch
+_FARTHEST = 1e3  # times the tolerances: largest projection of a state onto the constraints of a new branch
 
 
 @dataclass(frozen=True)
 class Arc:
-    """The start of an arc: state, modes and surfaces."""
+    """The start of an arc."""
 
     t: float
     modes: np.ndarray
     run_state: tuple[int, ...]
-    further: int  # additional states of the run: the fractions
+    further: int  # number of additional states, the integrals of the fractions
 
 
 class SwitchedMechanismRunState(RunState):
-    """One run in arcs, each with the equations of its branches or of sliding between them.
+    """One run in arcs, each with the equations of one branch or of sliding between two.
 
     Parameters
     ----------
     run_state : MechanismRunState
-        The run, about to start.
+        The run before its start.
     tracker : SwitchTracker
     """
 
     def __init__(self, run_state, tracker: SwitchTracker):
         self.base, self.current, self.tracker = run_state, run_state, tracker
         self.plan, self.request, self.assembly = run_state.plan, run_state.request, run_state.assembly
-        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding arcs
-        self.stretches: list[Arc] = []
+        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding arcs, keyed by their surfaces
+        self.arcs: list[Arc] = []
         self._earlier: list[Segment] = []  # earlier segments of the current arc
         self._hint: float | None = None
         self._closed = tracker.switched.closed
         start = run_state.start
         self._state, self._t = np.concatenate([start.z, start.r]), start.t
-        run_state.stretch = self
+        run_state.in_arcs = self
         tracker.start(self._t, (self._state,), self._rates)
-        self._begin_stretch()
+        self._begin_arc()
 
     @property
     def t(self) -> float:
@@ -63,7 +67,7 @@ class SwitchedMechanismRunState(RunState):
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the start, the choices and the switches."""
+        """Notes on the start, the formulation, the method and the switches."""
         return [*self.base.notes, *self.tracker.notes]
 
     def give_back(self):
@@ -87,7 +91,7 @@ class SwitchedMechanismRunState(RunState):
 
     def restarts(self, t: float, segment: Segment) -> bool:
         self._t, self._state = t, segment.equations.last_state(segment.outcome)[1][0].copy()
-        self._begin_stretch()
+        self._begin_arc()
         return True
 
     def delivered(self, segments: list[Segment]):
@@ -96,7 +100,7 @@ class SwitchedMechanismRunState(RunState):
         return delivered(finished(self.plan, self.request, self, segments, t, states, salvage), segments)
 
     def task(self, task: Task, reduction) -> Task:
-        """The task of a segment, which ends with the modes."""
+        """The task of a segment, changed to end where a mode ends."""
         tracker, request, t = self.tracker, self.request, task.t_span[0]
         end = tracker.horizon(t)
         times = request.times
@@ -137,7 +141,7 @@ class SwitchedMechanismRunState(RunState):
         )
 
     def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
-        """Events of a sliding arc, including fractions that reach 0 or 1."""
+        """The given events, and the events that fractions reach 0 or 1."""
         k, assembly = len(self.tracker.sliding), self.current.assembly
         evaluate = base.evaluate
 
@@ -153,7 +157,7 @@ class SwitchedMechanismRunState(RunState):
 
     # --- between arcs --------------------------------------------------------------------------------------
 
-    def goes_on(self, segment: Segment) -> bool:
+    def continues(self, segment: Segment) -> bool:
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         surfaces = self._surfaces if self._closed is None else self._closed.surfaces
         left = leaving(outcome, self._n_own, tracker, surfaces)
@@ -164,7 +168,7 @@ class SwitchedMechanismRunState(RunState):
         at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
         if stopped or not (at_event or at_time):
             inner = self._earlier[-1]
-            if not stopped and self.current.goes_on(inner):
+            if not stopped and self.current.continues(inner):
                 return True
             segment.singular, segment.unexplained = inner.singular, inner.unexplained
             tracker.finish()
@@ -196,7 +200,9 @@ class SwitchedMechanismRunState(RunState):
         tracker.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
         if tracker.stopped:
             return
-        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # nothing can be reused with other clocks
+        tables = [
+            j for j in clocked if tracker.switches[j].kind == "locate"
+        ]  # time-dependent tables, after which nothing can be reused
         tracker.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
         )
@@ -205,14 +211,13 @@ class SwitchedMechanismRunState(RunState):
             replace(event, kind="slides") if event.kind == "switch" and event.name in begun else event
             for event in outcome.events
         ]
-        self._begin_stretch()
+        self._begin_arc()
 
     def _move(self, state: np.ndarray):
-        """Continue from another state."""
         self._state = state
 
-    def _begin_stretch(self):
-        """Prepare everything for the current modes."""
+    def _begin_arc(self):
+        """Start an arc in the current modes, with consistent values."""
         tracker = self.tracker
         self._surfaces = sorted({*tracker.sliding, *tracker.held})
         run_state = self._course()
@@ -232,20 +237,19 @@ class SwitchedMechanismRunState(RunState):
             self._state = moved.copy()
         run_state.start = run_state.assembly.start(self._t, state[0]).towards(self.request.sign)
         tracker.band(self._t, (self._state,), weights)
-        self.stretches.append(Arc(self._t, tracker.moded.modes.copy(), self._key, self._further))
+        self.arcs.append(Arc(self._t, tracker.moded.modes.copy(), self._key, self._further))
 
     @property
     def _key(self) -> tuple[int, ...]:
-        """The run state for the current equations, or any if all surfaces have the same equations."""
+        """Key of the run state for the current equations."""
         return tuple(self._surfaces) if self._closed is None or not self._surfaces else self._closed.surfaces
 
     @property
     def _further(self) -> int:
-        """Number of states of the run beyond those of the problem."""
+        """Number of additional states of the run."""
         return len(self._surfaces) if self._closed is None else 0
 
     def _course(self):
-        """The run state for the current equations."""
         key = self._key
         if not key:
             return self.base
@@ -259,7 +263,7 @@ class SwitchedMechanismRunState(RunState):
         return self.along[key]
 
     def _begin_along(self, key: tuple[int, ...], system, k: int):
-        """Create the run state of sliding, with k additional states and multipliers."""
+        """Create the run state of sliding with k additional states and multipliers."""
         from daedal.driver.mechanism import MechanismPlan
 
         request, n = self.request, system.n_q
@@ -274,7 +278,7 @@ class SwitchedMechanismRunState(RunState):
             **wider,
         )
         run_state = MechanismPlan(system, part.settings).begin(part)
-        run_state.stretch = self
+        run_state.in_arcs = self
         self.along[key] = run_state
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -299,12 +303,11 @@ class SwitchedMechanismRunState(RunState):
 
     @staticmethod
     def _wider(tolerance, k: int):
-        """Tolerances of a system with k additional states."""
         return tolerance if np.ndim(tolerance) == 0 else np.append(tolerance, np.full(k, np.max(tolerance)))
 
 
 class _OwnStates:
-    """The equations without the additional states of surfaces."""
+    """Equations of a run whose additional states are omitted from (z, r)."""
 
     def __init__(self, equations, n_state: int):
         self._equations, self.n_state = equations, n_state
@@ -313,10 +316,75 @@ class _OwnStates:
         return getattr(self._equations, name)
 
     def states(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """(z, r) at the output points."""
         return np.ascontiguousarray(self._equations.states(times, y)[:, : self.n_state])
 
     def last_state(self, outcome) -> tuple[float, np.ndarray]:
-        """The time at which a run stopped, and (z, r) at that time, as one row."""
         t, state = self._equations.last_state(outcome)
         return t, state[:, : self.n_state]
+
+
+# --- evaluation after the run -----------------------------------------------------------------------------------------
+
+
+class ArcEvaluator:
+    """Evaluates the system of a solution with the equations of each arc.
+
+    Parameters
+    ----------
+    run_state : SwitchedMechanismRunState
+        The completed run.
+    """
+
+    def __init__(self, run_state):
+        self._begins = np.array([arc.t for arc in run_state.arcs])
+        self._arcs, self._sign = run_state.arcs, run_state.request.sign
+        self._given = run_state.tracker.moded.given
+        self._courses = {(): run_state.base, **run_state.along}
+
+    @contextmanager
+    def lend(self):
+        """``with evaluator.lend() as assembly``."""
+        moded = self._courses[()].plan.problem.params.fresh(self._given)
+        lenders = {}
+        for key, run_state in self._courses.items():
+            system = with_numbers(run_state.plan.problem, moded)
+            lenders[key] = WorkspacePool(run_state.plan.starts.pool, system, run_state.assembly.setting)
+        with lenders[()].lend() as base:
+            yield _ArcAssembly(base, lenders, moded, self)
+
+    def groups(self, times: np.ndarray):
+        """(arc, indices of its times) for the arcs that contain any of the times; a switch is in the later arc."""
+        found = np.searchsorted(self._sign * self._begins, self._sign * times, side="right") - 1
+        for i in np.unique(np.maximum(found, 0)):
+            yield self._arcs[i], np.flatnonzero(np.maximum(found, 0) == i)
+
+
+class _ArcAssembly:
+    start = SystemWorkspace.start
+
+    def __init__(
+        self, base: SystemWorkspace, lenders: dict[tuple, WorkspacePool], moded: SwitchedParams, evaluator: ArcEvaluator
+    ):
+        self._base, self._lenders, self._moded, self._evaluator = base, lenders, moded, evaluator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+    def accelerate(self, times, states, guesses=None):
+        """a, lam, r' and w at the rows of `states`, as in :meth:`SystemWorkspace.accelerate`."""
+        base = self._base
+        times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
+        results = [np.full((times.size, k), np.nan) for k in (base.nx, base.n_c, base.n_r, base.n_w)]
+        statuses = np.ones(times.size, dtype=np.int64)
+        for arc, at in self._evaluator.groups(times):
+            self._moded.modes[:] = arc.modes
+            with self._lenders[arc.run_state].lend() as assembly:
+                assembly.bridge.refresh()
+                shares = np.zeros((at.size, arc.further))
+                *found, status = assembly.accelerate(times[at], np.hstack([states[at], shares]))
+            for target, values in zip(results, found, strict=True):
+                target[at] = values[:, : target.shape[1]]
+            statuses[at] = status
+        self._moded.modes[:] = np.nan
+        base.bridge.refresh()
+        return *results, statuses

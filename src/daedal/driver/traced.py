@@ -1,4 +1,4 @@
-"""A run with machine code, verified against the user's own functions."""
+"""Plans with machine code, verified against the user's functions."""
 
 from __future__ import annotations
 
@@ -46,24 +46,27 @@ from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.problem import traced_problem, untraced_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
-_SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which two branches may differ next to a surface
+_SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which its values on two branches may differ
 _BRIEF = 1e-9  # fraction of the interval: on shorter arcs, round-off determines the sign of a switching function
-_MOST_STRETCHES = 100  # number of arcs that are checked
-_SHARES = (1e-2, -3e-2)  # relative to the sizes of the variables, for points near the start
-_LONG = 2000  # steps of a run for which function calls at two points cost at most a few percent
+_MOST_ARCS = 100  # largest number of arcs that are checked
+_SHARES = (
+    1e-2,
+    -3e-2,
+)  # displacements from the start of the points that are checked, relative to the sizes of the variables
+_LONG = 2000  # number of steps from which every run is checked at two points, which then costs at most a few percent
 
 
 @dataclass
 class _Findings:
-    """Data about the machine code of a problem, shared by plans with different parameters."""
+    """Results of checks of machine code, shared by plans with different parameters."""
 
-    compared: bool = False  # verified at a start
-    held: bool = False  # verified along a run
-    refuted: bool = False  # a difference was found; the functions are called from then on
+    compared: bool = False  # whether the code was checked at a start
+    held: bool = False  # whether the code was checked along a run
+    refuted: bool = False  # whether a difference was found, so that the functions are called instead
 
 
 class Form(ABC):
-    """Another form of a problem that is solved instead of the original equations."""
+    """Another form of a problem, solved instead of the original equations."""
 
     @abstractmethod
     def solve(self, plan: TracedPlan, request: Request) -> Any:
@@ -71,16 +74,16 @@ class Form(ABC):
 
     @abstractmethod
     def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> Form | None:
-        """The form for a plan with these parameters; None if it must be rebuilt."""
+        """The form for a plan with other parameters, or None if it must be rebuilt."""
 
 
 class TracedPlan(Plan):
-    """A plan with machine code, and a fallback plan that calls the functions if they disagree.
+    """A plan with machine code, and another that calls the functions if code and functions disagree.
 
     Parameters
     ----------
     problem : object
-        As given by the user.
+        The problem as given by the user.
     settings : Settings
     make : callable
         ``make(problem, settings)`` returns a plan that calls the given functions.
@@ -94,19 +97,19 @@ class TracedPlan(Plan):
             self.traced = traced_problem(problem, settings.compile, linear_solver_of(settings))
         self._untraced, self._traced_params = untraced_words(problem), problem.params
         self._sparse: bool | None = None
-        self._plans: dict[Any, Any] = {}  # keyed by omitted derivatives; None for the original functions
-        self._switched: list[SwitchedProblem | None] = []  # the plan, once known
+        self._plans: dict[Any, Any] = {}  # keyed by the omitted derivatives; None for the original functions
+        self._switched: list[SwitchedProblem | None] = []  # empty, or the result of `switched`
         self._findings = _Findings()
-        # the last start, and the derivatives that were infinite there
+        # the last start, and the derivatives that are infinite there
         self._infinite: tuple[Any, tuple[str, ...]] = None, ()
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def in_form(self, form: Form) -> TracedPlan:
-        """The plan that solves the problem in another form."""
+        """A plan that solves the problem in another form."""
         if getattr(self.problem, "invariants", None) is not None:
             raise InvalidProblemError(
                 "invariants are imposed on problems of index 0 and 1, but this one has a higher index or is singular. "
-                "Remedy: omit invariants; or reduce the problem by hand to index 1"
+                "Remedy: omit invariants, or reduce the problem by hand to index 1"
             )
         other = copy(self)
         other.form, other.as_stated = form, False
@@ -114,16 +117,14 @@ class TracedPlan(Plan):
 
     @property
     def _irregular(self) -> tuple[str, ...]:
-        """Derivatives that can be infinite, including those created on demand; a form has separate ones."""
+        """Names of derivatives that can be infinite; none for a form, whose derivatives are others."""
         return () if self.traced is None or self.form is not None else irregular_derivatives(self.traced)
 
     @property
     def inner(self) -> Any:
-        """The plan with machine code; if there is none, the plan with the original functions."""
         return self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def is_current(self) -> bool:
-        """Whether captured data of the functions are unchanged since they were traced."""
         if self.traced is not None:
             return self.traced.is_current(self.problem.params)
         return all(f.is_current() for f in vars(self.problem).values() if hasattr(f, "is_current"))
@@ -132,7 +133,7 @@ class TracedPlan(Plan):
         """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         traced = self.traced
         if traced is not None and not traced.is_current(problem.params):
-            return None  # the structure or captured data have changed
+            return None
         other = copy(self)
         other.problem = problem
         other._plans = {}
@@ -152,7 +153,7 @@ class TracedPlan(Plan):
         return other
 
     def direct(self, irregular: bool = False) -> Any | None:
-        """The plan of every run; None if starts must be checked or switches are tracked."""
+        """The plan of the method, if all runs use it without checks of the start or tracking of switches; or None."""
         traced = self.traced
         if traced is None or not traced.functions or self._findings.refuted:
             return None
@@ -165,7 +166,6 @@ class TracedPlan(Plan):
         return self._plan(())
 
     def machine_system(self) -> MechanicalSystem | None:
-        """The fully compiled mechanism, if runs would use it; otherwise None."""
         plan = self.direct() if isinstance(self.problem, MechanicalSystem) else None
         coded = plan is not None and all(
             isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f)
@@ -173,9 +173,9 @@ class TracedPlan(Plan):
         return plan.problem if plan is not None and coded else None
 
     def solve(self, request: Request):
-        """Solve with machine code, or with the original functions if the two differ."""
+        """Solve with machine code, or with the original functions if code and functions differ."""
         traced = self.traced
-        if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
+        if self.form is not None and (traced is None or not traced.functions):
             return self._described(self.form.solve(self, request), self._untraced)
         if traced is not None and traced.refused:
             self._warn_of_refused(request)
@@ -184,12 +184,12 @@ class TracedPlan(Plan):
             return self._described(self._plan(None).solve(request), words)
         if self._findings.refuted:
             return self._described(self._plan(None).solve(request), self._untraced)
-        found, left_out = self._look_at_start(request)
+        found, left_out = self._check_start(request)
         if found is not None:
             return self._repeated(request, found)
         try:
             if self.form is None:
-                solution = self.solve_as_stated(request, left_out)
+                solution = self.solve_as_given(request, left_out)
             else:
                 solution = self.form.solve(self, request)
         except IntegrationError as error:
@@ -212,7 +212,7 @@ class TracedPlan(Plan):
                 warn(jump_words(name, getattr(self.problem, name, None), reason, interval), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
-        """After a failure, retry with differences for derivatives that can be infinite; otherwise raise the failure."""
+        """Repeat a failed run with differences for derivatives that can be infinite; if that fails, raise `error`."""
         if self._irregular and left_out != self._irregular:
             with suppress(IntegrationError):
                 solution = self._plan(self._irregular).solve(request)
@@ -223,8 +223,8 @@ class TracedPlan(Plan):
 
     # --- comparison -------------------------------------------------------------------------------------------------
 
-    def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
-        """Whether code and functions differ there, and the infinite derivatives; the last result is cached."""
+    def _check_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
+        """The disagreement of code and functions at the start, and the names of infinite derivatives there."""
         traced, irregular = self.traced, self._irregular
         if traced is None or (self._findings.compared and not irregular):
             return None, ()
@@ -235,8 +235,9 @@ class TracedPlan(Plan):
             return None, infinite
         start = start_of(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
-        only_guessed = isinstance(self.problem, SemiExplicitDAE) and request.initial[1] is None
-        if start is None or found is not None or not irregular or only_guessed:
+        if start is None or found is not None or not irregular:
+            return found, ()
+        if isinstance(self.problem, SemiExplicitDAE) and request.initial[1] is None:  # z is only a guess
             return found, ()
         infinite = infinite_derivatives(traced, self.problem.params, *start)
         self._infinite = at, infinite
@@ -261,10 +262,10 @@ class TracedPlan(Plan):
         return None
 
     def _compare_along(self, request: Request, solution) -> Disagreement | None:
-        """Check two points of the solution; captured globals must be unchanged.
+        """The disagreement of code and functions at two points of a solution, or a changed global value; None if none.
 
-        Functions are called in the run for which machine code was made and in later long runs; in the short runs of a
-        parameter study they would take longer than the runs.
+        Points are checked in the first run and in later long runs; in the short runs of a parameter study, the check
+        would take longer than the runs.
         """
         assert self.traced is not None
         if solution is None:
@@ -290,8 +291,8 @@ class TracedPlan(Plan):
 
     # --- as given -----------------------------------------------------------------------------------------------
 
-    def solve_as_stated(self, request: Request, left_out: tuple[str, ...] = ()):
-        """Track switches if there are any; if that fails, use the original functions."""
+    def solve_as_given(self, request: Request, left_out: tuple[str, ...] = ()):
+        """Solve the problem as given: track its switches or, if that fails, use the original functions."""
         settings = request.settings
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
@@ -309,30 +310,30 @@ class TracedPlan(Plan):
                 solution.slides_from = tracker.first_slide
                 return solution
             note = (
-                f"Hidden switches are not followed: at t = {left_at:.6g} a first run left the branches of the "
-                "original functions."
+                f"Hidden switches are not tracked, since a first run left the branches of the original functions at "
+                f"t = {left_at:.6g}."
             )
             warn(note, SwitchWarning)
         except Unfollowable as reason:
-            warn(f"switches are not followed: {reason}", SwitchWarning)
-        except DaedalError as error:  # the error may be caused by the switches, or may recur
+            warn(f"switches are not tracked: {reason}", SwitchWarning)
+        except DaedalError as error:  # may be caused by the switches
             if tracker.stopped:
                 raise
             failure = error
         solution = self._plan(left_out).solve(request)
         if failure is not None:
             first = str(failure).splitlines()[0].split(". ")[0].rstrip(".")
-            warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
+            warn(f"switches are not tracked, since a run that tracked them stopped: {first}", SwitchWarning)
         return add_note(solution, note) if note else solution
 
     def _leaves_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> float | None:
         """A time at which the functions in the modes of an arc differ from the original ones; None if there is none.
 
-        This happens where a switching function stays on its surface and the function there belongs to neither side.
+        They differ if a switching function stays on its surface, where the original value is that of neither side.
         """
         sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
         ahead, begins = sign * solution.t, [t for t, _, _ in tracker.history]
-        for (begin, modes, along), end in zip(tracker.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
+        for (begin, modes, along), end in zip(tracker.history[:_MOST_ARCS], [*begins[1:], np.inf * sign]):
             first = int(np.searchsorted(ahead, sign * begin, side="right"))
             size = int(np.searchsorted(ahead, sign * end, side="left")) - first
             if along or size <= 0 or abs(end - begin) <= brief:
@@ -351,14 +352,14 @@ class TracedPlan(Plan):
             arrays = [point[argument] for argument in switched.traced.arguments[name]]
             scaled = [np.multiply(a, 1.0 + _SAME_BRANCH) for a in arrays]
             (status, one), (other_status, other) = (function.evaluate(t, *arrays, p) for p in (written, taken))
-            terms = np.abs(function.evaluate(t, *scaled, taken)[1] - other)  # times _SAME_BRANCH
+            terms = np.abs(function.evaluate(t, *scaled, taken)[1] - other)  # sizes of the terms times _SAME_BRANCH
             if status == other_status == 0 and np.any(np.abs(one - other) > terms):
                 return False
         return True
 
     @property
     def switched(self) -> SwitchedProblem | None:
-        """The problem with switches set by data; None if there are none, or too many."""
+        """The problem with modes as parameters; None if it has no switches, or too many."""
         if not self._switched:
             traced, found = self.traced, None
             if traced is not None and traced.n_switches:
@@ -376,14 +377,14 @@ class TracedPlan(Plan):
                 source = self.switched.traced if followed and self.switched else self.traced
                 assert source is not None
                 problem = _without(source.problem, left_out)
-                # plans that track switches evaluate them later
+                # plans that track switches receive their parameters later
                 if self.problem.params is not self._traced_params and not followed:
                     problem = with_numbers(problem, self.problem.params)
             self._plans[key] = self._make(problem, self.settings)
         return self._plans[key]
 
     def _original(self) -> Any:
-        """The problem with its original functions, and the structure of a residual too long for machine code."""
+        """The problem with its original functions, and the sparsity of a residual that is too long for machine code."""
         if self.traced is None or not self.traced.structure or self._findings.refuted:
             return self.problem
         problem = copy(self.problem)
@@ -392,7 +393,7 @@ class TracedPlan(Plan):
         return problem
 
     def _is_sparse(self, request: Request) -> bool:
-        """Whether the matrices of a mechanism are sparse, determined from its functions."""
+        """Whether the functions of a mechanism return sparse matrices."""
         if self._sparse is None:
             mechanism = isinstance(self.problem, MechanicalSystem)
             self._sparse = mechanism and is_sparse(self.problem, request.span[0], request.initial)
@@ -429,7 +430,6 @@ class RestatedPlan(Plan):
         return self._plan.is_current()
 
     def solve(self, request: Request):
-        """Solve the problem in f and g."""
         return self._plan.solve(request.changed(problem=self._plan.problem))
 
 
@@ -440,7 +440,6 @@ def add_note(solution: Any, note: str) -> Any:
 
 
 def _without(problem: Any, names: tuple[str, ...]) -> Any:
-    """The problem without some of its derivatives."""
     if not names:
         return problem
     if isinstance(problem, SemiExplicitDAE):
@@ -450,13 +449,13 @@ def _without(problem: Any, names: tuple[str, ...]) -> Any:
         adopt_stacked(other, _without(problem.implicit(), names))
     else:
         other = copy(problem)
-        for name in (*names, "straight_line"):  # contains the derivatives
+        for name in (*names, "straight_line"):  # the straight-line code contains the derivatives
             object.__setattr__(other, name, None)
     return other
 
 
 def linear_solver_of(settings: Settings) -> Any:
-    """The user's choice, given by name or as a method option."""
+    """The linear solver chosen by the user, as an option or as an attribute of the method."""
     return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
 
 

@@ -154,7 +154,7 @@ class Enclosed:
     Attributes
     ----------
     program : Enclosure
-        See :mod:`daedal.symbolic.tracing.enclosures`.
+        See :mod:`daedal.symbolic.tracing.switching_functions`.
     first : int
         Index of the first of these functions.
     read : callable

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from daedal.library.registry import Indices as Indices
     from daedal.library.registry import Model as Model
     from daedal.library.registry import Reference as Reference
+    from daedal.library.violin import StringState as StringState
     from daedal.library.violin import ViolinRun as ViolinRun
     from daedal.library.violin import play_violin as play_violin
 
@@ -43,6 +44,7 @@ _OTHERS = {
     "Model": "registry",
     "Reference": "registry",
     "Source": "circuits",
+    "StringState": "violin",
     "ViolinRun": "violin",
     "follow_flame": "combustion",
     "mna": "nodal_analysis",

@@ -15,6 +15,7 @@ from daedal.methods.half_explicit.half_explicit import HEM4 as HEM4
 from daedal.methods.half_explicit.half_explicit import HEM5 as HEM5
 from daedal.methods.half_explicit.half_explicit import PHEM56 as PHEM56
 from daedal.methods.half_explicit.half_explicit import HalfExplicit as HalfExplicit
+from daedal.methods.half_explicit.half_explicit import MechanicalRun as MechanicalRun  # for annotations
 from daedal.methods.implicit_rk.collocation import Collocation as Collocation
 from daedal.methods.implicit_rk.implicit_runge_kutta import ImplicitRungeKutta as ImplicitRungeKutta
 from daedal.methods.implicit_rk.radau import Radau as Radau
@@ -23,8 +24,11 @@ from daedal.methods.multistep.multistep import OneLeg as OneLeg
 from daedal.methods.multistep.multistep_formula import MultistepFormula as MultistepFormula
 from daedal.methods.named_formulas import coefficients as coefficients
 from daedal.methods.rosenbrock.rosenbrock import Rosenbrock as Rosenbrock
+from daedal.methods.run import OneStepRun as OneStepRun  # for annotations
+from daedal.methods.run import Run as Run  # for annotations
 from daedal.methods.symplectic.rattle import RATTLE as RATTLE
 from daedal.methods.symplectic.rattle import SHAKE as SHAKE
 from daedal.methods.tableau import RungeKuttaTableau as RungeKuttaTableau
+from daedal.methods.task import Outcome as Outcome  # for annotations
 
 __all__: list[str]

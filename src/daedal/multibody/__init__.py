@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import Accelerations as Accelerations
 from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraint import Belt, Constraint, Coupling, Gear, Prescribed, PrescribedMotion, Rack
@@ -31,15 +32,33 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.layout import Layout as Layout
 from daedal.multibody.linearised import Linearised, Mode
 from daedal.multibody.model import Model
+from daedal.multibody.motion import Loads as Loads
+from daedal.multibody.motion import Motion as Motion
+from daedal.multibody.motion import MotionHistory as MotionHistory
+from daedal.multibody.multibody_system import Conditions as Conditions
+from daedal.multibody.multibody_system import Derivatives as Derivatives
+from daedal.multibody.multibody_system import MotionEquations as MotionEquations
+from daedal.multibody.multibody_system import MultibodySystem as MultibodySystem
+from daedal.multibody.poses import BodyStates as BodyStates
 from daedal.multibody.poses import Start
 from daedal.multibody.report import Report
 from daedal.multibody.results import Energy, Results
+from daedal.multibody.results import Machine as Machine
 from daedal.multibody.rolling import Rolling, RollingSphere
 from daedal.multibody.spring import Bushing, Damper, Spring, TorsionSpring
+from daedal.multibody.topology import SpanningTree as SpanningTree
 from daedal.multibody.urdf import from_urdf
 from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView, JointView
+from daedal.solution.machine_record import RecordedBody as RecordedBody
+from daedal.solution.machine_record import RecordedEnergy as RecordedEnergy
+from daedal.solution.machine_record import RecordedForce as RecordedForce
+from daedal.solution.machine_record import RecordedFrame as RecordedFrame
+from daedal.solution.machine_record import RecordedJoint as RecordedJoint
+from daedal.solution.machine_record import RecordedMachine as RecordedMachine
+from daedal.solution.machine_record import RecordedWrench as RecordedWrench
 
 __all__ = [
     "PID",

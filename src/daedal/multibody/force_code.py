@@ -1,6 +1,6 @@
 """Forces of large machines as machine code: each is traced with the motion of the few bodies that it affects.
 
-Forces that differ only in numbers and attachment share code (:mod:`daedal.symbolic.alike`); a compiled loop
+Forces that differ only in numbers and attachment share code (:mod:`daedal.symbolic.graph_functions`); a compiled loop
 (:mod:`daedal.multibody.loops_compiled`) evaluates them. The evaluation time is proportional to their number, and so is
 the preparation time.
 
@@ -28,10 +28,10 @@ from daedal.multibody.loops_compiled import Places
 from daedal.multibody.motion import Loads, Motion
 from daedal.multibody.packed import FORCES
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace
-from daedal.symbolic.alike import ARGUMENT, Alike, alike
 from daedal.symbolic.arrays import Array, array_of
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.expression import symbol
+from daedal.symbolic.graph_functions import ARGUMENT, Alike, alike
 from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.substitution import Substitution
 

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from daedal.common.progress import Progress
-from daedal.driver.blas_threads import blas_threads
 from daedal.driver.mechanism import learned
 from daedal.driver.reduced_plan import ReducedRunState
 from daedal.driver.request import Request
-from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment
+from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment, blas_threads
 from daedal.driver.solver import plan_for
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.events.event import EventRecord
@@ -402,7 +401,7 @@ class ContinuedRun:
         if interrupted or exception is not None:
             self._stay(outcome)
             raise KeyboardInterrupt if exception is None else exception
-        if not self.run_state.goes_on(segment):
+        if not self.run_state.continues(segment):
             self._stay(outcome)
             found = learned(segment)
             if found and hasattr(self.run_state, "plan"):

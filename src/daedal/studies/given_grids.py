@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.problems.checks import check_callable, check_real, check_size
 from daedal.problems.mechanical import MechanicalSystem
@@ -158,8 +159,9 @@ def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
 # --- multipliers of index 3 after a change of step size, corrected as by Arevalo and Loetstedt ------------------------
 
 
+@with_old_keywords(system="problem")
 def corrected_multipliers(
-    system: MechanicalSystem, t: ArrayLike, q: ArrayLike, v: ArrayLike, order: int = 1
+    problem: MechanicalSystem, t: ArrayLike, q: ArrayLike, v: ArrayLike, order: int = 1
 ) -> np.ndarray:
     r"""Compute multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
@@ -175,8 +177,8 @@ def corrected_multipliers(
 
     Parameters
     ----------
-    system : MechanicalSystem
-        The system, with position constraints.
+    problem : MechanicalSystem
+        A system with position constraints.
     t : array (nt,)
         The grid, strictly monotone.
     q, v : array (n_q, nt)
@@ -207,22 +209,22 @@ def corrected_multipliers(
     >>> print(np.abs(lam[0, 1:] - np.sin(t[1:])).max() < 0.02)
     True
     """
-    if not isinstance(system, MechanicalSystem):
-        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+    if not isinstance(problem, MechanicalSystem):
+        raise InvalidProblemError(f"problem must be a MechanicalSystem, got {type(problem).__name__}")
     order = check_size(order, "order")
     t = check_real(t, "t", "contain increasing times").reshape(-1)
     q, v = check_real(q, "q", "have the shape (n_q, nt)"), check_real(v, "v", "have the shape (n_q, nt)")
     if t.size < 2 or not (np.all(np.diff(t) > 0.0) or np.all(np.diff(t) < 0.0)):
         raise InvalidProblemError("t must be at least two strictly monotone times")
     for name, array in (("q", q), ("v", v)):
-        if array.shape != (system.n_q, t.size):
-            raise InvalidProblemError(f"{name} must have the shape {(system.n_q, t.size)}, got {array.shape}")
-    result = np.full((system.n_constraints, t.size), np.nan)
+        if array.shape != (problem.n_q, t.size):
+            raise InvalidProblemError(f"{name} must have the shape {(problem.n_q, t.size)}, got {array.shape}")
+    result = np.full((problem.n_constraints, t.size), np.nan)
     for n in range(1, t.size):
         first = max(n - order - 1, 0)
         slope = v[:, 0] if n < order + 1 else None
         acceleration = _second_derivative(t[first : n + 1] - t[n], q[:, first : n + 1], slope)
-        result[:, n] = _multipliers(system, t[n], q[:, n], v[:, n], acceleration)
+        result[:, n] = _multipliers(problem, t[n], q[:, n], v[:, n], acceleration)
     return result
 
 

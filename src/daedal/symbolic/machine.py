@@ -29,14 +29,14 @@ from daedal.common import first_use, object_store
 from daedal.symbolic.emission import Program, emit
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.instructions import ENTRY, MARK, Constants
-from daedal.symbolic.rolled import RolledProgram, loops, roll
+from daedal.symbolic.table_programs import TableProgram, loops, table_program
 from daedal.symbolic.untraceable import Untraceable
 
 RAISES, BAD_PIVOT = 1, 2
 """Status codes: 1 for a fallback to Python, as for other compiled functions; 2 for a bad pivot."""
 MOST_STRAIGHT = 20_000
 """Largest number of operations emitted as single instructions; larger graphs are computed by loops over tables
-(:mod:`daedal.symbolic.rolled`), which need hardly any code generation. Chosen empirically."""
+(:mod:`daedal.symbolic.table_programs`), which need hardly any code generation. Chosen empirically."""
 _VERSION = "2"
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 _LOCK = threading.Lock()
@@ -62,7 +62,7 @@ class MachineFunction:
     def __init__(
         self,
         code: _Code | BoundFunction,
-        program: Program | RolledProgram,
+        program: Program | TableProgram,
         shapes: dict[str, tuple[int, ...]],
         slices: dict[str, slice],
         end: int,
@@ -136,15 +136,15 @@ def compile_function(
         for k, node in enumerate(nodes.ravel(order="F").tolist())
         if not (skip_zeros and graph.is_zero(node))
     ]
-    told = [(condition, code) for condition, code in statuses if condition != graph.false]
-    stated = graph, graph.argument(time, 0), places, targets, told, end
+    needed = [(condition, code) for condition, code in statuses if condition != graph.false]
+    stated = graph, graph.argument(time, 0), places, targets, needed, end
     shapes = {name: nodes.shape for name, nodes in arrays.items()}
     if graph.count([node for _, node in targets]) > MOST_STRAIGHT:
         if lanes:
             raise Untraceable(f"takes more than {MOST_STRAIGHT} operations", "")
-        tables = roll(*stated)
-        rolled = BoundFunction(_loaded(loops()), tables.integers, tables.floats)
-        return MachineFunction(rolled, tables, shapes, slices, end)
+        tables = table_program(*stated)
+        code = BoundFunction(_loaded(loops()), tables.integers, tables.floats)
+        return MachineFunction(code, tables, shapes, slices, end)
     program = emit(*stated, quick=quick, lanes=lanes)
     return MachineFunction(_loaded(program.text, program.constants), program, shapes, slices, end)
 

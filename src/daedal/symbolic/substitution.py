@@ -44,15 +44,14 @@ from daedal.symbolic.arrays import Array, SparseConstant, plain, wrapped
 from daedal.symbolic.dependencies import Dependencies, Memory, entries, same_entries
 from daedal.symbolic.expression import Expression
 from daedal.symbolic.kinds import Number
-from daedal.symbolic.piecewise import polynomial_pieces
-from daedal.symbolic.scipy_functions import interpolant_stand_in, scipy_stand_in
-from daedal.symbolic.stand_ins import (
+from daedal.symbolic.piecewise import interpolant_replacement, polynomial_pieces, scipy_replacement
+from daedal.symbolic.replacements import (
     BUILTINS,
     Forbidden,
     MathModule,
     NumpyModule,
-    math_stand_in,
-    numpy_stand_in,
+    math_replacement,
+    numpy_replacement,
 )
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, truth_by_identity
 
@@ -108,10 +107,10 @@ class Substitution:
         if id(value) not in self._made:
             self._alive.append(value)
             self._made[id(value)] = value  # for self-references
-            self._made[id(value)] = self._stand_in(value, name)
+            self._made[id(value)] = self._replacement(value, name)
         return self._made[id(value)]
 
-    def _stand_in(self, value: Any, name: str) -> Any:
+    def _replacement(self, value: Any, name: str) -> Any:
         if isinstance(value, ModuleType):
             return self._module(value)
         if value is float or value is int or value is type:
@@ -144,18 +143,18 @@ class Substitution:
             self._note(value)
             return SparseConstant(value)
         if home == "scipy":
-            found = scipy_stand_in(value) if callable(value) else None
-            if found is None and (found := interpolant_stand_in(value)) is not None:
+            found = scipy_replacement(value) if callable(value) else None
+            if found is None and (found := interpolant_replacement(value)) is not None:
                 self._note(value)
             if found is not None:
                 return found
         if isinstance(value, np.vectorize):
-            return numpy_stand_in(np.vectorize)(self.of(value.pyfunc))
+            return numpy_replacement(np.vectorize)(self.of(value.pyfunc))
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             if not hasattr(value, "__name__"):  # for example a polynomial
                 self._note(value)
                 return value
-            return numpy_stand_in(value)
+            return numpy_replacement(value)
         if isinstance(value, BuiltinFunctionType):
             return self._builtin(value, value.__name__)
         if type(value).__module__.startswith("numpy.random"):
@@ -259,7 +258,7 @@ class Substitution:
 
     def _builtin(self, value: Any, name: str) -> Any:
         if getattr(math, name, None) is value:
-            return math_stand_in(value)
+            return math_replacement(value)
         if self._builtins.get(name) is not value and getattr(builtins, name, None) is value:
             return self._builtins[name]
         owner = getattr(value, "__self__", None)  # a method such as list.append, which would change its owner

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem, Transition
 from daedal.kernels.functions import is_compiled
@@ -18,8 +19,9 @@ from daedal.problems.compile import compiled_function
 _MEASURES = ("reaction", "multiplier")
 
 
+@with_old_keywords(system="problem")
 def breaking_joint(
-    system: MechanicalSystem,
+    problem: MechanicalSystem,
     rows: int | str | Sequence[int | str],
     limit: float,
     *,
@@ -33,7 +35,7 @@ def breaking_joint(
 
     Parameters
     ----------
-    system : MechanicalSystem
+    problem : MechanicalSystem
         System with the joint.
     rows : int, str, or sequence of them
         The constraints of the joint, by index (position constraints first) or name.
@@ -64,17 +66,17 @@ def breaking_joint(
     >>> print(f"{-sol.events[0].y[1]:.6f}", sol.mode[-1])
     0.666667 broken
     """
-    if not isinstance(system, MechanicalSystem):
-        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
-    joint = _checked_rows(system, rows)
+    if not isinstance(problem, MechanicalSystem):
+        raise InvalidProblemError(f"problem must be a MechanicalSystem, got {type(problem).__name__}")
+    joint = _checked_rows(problem, rows)
     limit = check_positive(limit, "limit")
-    guard = _guard(system, joint, limit, load)
-    problem = HybridProblem(
-        {"intact": system, "broken": released(system, joint)},
+    guard = _guard(problem, joint, limit, load)
+    hybrid = HybridProblem(
+        {"intact": problem, "broken": released(problem, joint)},
         [Transition("intact", "broken", guard, direction=-1, name=name)],
         start="intact",
     )
-    return problem.made_of(system, lambda other: breaking_joint(other, rows, limit, load=load, name=name))
+    return hybrid.made_of(problem, lambda other: breaking_joint(other, rows, limit, load=load, name=name))
 
 
 def _checked_rows(system: MechanicalSystem, rows) -> list[int]:
@@ -116,7 +118,7 @@ def released(system: MechanicalSystem, rows: Sequence[int]) -> MechanicalSystem:
     """The system without some of its constraints."""
     if system.force_uses_multipliers:
         raise InvalidProblemError(
-            "system: its force uses multipliers by index, which changes when a joint breaks. Remedy: define the "
+            "problem: its force uses multipliers by index, which changes when a joint breaks. Remedy: define the "
             "broken system as a mode of a HybridProblem"
         )
     count, names = system.n_constraints, system.constraint_names

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem, Transition
 from daedal.hybrid.models.impact import located
@@ -80,8 +81,9 @@ class ElastoPlastic:
         return self.plastic(p) if mode == "plastic" else self.c3 * (p - self.permanent(p_max))
 
 
+@with_old_keywords(system="problem")
 def elastoplastic_contact(
-    system: MechanicalSystem,
+    problem: MechanicalSystem,
     gap: Callable[..., Any],
     law: ElastoPlastic,
     *,
@@ -98,7 +100,7 @@ def elastoplastic_contact(
 
     Parameters
     ----------
-    system : MechanicalSystem
+    problem : MechanicalSystem
         System without the contact.
     gap : callable
         ``gap(t, q)``, negative during an indentation.
@@ -125,11 +127,11 @@ def elastoplastic_contact(
     >>> [event.target for event in sol.events[:4]]
     ['elastic', 'plastic', 'unloading', 'free']
     """
-    if not isinstance(system, MechanicalSystem):
-        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+    if not isinstance(problem, MechanicalSystem):
+        raise InvalidProblemError(f"problem must be a MechanicalSystem, got {type(problem).__name__}")
     if not isinstance(law, ElastoPlastic):
         raise InvalidProblemError(f"law must be an ElastoPlastic, got {type(law).__name__}")
-    if system.n_s or system.params is not None:
+    if problem.n_s or problem.params is not None:
         raise InvalidProblemError(
             "systems with parameters or contact coordinates are not supported here; parameters can be closures"
         )
@@ -145,7 +147,7 @@ def elastoplastic_contact(
         return -_along(lambda s: gap(t + s, q[:-1] + s * v[:-1]), _time_scale(q[:-1], v[:-1]))
 
     def mode(name: str) -> MechanicalSystem:
-        return _with_memory(system, None if name == "free" else _pushed(law, name, gap, slope))
+        return _with_memory(problem, None if name == "free" else _pushed(law, name, gap, slope))
 
     def deepest(t, q, v):
         return np.append(q[:-1], depth(t, q)), v
@@ -171,7 +173,7 @@ def elastoplastic_contact(
             link("reload", "plastic", lambda t, q, v: q[-1] - depth(t, q), "yields again"),
             link("reload", "unloading", rate, "turns back again", immediate=False),
         ],
-        start=lambda initial: ("free", _without_dent(initial, system.n_q)),
+        start=lambda initial: ("free", _without_dent(initial, problem.n_q)),
     )
 
 

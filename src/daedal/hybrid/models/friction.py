@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.common.messages import warn
+from daedal.common.public_names import with_old_keywords
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError, NonUniqueWarning
 from daedal.hybrid.hybrid_problem import Decision, GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.mode_state import StateForm
@@ -173,7 +174,7 @@ class Friction(HybridProblem):
 
     Parameters
     ----------
-    system : MechanicalSystem
+    problem : MechanicalSystem
         The mechanism without friction, in coordinates q only (without additional states or contact coordinates).
     direction : callable or array
         ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Receives the parameters of the system
@@ -236,9 +237,10 @@ class Friction(HybridProblem):
 
     system: MechanicalSystem
 
+    @with_old_keywords(system="problem")
     def __init__(
         self,
-        system: MechanicalSystem,
+        problem: MechanicalSystem,
         direction: Callable[..., Any] | ArrayLike,
         mu: float | Callable[..., Any],
         *,
@@ -252,6 +254,7 @@ class Friction(HybridProblem):
         stick_method: Any = None,
     ) -> None:
         self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
+        system = problem
         law = FrictionLaw.checked(system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral)
         stick = stick_system(system, law)
         formulas = None if law.holding is None else FrictionFormulas(law, system.n_q)
@@ -289,7 +292,7 @@ class Friction(HybridProblem):
         """
         system = with_numbers(self.system, params)
         other = object.__new__(Friction)
-        other._set(given=dict(self.given, system=system), system=system, law=self.law.with_params(system.params))
+        other._set(given=dict(self.given, problem=system), system=system, law=self.law.with_params(system.params))
         other._set(_stick=with_known_params(self._stick, system.params), _formulas=self._formulas)
         modes = {
             name: replace(mode, problem=with_known_params(mode.problem, system.params))
@@ -300,11 +303,11 @@ class Friction(HybridProblem):
 
     def compiled(self) -> Friction:
         """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
-        given = dict(self.given, system=self.system.compiled("numba"))
+        given = dict(self.given, problem=self.system.compiled("numba"))
         for name in ("direction", "mu", "normal", "speed"):
             if callable(given[name]):
                 given[name] = compiled_function(given[name])
-        return Friction(given.pop("system"), given.pop("direction"), given.pop("mu"), **given)
+        return Friction(given.pop("problem"), given.pop("direction"), given.pop("mu"), **given)
 
     def start_formula(self, mode: str) -> Callable[..., Any] | None:
         """Nonnegative if coefficients are valid and, for slip, the relative velocity has the sign of the mode."""

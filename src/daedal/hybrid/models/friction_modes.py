@@ -53,10 +53,10 @@ class FrictionLaw:
     def checked(cls, system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral) -> FrictionLaw:
         """The law from the arguments of :class:`daedal.hybrid.Friction`."""
         if not isinstance(system, MechanicalSystem):
-            raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+            raise InvalidProblemError(f"problem must be a MechanicalSystem, got {type(system).__name__}")
         if system.n_r or system.n_w or system.n_s or system.force_uses_multipliers:
             raise InvalidProblemError(
-                "system: friction supports only mechanical systems in q and v, without r, w, s and with forces that "
+                "problem: friction supports only mechanical systems in q and v, without r, w, s and with forces that "
                 "do not depend on the multipliers"
             )
         if (normal is None) == (constraint is None):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.common.messages import warn
+from daedal.common.public_names import with_old_keywords
 from daedal.errors import EnergyWarning, InvalidProblemError
 from daedal.hybrid.hybrid_problem import with_its_params
 from daedal.hybrid.models.complementarity import FrictionProblem, complementary
@@ -81,7 +82,7 @@ class Impact:
 
     Parameters
     ----------
-    system : MechanicalSystem
+    problem : MechanicalSystem
         Its constraints remain satisfied.
     contacts : Contact, callable, or sequence of them
         The contacts; functions are gaps. The gap may depend on time (a moving table). Contacts take part if their gap
@@ -124,22 +125,23 @@ class Impact:
     touch = 1e-9
     """The gap below which a contact takes part in the impact of another contact."""
 
+    @with_old_keywords(system="problem")
     def __init__(
         self,
-        system: MechanicalSystem,
+        problem: MechanicalSystem,
         contacts: Contact | Callable[..., Any] | Sequence[Contact | Callable[..., Any]],
         restitution: float | None = None,
         *,
         law: str = "newton",
         order: str = "together",
     ):
-        if not isinstance(system, MechanicalSystem):
-            raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+        if not isinstance(problem, MechanicalSystem):
+            raise InvalidProblemError(f"problem must be a MechanicalSystem, got {type(problem).__name__}")
         if law not in LAWS:
             raise InvalidProblemError(f"unknown law {law!r} of impact; known: {', '.join(LAWS)}")
         if order not in ORDERS:
             raise InvalidProblemError(f"unknown order {order!r} of impacts; known: {', '.join(ORDERS)}")
-        self.system, self.contacts = system, checked_contacts(contacts, system.n_q, restitution)
+        self.system, self.contacts = problem, checked_contacts(contacts, problem.n_q, restitution)
         self.rules = ImpactRules(self.contacts, law, order)
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_state import StateForm
@@ -394,10 +395,10 @@ def _without_noise(values: np.ndarray, size: float) -> np.ndarray:
 
 def _check_system(system):
     if not isinstance(system, MechanicalSystem):
-        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+        raise InvalidProblemError(f"problem must be a MechanicalSystem, got {type(system).__name__}")
     if system.n_r or system.n_w or system.force_uses_multipliers:
         raise InvalidProblemError(
-            "system: forces that depend on additional states r, algebraic variables w or multipliers cannot be "
+            "problem: forces that depend on additional states r, algebraic variables w or multipliers cannot be "
             "combined with unilateral contacts. Remedy: define the modes as a HybridProblem, with "
             "daedal.hybrid.Impact as reset"
         )
@@ -421,7 +422,7 @@ class UnilateralProblem(HybridProblem):
 
     Parameters
     ----------
-    system : MechanicalSystem
+    problem : MechanicalSystem
         System without contacts.
     contacts : Contact, callable, or sequence of them
         One or several contacts; functions are gaps of plastic contacts without friction.
@@ -485,9 +486,10 @@ class UnilateralProblem(HybridProblem):
     creep: float
     modes: ContactModes
 
+    @with_old_keywords(system="problem")
     def __init__(
         self,
-        system: MechanicalSystem,
+        problem: MechanicalSystem,
         contacts: Contact | Callable[..., Any] | Sequence[Contact | Callable[..., Any]],
         *,
         law: str = "newton",
@@ -496,6 +498,7 @@ class UnilateralProblem(HybridProblem):
         touch: float = Impact.touch,
         creep: float = 1e-6,
     ):
+        system = problem
         _check_system(system)
         checked = checked_contacts(contacts, system.n_q)
         if FREE in [contact.name for contact in checked]:

@@ -26,6 +26,7 @@ from daedal.index.linear.strangeness import RankChangeError as RankChangeError
 from daedal.index.linear.strangeness import StandardCanonicalForm as StandardCanonicalForm
 from daedal.index.linear.strangeness import Strangeness as Strangeness
 from daedal.index.linear.strangeness import StrangenessFree as StrangenessFree
+from daedal.index.linear.time_dependent import LocalSeries as LocalSeries  # for annotations
 from daedal.index.linear.time_dependent import TimeVarying as TimeVarying
 from daedal.index.structure.system_equations import linear_system as linear_system
 

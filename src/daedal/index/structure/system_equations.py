@@ -294,7 +294,7 @@ class UnfollowedSwitches:
             return None
         named = listing(met[:_MOST_NAMED], len(met))
         return (
-            f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over "
+            f"switches are not tracked, since the index of the problem is reduced: {named}. A run may step over "
             f"them, and kinks or jumps in differentiated terms are missed. Remedy: give their times as breakpoints, "
             "or use formulation='none'; switches='never' leaves them to the step size control"
         )

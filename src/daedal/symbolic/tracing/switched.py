@@ -17,11 +17,11 @@ from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import BranchesTaken
 from daedal.symbolic.modes import Followed as Followed
-from daedal.symbolic.tracing.enclosures import MOST_NODES, Enclosure
 from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.mixture import ClosedForm, NotAffine, closed_form
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.problem import traced_problem
+from daedal.symbolic.tracing.switching_functions import MOST_NODES, Enclosure
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 MOST_SWITCHES = 64

@@ -40,7 +40,7 @@ _ARITY = {
 _HEADER = 6
 
 
-class RolledProgram(NamedTuple):
+class TableProgram(NamedTuple):
     """Tables read by the loops.
 
     Attributes
@@ -59,14 +59,14 @@ class RolledProgram(NamedTuple):
     operations: int
 
 
-def roll(
+def table_program(
     graph: Graph,
     time: int | None,
     places: Mapping[int, int],
     results: Sequence[tuple[int, int]],
     statuses: Sequence[tuple[int, int]],
     end: int,
-) -> RolledProgram:
+) -> TableProgram:
     """The tables of a program; the arguments are those of :func:`daedal.symbolic.emission.emit`."""
     needed = graph.needed([*(condition for condition, _ in statuses), *(node for _, node in results)])
     place = np.full(len(graph), -1, dtype=np.int32)
@@ -84,10 +84,10 @@ def roll(
         free += len(nodes)
     if results:
         writer.copies(results)
-    told = [entry for condition, code in statuses for entry in (int(place[condition]), code)]
-    integers = np.concatenate([np.array([writer.count, end, len(statuses), *told], dtype=np.int32), *writer.parts])
+    pairs = [entry for condition, code in statuses for entry in (int(place[condition]), code)]
+    integers = np.concatenate([np.array([writer.count, end, len(statuses), *pairs], dtype=np.int32), *writer.parts])
     operations = sum(bool(graph.operands[i]) for i in needed)
-    return RolledProgram(integers, np.array(writer.floats, dtype=float), free - end, operations)
+    return TableProgram(integers, np.array(writer.floats, dtype=float), free - end, operations)
 
 
 def _constant(graph: Graph, i: int) -> float:

@@ -1,5 +1,7 @@
 """Replacements for the modules numpy and math and for some builtins while a function is traced."""
 
+from __future__ import annotations
+
 import math
 from functools import partial, reduce
 from types import ModuleType
@@ -16,7 +18,7 @@ from daedal.symbolic.untraceable import Untraceable, refuse_caught
 # --- numpy ------------------------------------------------------------------------------------------------------------
 
 
-def numpy_stand_in(value: Any) -> Any:
+def numpy_replacement(value: Any) -> Any:
     """Replacement of an object found in NumPy."""
     if value is np.float64:
         return Float64
@@ -78,7 +80,7 @@ class NumpyModule(ModuleType):
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):
             return Forbidden("uses random numbers", memory="np.random") if name == "random" else NumpyModule(value)
-        return numpy_stand_in(value)
+        return numpy_replacement(value)
 
     def __setattr__(self, name: str, value):
         raise Untraceable(f"stores to {self._module.__name__}.{name}")
@@ -103,7 +105,7 @@ _RAISING = {"exp", "exp2", "expm1", "sinh", "cosh", "log", "log2", "log10", "log
 """Functions of math that raise where NumPy returns infinity, from which a finite result could still follow."""
 
 
-def math_stand_in(function) -> Any:
+def math_replacement(function) -> Any:
     """Replacement of a function of the module math."""
     if not callable(function):
         return function
@@ -156,7 +158,7 @@ def _math_on_symbols(name: str, arguments: tuple, **options):
 def _math_function(name: str, arguments: tuple, **options):
     if name == "log":
         logarithm = apply("log", arguments[0]) if type(arguments[0]) is Expression else math.log(arguments[0])
-        return logarithm if len(arguments) == 1 else logarithm / math_stand_in(math.log)(arguments[1])
+        return logarithm if len(arguments) == 1 else logarithm / math_replacement(math.log)(arguments[1])
     if name == "hypot":
         return _hypot(arguments)
     if name == "dist":
@@ -194,7 +196,7 @@ class MathModule(ModuleType):
         super().__init__("math")
 
     def __getattr__(self, name: str):
-        return math_stand_in(getattr(math, name))
+        return math_replacement(getattr(math, name))
 
 
 # --- builtins ---------------------------------------------------------------------------------------------------------
