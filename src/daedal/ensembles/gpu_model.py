@@ -143,7 +143,7 @@ def _template(name: str) -> str:
 
 
 def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
-    """An array of numbers; a matrix if there are several rows."""
+    """C source of a constant array, two-dimensional if there are several rows."""
     number = str if kind == "int" else c_number
     texts = ["{" + ", ".join(number(x) for x in row) + "}" for row in rows]
     if len(rows) == 1:
@@ -247,7 +247,7 @@ _OTHERWISE = "use on='threads'"
 
 @dataclass(frozen=True)
 class GPUModel:
-    """A kernel under construction."""
+    """A traced problem, and the source of its kernel."""
 
     traced: TracedProblem
     code: ProblemInC
@@ -425,7 +425,7 @@ def execute(
     kernel : callable
         ``kernel(*arguments)`` with the kernel's arguments in order.
     problem : ProblemInC
-    task : Task
+    task : GPUTask
     starts, params : array
         One row per member, or one shared row: shapes (count or 1, n) and (count or 1, n_parameters).
     single : bool

@@ -35,7 +35,7 @@ def sample(
     seed : int or numpy.random.Generator
         The same seed gives the same points.
     frame : bool
-        Return a pandas frame instead of a mapping of arrays.
+        Whether to return a pandas frame instead of a mapping of arrays.
     **options
         Options of the class in ``scipy.stats.qmc``, for example ``optimization="random-cd"``, ``scramble=False``.
 

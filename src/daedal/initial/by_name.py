@@ -38,7 +38,7 @@ def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
     InvalidProblemError
         If a name is unknown, or variables are not determined.
     InconsistentInitialError
-        If no values of the others are consistent.
+        If no values of the other variables are consistent with the given ones.
 
     Examples
     --------

@@ -23,7 +23,7 @@ def names_of(system: MechanicalSystem, which) -> str:
 
 
 def refuse_position(manifold: Manifold, q0, q, tolerance):
-    """Raise the error for a search for q with g = 0 that failed; the message names the conflicting constraints."""
+    """Raise the error for a failed search for q with g(t, q) = 0; the message names the conflicting constraints."""
     system, g = manifold.system, manifold.position(q)
     K = manifold.jacobian(q)
     if g is None or K is None:

@@ -32,7 +32,7 @@ _TINY = 1e-300
 _UNSATISFIED = 1e-8  # residual of a given equation, relative to its terms, that is named
 
 Rows = Callable[[float, np.ndarray], np.ndarray]
-"""Values of equations at t for the derivatives in the rows of a jet."""
+"""A function of t and the jet (x, x', ... in rows) that returns the residuals of equations."""
 
 
 def solve_with_equations(problem: Any, t: float, given: np.ndarray, fixed: Any, equations: Any) -> np.ndarray:
@@ -108,7 +108,9 @@ class _Extended:
         self.count = values.size
         if not np.isfinite(values).all():
             i = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise NotFiniteError(f"equations: number {i} is {values[i]} at the guess, t = {t:g}. Remedy: other guesses")
+            raise NotFiniteError(
+                f"equations: number {i} is {values[i]} at the guess, t = {t:g}. Remedy: use other guesses"
+            )
         return values
 
     def solved(self, t: float, jet: np.ndarray, free: np.ndarray) -> ArrayPoint | None:

@@ -124,7 +124,7 @@ def _made(equations: SystemEquations) -> _StartStructure | None:
 
 
 class _Stages:
-    """The values at one start."""
+    """The values of x, x' while the stages are solved at one start."""
 
     def __init__(self, structure: _StartStructure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
         self.structure, self.params, self.t = structure, params, t
