@@ -61,6 +61,7 @@ class Ensemble:
     message : str
         Number of runs and of successes, and the backend with the reason for its choice.
     seconds : float
+        Duration of the computation.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def integrator_source(
     outputs : bool
         Whether values between the start and the end are output.
     single : bool
-        Single precision.
+        Whether states are in single precision.
     driver : str, optional
         Source that calls the integrator; by default the kernel for all members of an ensemble.
     **launch : int
@@ -270,7 +270,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     outputs : bool
         Whether values between start and end are output.
     single : bool
-        Single precision.
+        Whether states are in single precision.
     **launch : int
         See :func:`daedal.ensembles.gpu_model.integrator_source`.
 
@@ -429,7 +429,7 @@ def execute(
     starts, params : array
         One row per member, or one shared row: shapes (count or 1, n) and (count or 1, n_parameters).
     single : bool
-        Single precision.
+        Whether states are in single precision.
     order : array of int, optional
         The order in which runs are started.
     """

@@ -55,7 +55,9 @@ def sample(
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InvalidProblemError(f"n must be a positive integer, got {n!r}")
     if not isinstance(distributions, Mapping) or not distributions:
-        raise InvalidProblemError("distributions must be a mapping of names to intervals or distributions")
+        raise InvalidProblemError(
+            f"distributions must be a mapping of names to intervals or distributions, got {distributions!r}"
+        )
     inverse = {name: _quantile_function(name, given) for name, given in distributions.items()}
     unit = _unit_points(method, len(inverse), int(n), seed, options)
     columns = {name: np.asarray(function(unit[:, k]), float) for k, (name, function) in enumerate(inverse.items())}

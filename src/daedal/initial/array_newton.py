@@ -28,7 +28,10 @@ _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
 _NEGLIGIBLE = 1e-9  # coefficient, relative to its equation, below which only a huge value of the unknown has an effect
-_NEARBY, _ALTERED = 1e-5, 0.1  # relative change of all values, and of coefficients of terms that vanish on the solution
+_NEARBY, _ALTERED = (
+    1e-5,
+    0.1,
+)  # relative perturbation of values, and largest relative change of a stable coefficient
 _MOVED = 1e-3  # fraction of its norm by which a change must move entries of a tier to be used for them
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)

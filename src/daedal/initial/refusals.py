@@ -92,7 +92,7 @@ def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
             (
                 f"the initial position is a singular configuration at t = {manifold.t:g}: the gradients of the "
                 f"constraints are dependent there, {words}, but not nearby. The motion may branch, and multipliers "
-                "are not determined. Remedy: start next to this position."
+                "are not determined. Remedy: start near this position, not at it."
             ),
             [row for row, _ in redundant],
             manifold.position(q),

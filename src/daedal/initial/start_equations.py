@@ -27,9 +27,9 @@ from daedal.problems.checks import check_finite, check_mask
 
 _STEP = float(np.cbrt(np.finfo(float).eps))  # increment of central differences, relative to the size of a value
 _SHORTEST = 1.0 / 64.0  # smallest step of the homotopy
-_MOST_STEPS = 60  # attempted steps of the implicit Euler method
+_MOST_STEPS = 60  # largest number of attempted steps of the implicit Euler method
 _TINY = 1e-300
-_UNSATISFIED = 1e-8  # residual of a given equation, relative to its terms, that is named
+_UNSATISFIED = 1e-8  # residual of a given equation, relative to its terms, above which an error names it
 
 Rows = Callable[[float, np.ndarray], np.ndarray]
 """A function of t and the jet (x, x', ... in rows) that returns the residuals of equations."""

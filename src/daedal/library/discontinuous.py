@@ -214,7 +214,9 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-GRAVITY], n_q=1, names=["height"])
     floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution, gradient=lambda t, q: [1.0], name="floor")
     if floor.restitution >= 1.0:
-        raise daedal.InvalidProblemError("restitution must be below 1: an elastic ball never comes to rest")
+        raise daedal.InvalidProblemError(
+            f"restitution={restitution!r} must be below 1: an elastic ball never comes to rest"
+        )
     e, fall = floor.restitution, math.sqrt(2.0 * height / GRAVITY)
     rest_time = fall * (1.0 + e) / (1.0 - e)
 

@@ -308,7 +308,7 @@ def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Change of each variable up to which it counts as round-off, from its size and the changes of all variables."""
+    """Largest change of each variable that counts as round-off, from its size and the changes of all variables."""
     return np.maximum(1e-9 * np.maximum(np.abs(low), np.abs(high)), 1e-14 * np.max(high - low))
 
 
