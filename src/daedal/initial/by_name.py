@@ -29,9 +29,9 @@ def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
     t0 : float
     given : mapping
         Values of variables, by name or by symbol. For mechanisms and second-order problems ``x'`` or ``x(t).diff(t)``
-        are velocities; velocities not given are zero, as far as the constraints allow. For implicit problems they
-        are derivatives of any variable, which may be given instead of its value. Other variables that are not given must follow from the given
-        ones.
+        are velocities; velocities not given are zero, as far as the constraints allow. For implicit problems such
+        names are derivatives, which may be given instead of values. Other variables that are not given must follow from
+        the given ones.
 
     Raises
     ------
