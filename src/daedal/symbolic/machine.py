@@ -72,7 +72,7 @@ class MachineFunction:
         self.results = tuple(shapes)
 
     def __call__(self, t: float, **arguments) -> tuple[int, dict[str, np.ndarray]]:
-        """Call from Python; returns status and results."""
+        """Call from Python; return status and results."""
         block = np.zeros(self.size)
         for name, values in arguments.items():
             block[self.slices[name]] = values
@@ -256,7 +256,7 @@ def _generated(text: str) -> bytes:
 
 @cache
 def _linker() -> Any:
-    """Linker of object code; every function is a separate library and is unloaded with it."""
+    """Linker that loads each function as a separate library, so that functions can be unloaded individually."""
     return llvm.create_lljit_compiler(_target_machine())
 
 
