@@ -160,15 +160,15 @@ def akzo() -> Statement:
 
 
 def tppc() -> Statement:
-    """The index-1 form; the constants are those of ``daedal.library.trajectory``."""
-    from daedal.library import trajectory
+    """The index-1 form; the constants are those of ``daedal.library.control``."""
+    from daedal.library import control
 
-    earth = dict(zip(("ae", "mug", "om", "rho", "hs"), trajectory.EARTH, strict=True))
-    vehicle = dict(zip(("mass", "area", "c0", "c1", "d0", "d1"), trajectory.VEHICLE2, strict=True))
-    degree = trajectory.DEGREE
+    earth = dict(zip(("ae", "mug", "om", "rho", "hs"), control.EARTH, strict=True))
+    vehicle = dict(zip(("mass", "area", "c0", "c1", "d0", "d1"), control.VEHICLE2, strict=True))
+    degree = control.DEGREE
     return Statement(
         states={"h": 100000.0, "xi": 0.0, "lat": 0.0, "v": 12000.0, "gam": -degree, "az": 45.0 * degree},
-        algebraic=dict(zip(("att", "bank"), trajectory.CONTROLS2, strict=True)),
+        algebraic=dict(zip(("att", "bank"), control.CONTROLS2, strict=True)),
         odes=(
             "v*sin(gam)",
             "v*cos(gam)*sin(az)/(rad*cos(lat))",

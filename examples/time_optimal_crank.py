@@ -45,7 +45,7 @@ best = minimize(
     method="SLSQP",
     bounds=[(0.05, 5.0), *[(-1.0, 1.0)] * NODES],
     constraints={"type": "eq", "fun": lambda x: ends(x)[1], "jac": lambda x: ends(x)[2]},
-    options={"maxiter": 200, "ftol": 1e-9},
+    options={"maxiter": 100, "ftol": 1e-7},
 )
 sol, missing, _ = ends(best.x)
 print(f"T = {best.x[0]:.4f} s with {NODES} nodes; the end is {np.abs(missing).max():.1e} off; {best.nit} iterations")

@@ -18,6 +18,8 @@ import daedal
 from daedal.driver.request import checked_settings
 from daedal.mechanics.formulations import FORMULATIONS
 from daedal.problems.preparable import prepared_of
+from daedal.symbolic import machine
+from daedal.symbolic.graph import Graph
 
 GRAVITY = 9.81
 
@@ -270,3 +272,53 @@ def test_new_parameters_and_pickling_of_a_prepared_solver():
 def test_parameters_for_a_problem_without_any_are_refused():
     with pytest.raises(daedal.InvalidProblemError, match="has no parameters"):
         daedal.prepare(implicit()).solve((0.0, 1.0), SCALAR[0], params=[1.0])
+
+
+BLOWING_UP = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[0] ** 2], 1)
+HAULED = daedal.ImplicitDAE(
+    lambda t, s, sp: [
+        sp[0] - s[2],
+        sp[1] - s[3],
+        sp[2] + s[4] * s[0],
+        sp[3] + s[4] * s[1] + 1.0,
+        s[0] ** 2 + s[1] ** 2 - (1.0 - t) ** 2,
+    ],
+    5,
+)
+
+
+@pytest.mark.parametrize(
+    ("problem", "start", "options"),
+    [
+        (BLOWING_UP, ([1.0], [1.0]), {}),
+        (BLOWING_UP, ([1.0], None), {"max_steps": 20}),
+        (HAULED, ([0.0, -1.0, 0.5, 1.0, 1.0], None), {"max_steps": 50, "correct_initial": True}),
+    ],
+)
+def test_a_failed_run_is_freed_with_its_error(problem, start, options):
+    """No frame in a traceback refers to the error, which would keep a solution until cycles are collected."""
+
+    def failed():
+        try:
+            daedal.solve(problem, (0.0, 2.0), start, **options)
+        except daedal.IntegrationError as error:  # pytest.raises would keep it
+            return ref(error.solution)
+        raise AssertionError
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert failed()() is None
+    finally:
+        gc.enable()
+
+
+def test_linkers_are_freed_with_the_programs_that_they_loaded():
+    def made(k):
+        graph = Graph()
+        found = graph.multiply(graph.apply("sin", graph.argument("y", 0)), graph.constant(2.0 + k))
+        return machine.compile_function(graph, {"y": 1}, {"f": [found]})
+
+    linkers = [ref(made(k)._code._library._linker) for k in range(4 * machine._OF_A_LINKER)]
+    gc.collect()
+    assert linkers[machine._OF_A_LINKER]() is None  # neither recently used, nor shared with programs of other tests

@@ -237,3 +237,19 @@ def test_a_place_that_cannot_be_decided_is_named_once():
     ) as told:
         daedal.solve(daedal.ODE(lambda t, y: [1.0 + 0.0 * y[0]], 1), (0.0, 3.0), [0.1], events=event)
     assert len([one for one in told if "it is undecided" in str(one.message)]) == 1
+
+
+@pytest.mark.parametrize("copies", [1, 101], ids=["one slice", "many slices"])
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["forwards", "backwards"])
+def test_later_doubts_do_not_change_how_an_event_was_located(copies, sign):
+    """Zeros at 0.3 and 2.5; from 1 to 2 no piece of a step can be decided."""
+
+    def signal(t, y):
+        noise = np.sin(t) ** 2 + np.cos(t) ** 2 - 1.0
+        return np.where(sign * t < 1.0, sign * t - 0.3, np.where(sign * t < 2.0, 1e-17 + noise, 2.5 - sign * t))
+
+    ode = daedal.ODE(lambda t, y: -y, copies)
+    with pytest.warns(daedal.errors.SwitchWarning, match="it is undecided"):
+        sol = daedal.solve(ode, (0.0, sign * 3.0), np.ones(copies), events=signal, max_step=0.02)
+    found = [(round(abs(e.t), 9), e.located) for e in sol.events]
+    assert (found[0], found[-1]) == ((0.3, "enclosed"), (2.5, "sampled"))

@@ -45,7 +45,7 @@ def test_bad_modes(modes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"source": "b"}, r"transitions\[0\]: source 'b' is not a mode; there are a"),
+        ({"source": "b"}, r"transitions\[0\]: source 'b' is not a mode; the modes are a"),
         ({"source": []}, "source must be the name of a mode"),
         ({"source": None}, "source must be the name of a mode"),
         ({"target": "b", "name": "leap"}, r"transitions\[0\] \('leap'\): target 'b' is not a mode"),
@@ -185,7 +185,7 @@ def test_algebraic_variables_of_a_reset_must_be_consistent():
     [
         ([0.0], r"initial of a hybrid problem must be \(mode, initial values\)"),
         (([0.0], None), r"must be \(mode, initial values\)"),
-        (("b", [0.0]), "'b' is not a mode; there are a"),
+        (("b", [0.0]), "'b' is not a mode; the modes are a"),
         (("a", [0.0, 1.0]), r"initial of mode 'a': y has shape \(2,\); expected \(1,\)"),
         (("a", [np.nan]), "not finite"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import library
-from daedal.library.trajectory import inertial_residual, motion, to_inertial, to_relative
+from daedal.library.control import inertial_residual, motion, to_inertial, to_relative
 
 MODEL = library.tppc2(form="inertial")
 PARAMS = MODEL.problem.params

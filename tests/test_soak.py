@@ -15,6 +15,7 @@ SAMPLES = {
     "functions": range(40),
     "pulses": (*range(0, 1000, 83), 10283, 20031, 20363),
     "squares": range(0, 40, 3),
+    "sliding": (3, 42, 43, 51),
     "clocks": range(4),
     "guards": range(4),
     "stale": (),  # in test_surroundings.py
@@ -114,7 +115,7 @@ def test_the_seed_is_printed_when_it_is_drawn(parts, capfd):
 
 def test_a_part_that_does_not_end_is_stopped(monkeypatch):
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
-    assert soak._status([sys.executable, "-c", code], 0.01) == "none: it was stopped"
+    assert soak._status([sys.executable, "-c", code], 0.01, patience=1.0) == "none: it was stopped"
 
 
 def test_files_of_the_parts_exist():

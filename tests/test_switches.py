@@ -797,3 +797,45 @@ def test_twisting_control_ends_on_its_sliding_set():
     found = re.search(r"Up to t = (\S+) .* shrink by a constant factor", sol.message)
     assert sol.success and float(found[1]) == pytest.approx((2.0 + 2.0 / 3.0) / (1.0 - 1.0 / math.sqrt(3.0)), abs=1e-3)
     assert np.abs(sol.y[:, -1]).max() < 1e-6
+
+
+NODES = np.linspace(0.0, 10.0, 60)
+
+
+@pytest.mark.parametrize("span", [(0.0, 10.0), (10.0, 0.0)], ids=["forwards", "backwards"])
+@pytest.mark.parametrize(
+    "wave",
+    [
+        lambda t: 12.0 if t % 0.05 < 0.015 else 0.0,
+        lambda t: 1.0 if np.sin(40.0 * t) > 0.3 else 0.0,
+        lambda t: np.interp(t, NODES, np.sin(3.0 * NODES)) + (1.0 if t % 0.7 < 0.2 else 0.0),
+    ],
+    ids=["remainder", "sine", "table"],
+)
+def test_arcs_between_known_times_are_those_of_single_calls(wave, span):
+    """Runs without events pass through many arcs in one compiled call, runs with events through one arc."""
+    circuit = daedal.ODE(lambda t, y: [wave(t) - 2.0 * y[0] - y[1], y[0] - y[1]], 2)
+    never = daedal.Event(lambda t, y: y[0] + 1e9, name="never")
+    for options in ({}, {"t_eval": np.linspace(*span, 37)}):
+        at_once = daedal.solve(circuit, span, [0.1, 0.2], **options)
+        one_by_one = daedal.solve(circuit, span, [0.1, 0.2], events=never, **options)
+        assert len(at_once.events) >= 28 and all(event.located == "known" for event in at_once.events)
+        assert np.array_equal(at_once.t, one_by_one.t) and np.array_equal(at_once.y, one_by_one.y)
+        assert [(e.t, e.name, e.direction) for e in at_once.events] == [
+            (e.t, e.name, e.direction) for e in one_by_one.events
+        ]
+        inside = np.linspace(*span, 501)
+        assert np.array_equal(at_once(inside), one_by_one(inside))
+
+
+def test_an_output_time_may_be_a_switching_time():
+    pulses = daedal.ODE(lambda t, y: [(1.0 if t % 0.7 < 0.2 else 0.0) - y[0]], 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        daedal.solve(pulses, (0.0, 10.0), [0.0], t_eval=np.linspace(0.0, 10.0, 11))
+
+
+def test_output_times_may_lie_after_the_only_switch():
+    """The first call of the compiled loop passes through all arcs."""
+    sol = daedal.solve(daedal.ODE(lambda t, y: [1.0 if t < 0.5 else -1.0], 1), (0.0, 2.0), [0.0], t_eval=[1.5, 2.0])
+    np.testing.assert_allclose(sol.y[0], [-0.5, -1.0], atol=1e-12)

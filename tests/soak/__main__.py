@@ -136,7 +136,7 @@ def run_part(name: str, minutes: float, seed: int, workers: int) -> str:
     return f"ok, {rounds} round{'s' * (rounds > 1)}, {(time.monotonic() - begun) / 60.0:.1f} minutes"
 
 
-def _status(command: list[str], minutes: float) -> int | str:
+def _status(command: list[str], minutes: float, patience: float = 30.0) -> int | str:
     """The exit status; a part that does not end is stopped with all its processes."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(command, cwd=TESTS, env=environment, start_new_session=True)
@@ -148,7 +148,7 @@ def _status(command: list[str], minutes: float) -> int | str:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
             try:
-                process.wait(30.0)
+                process.wait(patience)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

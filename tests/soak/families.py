@@ -16,6 +16,7 @@ from soak import (
     networks,
     pulses,
     remedies,
+    sliding,
     squares,
     stale,
 )
@@ -25,6 +26,7 @@ FAMILIES = {
     "functions": functions.drawn,
     "pulses": pulses.drawn,
     "squares": squares.drawn,
+    "sliding": sliding.drawn,
     "clocks": clocks.drawn,
     "guards": guards.drawn,
     "stale": stale.drawn,

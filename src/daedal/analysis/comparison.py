@@ -295,12 +295,9 @@ def compare(
             rows.append(_run(problem, span, initial, choice | level, times, exact, row))
             if rows[-1].status == "impossible":
                 break
-    run_settings = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
+    listed = ", ".join(f"{rtol:g}" for rtol in tolerances)
+    run_settings = f"rtol = {listed}" if fixed_step is None else f"constant steps of {fixed_step:g}"
     return Comparison(tuple(rows), source, f"{title or 'Comparison'}, {run_settings}")
-
-
-def _listing(name: str, values: Sequence[float]) -> str:
-    return f"{name} = {', '.join(f'{value:g}' for value in values)}"
 
 
 # --- the runs ---

@@ -313,7 +313,7 @@ def _constraint_levels(E, B, tolerance):
         # U2^T E is a combination of the constraints of the previous level: this level needs their derivatives.
         source = members if link is None else U2.T @ link @ source
         source = source / np.linalg.norm(source)
-        result.levels.append(_orthonormal_rows(source))
+        result.levels.append(np.linalg.svd(source, full_matrices=False)[2])
         constraint = step.B[:m, :k].T
         if m < k:
             weights = np.linalg.svd(constraint.T / step.sizes)[2][m:] / step.sizes
@@ -329,10 +329,6 @@ def _constraint_levels(E, B, tolerance):
 def _normalised(matrix):
     size = np.linalg.norm(matrix)
     return matrix / size if size > 0.0 else matrix
-
-
-def _orthonormal_rows(matrix):
-    return np.linalg.svd(matrix, full_matrices=False)[2]
 
 
 def _dominant(combinations):

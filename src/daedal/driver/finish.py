@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import fields, replace
 
@@ -61,8 +62,18 @@ def delivered(solution, segments: list[Segment]):
     if solution.status == "failed":
         error = IntegrationError(solution.message, solution)
         error.ending = segments[-1].outcome.reason
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # the traceback refers to this frame
     return solution
+
+
+def clear_frames(error: BaseException | None) -> None:
+    """Clear the variables of the frames in tracebacks, which refer to the error and keep its solution in memory."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def join_labels(names: list[str]) -> str:

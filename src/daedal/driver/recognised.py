@@ -11,6 +11,7 @@ import numpy as np
 from daedal.analysis.probe import Probe
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.driver.event_view import EventsOf
+from daedal.driver.finish import clear_frames
 from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.plan_stages import Plan
 from daedal.driver.reduced_start import GivenStart
@@ -117,6 +118,7 @@ class MechanismForm(Form):
             raise self._in_words(own, error) from None
         except IntegrationError as error:
             solution = self._carried_back(error.solution)
+            clear_frames(error)
             return solution, IntegrationError(solution.message, solution)
         except Exception as error:  # exceptions of user functions
             if isinstance(getattr(error, "solution", None), MechanicalSolution):

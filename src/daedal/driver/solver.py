@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
 from daedal.common import first_use
+from daedal.driver.finish import clear_frames
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.solution_checks import warn_below_atol, warn_unresolved_time, warn_unsuitable
-from daedal.errors import InvalidProblemError
+from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
 from daedal.problems import (
@@ -365,7 +366,10 @@ def complete_or_raise(solution):
     if getattr(solution, "status", None) == "interrupted":
         interrupt: Any = KeyboardInterrupt(solution.message)
         interrupt.solution = solution
-        raise interrupt
+        try:
+            raise interrupt
+        finally:
+            del interrupt, solution  # the traceback refers to this frame
     return solution
 
 
@@ -377,6 +381,8 @@ def described(run, request: Request):
         _describe(getattr(error, "solution", None), request)
         if isinstance(error, KeyboardInterrupt) and not hasattr(error, "solution"):
             error.solution = None  # type: ignore[attr-defined]
+        if isinstance(error, IntegrationError):
+            clear_frames(error)
         raise
     return _describe(solution, request)
 

@@ -8,7 +8,7 @@ on the rates of the switching function on both sides (7.4).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 
 import numpy as np
@@ -45,6 +45,18 @@ class Unfollowable(DaedalError):
     """The switches of a run cannot be tracked; the run is repeated with the original functions."""
 
 
+@dataclass(frozen=True)
+class PlannedArc:
+    """An arc between two times at which functions of time switch: its modes and bounds, and the switches, with
+    directions, at its start."""
+
+    begin: float
+    end: float
+    modes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    idle: list[int]
+    switched: list[tuple[int, int]]
+
+
 class SwitchTracker:
     """The modes of one run.
 
@@ -68,14 +80,13 @@ class SwitchTracker:
         in_time = np.array(switched.in_time, dtype=bool)
         self._clocked, self._watched = np.flatnonzero(in_time).tolist(), np.flatnonzero(~in_time).tolist()
         self._surfaces = [j for j in self._watched if self.switches[j].is_surface]
-        self._next: tuple[float, bytes, list[np.ndarray]] | None = (
-            None  # time of the switch that ends the arc, modes before it and modes and bounds after it
-        )
+        self._next: tuple[float, bytes, tuple] | None = None  # state after the switch that ends the arc
         self._idle: list[int] = []  # time-dependent switches without effect in this arc
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
         self._times = SwitchTimes(switched, moded, request)
+        self._planned: list[PlannedArc] = []
         self._watch = AccumulationWatch(request.span, _POINT * float(np.sqrt(np.min(request.settings.rtol))), 0)
         self._last = np.full(len(self.switches), np.nan)  # last time of each switch
         self._accumulating: list[int] = []
@@ -163,6 +174,50 @@ class SwitchTracker:
     def horizon(self, t: float) -> float:
         """Start an arc at t; returns the time of the next switch that depends on time only, or the end."""
         self.history.append((t, self.moded.modes.copy(), self.is_along))
+        if self._planned and self._planned[0].begin == t:
+            planned = self._planned.pop(0)
+            if planned.modes[0].tobytes() == self.moded.modes.tobytes():
+                self._restore(planned.modes, planned.idle)
+                return planned.end
+        self._planned = []
+        end = self._next_switch(t)
+        for j, place in self._times.doubts():
+            if not self._left[j]:
+                self._leave_alone(j, t, f"it is undecided whether it switches near t = {place:.6g}")
+        return end
+
+    def planned(self, end: float, most: int) -> list[PlannedArc]:
+        """At most the given number of arcs after the current one, which ends at `end`, if only times end them."""
+        last, found = self.request.span[1], self._planned
+        kept, idle = self._state(), self._idle
+        if found:
+            end = found[-1].end
+            self._restore(found[-1].modes, found[-1].idle)
+        while end != last and len(found) < most:
+            begin, switched = end, self.clock(end)
+            end = self._next_switch(begin)
+            if self._times.doubts():
+                break
+            found.append(PlannedArc(begin, end, self._state(), self._idle, switched))
+        self._next = None
+        self._restore(kept, idle)
+        return found[:most]
+
+    def passed(self, arcs: list[PlannedArc]):
+        """Continue in the last of the planned arcs that a run has started."""
+        self.history += [(arc.begin, arc.modes[0], False) for arc in arcs]
+        self._planned = self._planned[len(arcs) :]
+        if arcs:
+            self._restore(arcs[-1].modes, arcs[-1].idle)
+
+    def _state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.moded.modes.copy(), self.moded.lower.copy(), self.moded.upper.copy()
+
+    def _restore(self, state: tuple[np.ndarray, np.ndarray, np.ndarray], idle: list[int]):
+        self.moded.modes[:], self.moded.lower[:], self.moded.upper[:] = state
+        self._idle = idle
+
+    def _next_switch(self, t: float) -> float:
         self._next = None
         end = self.request.span[1]
         if self._idle:
@@ -176,9 +231,6 @@ class SwitchTracker:
         while at != last and self._changes_nothing(at, taken):
             self._find_idle(taken)
             at = self._times.after(self._just_after(at), last)
-        for j, place in self._times.doubts():
-            if not self._left[j]:
-                self._leave_alone(j, t, f"it is undecided whether it switches near t = {place:.6g}")
         return at if at != last else end
 
     def _find_idle(self, taken: tuple):
@@ -199,13 +251,12 @@ class SwitchTracker:
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
         """Whether the branches taken after the switches at t are those of `taken`, so that the switches are ignored."""
-        moded = self.moded
-        kept = [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
+        kept = self._state()
         self.clock(t)
-        if self.switched.taken(moded.modes) == taken:
+        if self.switched.taken(self.moded.modes) == taken:
             return True
-        self._next = t, kept[0].tobytes(), [moded.modes.copy(), moded.lower.copy(), moded.upper.copy()]
-        moded.modes[:], moded.lower[:], moded.upper[:] = kept
+        self._next = t, kept[0].tobytes(), self._state()
+        self._restore(kept, self._idle)
         return False
 
     def _just_after(self, t: float) -> float:

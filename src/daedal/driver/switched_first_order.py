@@ -16,20 +16,21 @@ from daedal.driver.first_order_output import finished
 from daedal.driver.request import Request
 from daedal.driver.run_segments import PreparedSegment, Segment
 from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
-from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
+from daedal.driver.switch_tracking import JUMP, KINK, PlannedArc, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.array_start import exact_array_initial
 from daedal.initial.consistent import best_slope, complete, from_structure, index_above_one
 from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
-from daedal.methods.task import Outcome
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import ALIKE, ARC_NUMBERS, Outcome
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import DenseOutput, Solution
 
 _SHORT = 1e-6  # fraction of the interval: artificial step size in the search for consistent values
 _REACH = 1.0  # times the tolerances: largest correction of the state after a switch
-_SAME = 1e-2  # relative change of y' within a step that is not a jump
+_MOST_ARCS = 512  # maximum number of arcs in one call of the compiled loop
 _CONTINUOUS = 10.0  # change of y' times the step size, in tolerances, that is not a jump
 
 
@@ -46,6 +47,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
         self._dense: DenseOutput | None = None  # dense output of the last arc
+        self._most_arcs, self._steps_before = 1, 0  # arcs in the next call, steps of the last call before its last arc
         self._arc, self._end = self._t, request.span[1]  # start and end of the last arc
         self._restarted: dict[
             Any, Any
@@ -70,12 +72,15 @@ class SwitchedRunState(FirstOrderRunState):
     def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
         end = self._end = tracker.horizon(self._t)
-        changes = self.left(earlier, end) | self.resolved(end)
+        arcs = tracker.planned(end, self._most_arcs) if along is None and self._chains_arcs() else []
+        changes = self.left(earlier, arcs[-1].end if arcs else end) | self.resolved(end)
         if earlier and self.choice.method.is_multistep and changes["first_step"] is None:
             changes["first_step"] = self.step_by_scale(end)
         own = self._own_events(earlier)
         if along is None:
             switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
+            if arcs:
+                changes |= self._chained(arcs, end)
             ready, task = self.ready, self.task(switching, progress, **changes)
         else:
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
@@ -89,9 +94,62 @@ class SwitchedRunState(FirstOrderRunState):
             self._left_by = [] if along is None else along.left(outcome, n_own)
             self._last = outcome.events[-1] if outcome.events else None
             outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
+            self._steps_before = 0
+            if task.arcs is not None:
+                self._pass(outcome, arcs, task.arcs)
             return Segment(plan.equations, outcome, self.choice.method, None)
 
         return PreparedSegment(ready, task, finish, plan.equations)
+
+    def _chains_arcs(self) -> bool:
+        """Whether one call of the compiled loop can pass through several arcs, since only times end them."""
+        ready, request = self.ready, self.request
+        return (
+            not self.tracker.watches_state
+            and self.plan.ordinary is not None
+            and request.settings.events is None
+            and not request.begins_only
+            and isinstance(ready, OneStepRun)
+            and ready.workspace is None
+            and ready.equations.hook is None
+            and ready.projection is None
+            and len(ready.bridge.parameters) == 1
+        )
+
+    def _chained(self, arcs: list[PlannedArc], end: float) -> dict[str, Any]:
+        """The task of several arcs, of which the current one ends at `end`."""
+        [(_, _, read)] = self.ready.bridge.parameters
+        moded, switches = self.tracker.moded, self.tracker.switches
+        as_found, count, n = moded.modes.copy(), read(moded).size, self.y0.size
+        rows = np.zeros((len(arcs), ARC_NUMBERS + count + 3 * n))
+        for row, arc in zip(rows, arcs, strict=True):
+            moded.modes[:] = arc.modes[0]
+            row[0], row[1] = arc.end, any(switches[j].is_kink_in_time for j, _ in arc.switched)
+            row[ARC_NUMBERS : ARC_NUMBERS + count] = read(moded)
+        rows[0, ARC_NUMBERS + count :][:n] = self.yp0
+        moded.modes[:] = as_found
+        return {"t_span": (self._t, end), "t_stop": end, "arcs": rows}
+
+    def _pass(self, outcome: Outcome, arcs: list[PlannedArc], rows: np.ndarray):
+        """Record the arcs that a call has started in addition to the first one."""
+        count, n, tracker = outcome.arcs, self.y0.size, self.tracker
+        for arc, row in zip(arcs[:count], rows):
+            self._t, self.y0, self.yp0 = arc.begin, row[-2 * n : -n].copy(), row[-n:].copy()
+            outcome.events += [self._switch_event(j, direction) for j, direction in arc.switched]
+        tracker.passed(arcs[:count])
+        if count:
+            self._arc, self._end, self._steps_before = (
+                arcs[count - 1].begin,
+                arcs[count - 1].end,
+                int(rows[count - 1, 2]),
+            )
+        self._most_arcs = min(2 * self._most_arcs, _MOST_ARCS) if count == len(arcs) else 1
+
+    def _switch_event(self, j: int, direction: int) -> EventRecord:
+        """A switch at a known time."""
+        at = self._t, self.y0, self.yp0
+        name = self.tracker.switches[j].name
+        return EventRecord(*at, self._n_own + j, name, direction, False, "switch", located="known")
 
     def restarts(self, t: float, segment: Segment) -> bool:
         n = self.plan.implicit.n
@@ -125,8 +183,10 @@ class SwitchedRunState(FirstOrderRunState):
     def _passes_start(self, outcome: Outcome) -> bool:
         """Whether an arc that cannot start, since slopes are infinite, starts slightly later."""
         failure, arc = outcome.failure, self._arc
+        if failure is None:
+            return False
         ahead = 0.1 * self.least_step(arc) * self.request.sign
-        stuck = failure is not None and failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
+        stuck = failure.code in FAILURES and abs(outcome.t_reached - arc) < abs(ahead)
         if not stuck or self._t != arc or arc == self.request.span[0] or abs(self._end - arc) < 10.0 * abs(ahead):
             return False
         y = self.y0
@@ -167,12 +227,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._t, self.y0 = t, y.copy()
         self.yp0 = self.yp0 if yp is None else yp.copy()
         clocked = tracker.clock(t)
-        for j, direction in clocked:
-            name = tracker.switches[j].name
-            record = EventRecord(
-                t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch", located="known"
-            )
-            outcome.events.append(record)
+        outcome.events += [self._switch_event(j, direction) for j, direction in clocked]
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0
         self._cross(outcome, [j for j, _ in clocked])
@@ -198,14 +253,14 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0, self.yp0 = y, yp
         self._restart()
         self._settle()
-        change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
-        smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
-        tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
-        kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
-        if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(
-                t, kinks, outcome.steps, KINK
-            )  # after a jump of a time-dependent switch, nothing can be reused
+        steps = outcome.steps - self._steps_before
+        if self._ended:
+            change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
+            smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
+            tracker.judge(t, [j for j, _ in self._ended], steps, KINK if smooth else JUMP)
+        kinks = [j for j in clocked if tracker.switches[j].is_kink_in_time]
+        if kinks and np.all(np.abs(self.yp0 - yp) <= ALIKE * np.maximum(np.abs(yp), np.abs(self.yp0))):
+            tracker.judge(t, kinks, steps, KINK)  # after jumps in time, nothing can be reused
 
     def _move(self, y: np.ndarray):
         self.y0 = y

@@ -48,6 +48,7 @@ from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which its values on two branches may differ
 _BRIEF = 1e-9  # fraction of the interval: on shorter arcs, round-off determines the sign of a switching function
+_NEAR = 1e-13  # fraction of the time within which a point counts as the end of an arc, where either branch may apply
 _MOST_ARCS = 100  # largest number of arcs that are checked
 _SHARES = (
     1e-2,
@@ -331,11 +332,12 @@ class TracedPlan(Plan):
 
         They differ if a switching function stays on its surface, where the original value is that of neither side.
         """
-        sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
+        sign, (t0, t1) = tracker.request.sign, tracker.request.span
+        brief, near = _BRIEF * abs(t1 - t0), _NEAR * max(abs(t0), abs(t1))
         ahead, begins = sign * solution.t, [t for t, _, _ in tracker.history]
-        for (begin, modes, along), end in zip(tracker.history[:_MOST_ARCS], [*begins[1:], np.inf * sign]):
-            first = int(np.searchsorted(ahead, sign * begin, side="right"))
-            size = int(np.searchsorted(ahead, sign * end, side="left")) - first
+        for (begin, modes, along), end in zip(tracker.history[:_MOST_ARCS], [*begins[1:], t1]):
+            first = int(np.searchsorted(ahead, sign * begin + near, side="right"))
+            size = int(np.searchsorted(ahead, sign * end - near, side="left")) - first
             if along or size <= 0 or abs(end - begin) <= brief:
                 continue
             places = sorted({first + size * k // 4 for k in (1, 2, 3)})

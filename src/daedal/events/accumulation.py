@@ -8,11 +8,11 @@ INTERVALS = 6  # number of intervals that must shrink by nearly the same factor
 EVEN = 0.2  # allowed variation of that factor, relative to its distance from 1
 SHRINKING = 0.5  # largest last interval, as a fraction of the first
 RESOLUTION = 1e3 * float(np.finfo(float).eps)  # smallest distinguishable relative distance of times
-CLOSE = 100.0  # distance from the point of accumulation at which to stop, in these units
-FEW = 30  # number of transitions per such distance that counts as chattering
+CLOSE = 100.0  # distance from the accumulation point at which to stop, in units of RESOLUTION
+FEW = 30  # number of transitions, on average less than RESOLUTION apart, that counts as chattering
 WINDOW = 500  # number of transitions over which chattering is measured
-HOPELESS = 10.0  # multiple of `max_events` that the run would need, or
-_MANY = 10**6  # number of transitions, if larger
+HOPELESS = 10.0  # multiple of the maximum number of transitions, at which the run has no prospect of reaching its end
+_MANY = 10**6  # smallest maximum number of transitions in this estimate
 
 
 class AccumulationWatch:
@@ -25,7 +25,7 @@ class AccumulationWatch:
         self._recent: deque[float] = deque(maxlen=WINDOW)
 
     def add(self, name: str, t: float) -> float | None:
-        """Add a transition; returns the point at which transitions of this name accumulate, when it is reached.
+        """Add a transition; returns the point at which transitions of this name accumulate once it is near, else None.
 
         Intervals d_k that shrink by the factor c have the limit t* = t_k + d_k c / (1 - c).
         """

@@ -38,21 +38,21 @@ ENCLOSURE = Struct(
 )
 """Some of the switching functions as a program."""
 
-_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # verdicts on a piece; the last: undecided and not smooth
+_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # verdicts on a piece; _JUMPY: undecided, and the function may jump
 _DEEPEST = 60
 _NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function that count as noise
-_ROUNDED = 4e-15  # fraction of the terms of a polynomial, above the rounding error of their sum
+_ROUNDED = 4e-15  # bound of the rounding error of a polynomial, relative to the sum of the sizes of its terms
 _CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of the difference of two times
 _TINY = 1e-300
-_SAME = 1e-8  # fraction of the values by which a function may exceed its bounds
+_SAME = 1e-8  # fraction of the bounds by which a value may exceed them
 
 
 @part
 def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
     """Isolate the first zero in (left, right] of the enclosed functions; returns (left, right, status).
 
-    ``roots.low`` and ``roots.high`` are the values at both ends before and afterwards. They are unchanged if there is
-    no zero. Undecided functions are recorded, and from that point on judged by their values.
+    ``roots.low`` and ``roots.high`` are the values at the ends of the interval, before and after the call. Functions
+    that remain undecided are recorded; from there on only their values at the ends are compared.
     """
     low, high, search = roots.low, roots.high, roots.search
     begin, end, ends, stack = search.begin, search.end, search.ends, search.stack
@@ -82,7 +82,7 @@ def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
                 continue
         if verdict == _CROSSED:
             search.boxes += boxes
-            if _others_change(roots):  # before this piece
+            if _others_change(roots):  # a function that is not enclosed has a zero before this piece
                 copy(high, begin)
                 return left, a, 0
             copy(low, begin)
@@ -99,7 +99,7 @@ def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
 
 @part
 def _split(system, roots, a, b, t_end, psi, phi, k):
-    """The midpoint of a piece, with the values there; a function that vanishes at it keeps its previous sign."""
+    """Evaluate the functions at the midpoint of a piece; those that vanish there keep their previous sign."""
     search, middle = roots.search, 0.5 * (a + b)
     begin, end = search.begin, search.end
     status = evaluate_on(system, roots, middle, t_end, psi, phi, k, end)
@@ -151,7 +151,7 @@ def _note_doubts(roots, t):
 
 @part
 def _leave_noise(roots, t):
-    """Exclude smooth functions with repeated sign changes within round-off; these are judged by values."""
+    """Sample, from t on, smooth functions that repeatedly change sign within round-off."""
     search, interior = roots.search, roots.interior
     verdicts, enclosed, doubtful, doubt = search.verdicts, search.enclosed, search.doubtful, search.doubt
     rough = search.rough
@@ -204,6 +204,7 @@ def _judge(roots, a, b, is_last, t_end, psi, phi, k):
             ):  # the function has changed since it was traced
                 enclosed[i] = 0
                 interior[i] = 1
+                search.doubt[i] = a
                 continue
             verdict = _FREE
             if lower[value] <= 0.0 <= upper[value] and begin[i] != 0.0:
@@ -224,7 +225,7 @@ def _contains(lower, upper, value):
 
 @part
 def _shown(begin, end, slowest, fastest, length, is_last):
-    """Conclusion from the values at the ends of a piece and the bounds of the rate."""
+    """The verdict that follows from the values at the ends of a piece and the bounds of the rate."""
     if slowest >= 0.0 or fastest <= 0.0:
         return _CROSSED if begin < 0.0 < end or end < 0.0 < begin else _FREE
     if begin < 0.0:

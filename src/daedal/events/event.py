@@ -33,10 +33,9 @@ class Event:
         Returns a number, or a vector for several functions at once. Functions compiled with ``numba.njit`` are called
         without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
-        Whether the integration stops there; an integer k means at the k-th occurrence. Non-terminal events are only
-        recorded.
+        Whether the event stops the integration; an integer k: at its k-th occurrence. Other events are only recorded.
     direction : {0, 1, -1} or sequence
-        Only changes from - to + (1), only from + to - (-1), or both (0), in the direction of integration.
+        Sign changes that count: from - to + (1), from + to - (-1), or both (0), in the direction of integration.
     name : str or sequence of str, optional
         Name of the event in ``sol.events``.
     inside : {"extrema", "ends"}
@@ -63,7 +62,7 @@ class Event:
     * A zero at the end of the run counts.
     * A zero that is touched but not crossed does not count, unless `touch` is set.
     * Functions with roots closer than the time resolution fire together, at the same time, in the order of the events.
-      If one of them is terminal all of them are recorded.
+      If one of them is terminal, all of them are recorded.
     * The time is the first one known to lie after the root: the function has its new sign there.
     * A function that jumps across zero fires at the jump.
     * With monitoring the event is the arrival in the layer: the direction is that of the approach, and there is no
@@ -93,12 +92,12 @@ class Event:
 
 @dataclass(frozen=True)
 class GuardEvent(Event):
-    """The guards of a mode, with more information than an event; see `Guards`.
+    """The guards of a mode as an event; see `Guards`.
 
     Attributes
     ----------
     guards : object, optional
-        ``guards.switching(event, sizes, n, params)`` are these functions prepared, or None, and
+        ``guards.switching(event, sizes, n, params)`` returns the prepared functions, or None, and
         ``guards.traced(sizes, n, params)`` their bounds.
     held : tuple
         See :class:`SwitchingFunctions`.
@@ -202,7 +201,7 @@ class SwitchingFunctions:
         return self.compiled if self.evaluate is self.plain else None
 
     def extended(self, evaluate, names: tuple[str, ...], compiled=None, params=None) -> "SwitchingFunctions":
-        """A copy with additional functions, which end the run when they change from + to -."""
+        """A copy with additional functions appended; these end the run when they change from + to -."""
         tails = {"initial": 1.0, "direction": -1, "terminal": 1, "interior": True, "touch": False, "location": 0}
         tails |= {"delta": np.nan, "tolerance": 0.0, "occurred": 0}
         longer = {
@@ -463,7 +462,7 @@ def _spread(value, size: int, allowed: tuple, name: str) -> list:
 
 
 def _occurrences(value, size: int, name: str) -> list[int]:
-    """The occurrence that ends the run: False: none, True: the first, k: the k-th."""
+    """For each function the number of the occurrence that ends the run, or 0."""
     values = _each(value, size)
     if len(values) != size or not all(isinstance(v, (bool, int, np.bool_, np.integer)) and v >= 0 for v in values):
         raise InvalidProblemError(

@@ -22,9 +22,9 @@ _NARROW = 1e-7  # fraction of the step at which the search for an extremum ends
 
 @part
 def first_reversal(system, roots, left, right, t_end, psi, phi, k):
-    """The first point found in (left, right) where a function has a sign that it has at neither end.
+    """Find a point in (left, right) at which a function has a sign that it has at neither end.
 
-    Returns (place, touching, status): `right` if there is none; ``roots.high`` holds the values at the place.
+    Returns (place, touching, status), with place = `right` if there is none; ``roots.high`` contains the values there.
     `touching` is the index of a function that comes closer than its delta to zero there without changing sign, or -1.
     """
     n = roots.n

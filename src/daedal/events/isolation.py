@@ -8,9 +8,9 @@ from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM
 
 MOST_BOXES = 1_000_000
-"""Maximum number of pieces examined for one zero: about half a second. Chosen."""
+"""Maximum number of pieces examined for one zero, which takes about half a second. Chosen."""
 WORDS = 3
-"""Workspace of the search, in numbers, plus two numbers for each unknown."""
+"""Length of the workspace, without its two numbers for each unknown."""
 
 
 @entry(i64(i64, i64, f64, f64, i64))

@@ -17,14 +17,14 @@ from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, call_hook
 from daedal.kernels.vectors import copy
 
-_MOST_TRIES = 8  # limit below the 10 failures after which DASSL stops
+_MOST_TRIES = 8  # maximum number of attempts at a step; below the 10 failures after which DASSL stops
 _STRAIGHT = 0.5  # relative change of slope from step to step
 _CUT = 0.5  # ratio of consecutive steps that indicates a reduction by the method
 
 
 @entry(HOOK)
 def layer_hook(record, t, h, y):
-    """Call the inner hook, then check: a step that jumps over a layer 'cannot be evaluated' and is repeated."""
+    """Call the inner hook, and reject a step that jumps over a layer as if it could not be evaluated."""
     roots = record_at(record, ROOTS)
     signal = HOOK_DONE
     if roots.inner != 0:

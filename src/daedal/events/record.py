@@ -14,7 +14,7 @@ _DEEPEST = 64
 
 
 class Switching:
-    """The ROOTS record of switching functions of a state of length n; created once, and reset for every run."""
+    """The ROOTS record of switching functions for a state of length n, created once and reset for every run."""
 
     def __init__(self, functions: SwitchingFunctions, n: int, most_boxes: int = MOST_BOXES):
         from daedal.events.switching import ROOTS
@@ -36,8 +36,10 @@ class Switching:
         for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
             self.record.array(name)[:] = getattr(functions, name)
         self.search = self._search(functions, most_boxes) if functions.enclosed else None
+        self._enclosed = np.zeros(m) if self.search is None else self.search.array("enclosed").copy()
         self.address = self.record.address
         self._arrays, self._fields = self.record.block.copy(), self.record.data.copy()
+        self._begun: tuple[Any, ...] | None = None  # functions, their state, and the arrays and fields of their start
 
     def _search(self, functions: SwitchingFunctions, most_boxes: int) -> Any:
         """The SEARCH record; enclosed functions are not sampled, unless they may touch zero."""
@@ -70,13 +72,14 @@ class Switching:
         self.bridge.replace(self._made_with, functions.params)
         return True
 
-    @property
-    def located(self) -> list[str]:
-        """Search method for the zeros of each function."""
-        if self.search is None:
-            return ["sampled"] * self.count
-        enclosed = self.search.array("enclosed") > self.search.array("doubtful")
-        return ["enclosed" if known else "sampled" for known in enclosed]
+    def located(self, i: int, t: float) -> str:
+        """How zeros of function i are located at t; bounds that fail later in the run do not change the answer."""
+        if self.search is None or not self._enclosed[i]:
+            return "sampled"
+        array, record = self.search.array, self.record
+        holds = array("enclosed")[i] > array("doubtful")[i]
+        ahead = t - array("doubt")[i]
+        return "enclosed" if holds or ahead * (record["t_end"] - record["t_begin"]) <= 0.0 else "sampled"
 
     @property
     def doubts(self) -> tuple[tuple[str, float], ...]:
@@ -88,18 +91,23 @@ class Switching:
 
     def begin(self, t_begin: float, t_end: float, rtol: float):
         """Reset to the start of a run; `rtol` is the half width of layers by default."""
+        functions, record = self.functions, self.record
         self.bridge.refresh()
-        self.record.block[:] = self._arrays
-        self.record.data[:] = self._fields
+        begun, key = self._begun, (rtol, functions.occurred.tobytes())
+        if begun is None or begun[0] is not functions or begun[1] != key:
+            record.block[:], record.data[:] = self._arrays, self._fields
+            record.array("count")[:] = functions.occurred
+            record.array("direction")[:] = functions.direction
+            record["held"] = len(functions.held)
+            for i, side, time in functions.held:
+                record.array("held_side")[i], record.array("held_for")[i] = side, time
+            record.array("delta")[:] = np.where(self._default_delta, rtol, functions.delta)
+            self._begun = functions, key, record.block.copy(), record.data.copy()
+        else:
+            record.block[:], record.data[:] = begun[2:]
         if self.search is not None:
             self.search.block[:], self.search.data[:] = self._search_fields
-        self.record["t_begin"], self.record["t_end"] = t_begin, t_end
-        self.record.array("count")[:] = self.functions.occurred
-        self.record.array("direction")[:] = self.functions.direction
-        self.record["held"] = len(self.functions.held)
-        for i, side, time in self.functions.held:
-            self.record.array("held_side")[i], self.record.array("held_for")[i] = side, time
-        self.record.array("delta")[:] = np.where(self._default_delta, rtol, self.functions.delta)
+        record["t_begin"], record["t_end"] = t_begin, t_end
 
     def image(self) -> list[np.ndarray]:
         """All memory that a run changes."""

@@ -25,7 +25,7 @@ _TOGETHER = 1e-5  # fraction of a step: tangential zeros this close after a root
 
 @part
 def begin(system, roots, t, t_end, psi, phi, k):
-    """Values at the left end of a search; functions that have just fired count as zero there."""
+    """Evaluate the functions at the left end of a search, where those that have just fired count as zero."""
     low, fired = roots.low, roots.fired
     status = evaluate_on(system, roots, t, t_end, psi, phi, k, low)
     for i in range(roots.n):
@@ -36,7 +36,7 @@ def begin(system, roots, t, t_end, psi, phi, k):
 
 @part
 def begin_layers(roots, t):
-    """Positions relative to the layers at the start; if a run starts in a layer, it starts after the event."""
+    """Set the positions relative to the layers at the start; a run that starts in a layer starts after the event."""
     n = roots.n
     low, delta, side = roots.low, roots.delta, roots.side
     copy(roots.start, low)
@@ -250,7 +250,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     late = False
     for i in range(n):
         if _arrives(low[i], high[i], aim[i]):
-            behind, seen = ahead[i], 0.0  # zero for a while, or the old sign by round-off, so later points are checked
+            behind, seen = ahead[i], 0.0  # zero, or its old sign by round-off: check later points
             while 2.0 * beyond < abs(t_high - right) and (
                 behind == 0.0 or (same_sign(low[i], behind) and not same_sign(low[i], seen))
             ):
@@ -292,7 +292,7 @@ def _enter_layers(roots):
 
 @part
 def _count(roots):
-    """Whether a function has fired; terminal functions are marked at their last occurrence."""
+    """Count the functions that fired, and mark those whose occurrence ends the run; returns whether any has fired."""
     n = roots.n
     fired, count, terminal = roots.fired, roots.count, roots.terminal
     crooked, any_fired = roots.crooked, False

@@ -27,7 +27,8 @@ SEARCH = Struct(
         ("n", INTEGER),
         ("enclosure", ADDRESS),  # first record of a chain
         *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful", "rough")],
-        *[(name, f64["n"]) for name in ("doubt", "begin", "end")],
+        ("doubt", f64["n"]),  # time from which on an enclosed function is undecided or sampled
+        *[(name, f64["n"]) for name in ("begin", "end")],
         ("doubts", INTEGER),  # number of undecided functions
         ("most_boxes", INTEGER),  # maximum number of pieces in one search
         ("further_boxes", INTEGER),  # the same after an undecided search
@@ -46,7 +47,7 @@ ROOTS = Struct(
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
         ("t_end", FLOAT),  # end of the run
-        ("t_begin", FLOAT),  # the same
+        ("t_begin", FLOAT),  # start of the run
         ("held", INTEGER),  # whether some functions have a fixed sign for a time
         ("encloses", INTEGER),  # whether functions are enclosed
         ("search", at(SEARCH)),

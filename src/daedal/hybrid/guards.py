@@ -103,7 +103,7 @@ class Guards:
         kept: dict[Any, tuple[tuple, TracedGuards]] | None = None,
     ):
         self.mode, self.form, self._kept = mode, forms[mode], {} if kept is None else kept
-        # traced guards, with the parameters for which they hold
+        # the traced guards, and the parameters with which they were traced
         self._traced: list[tuple[Any, TracedGuards | None]] = []
         self._functions: SwitchingFunctions | None = None
         self._known: dict[Any, SwitchingFunctions] = {}  # switching functions of earlier arcs, for equal starts
@@ -163,7 +163,7 @@ class Guards:
             raise InvalidProblemError(message) from error
 
     def _checked(self, i: int, value, t: float, size: int | None) -> np.ndarray:
-        """The value of a guard as a vector, of any size or of the size of its previous value."""
+        """Check the value of a guard, and its size if known, and return it as a vector."""
         try:
             array = np.atleast_1d(np.asarray(value))
         except ValueError:  # nested sequences of different lengths
@@ -187,8 +187,7 @@ class Guards:
         options: dict[str, Any] = {"terminal": True, "direction": start.direction.tolist(), "name": self.names}
         return GuardEvent(function, **options, guards=self, held=held, own=function)
 
-    # --- guards in the form used by the driver
-    # --------------------------------------------------------------------------
+    # --- guards in the form used by the driver ------------------------------------------------------------------------
 
     def switching(self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any) -> SwitchingFunctions | None:
         """The guards as switching functions whose record is created once; None for a state other than that of the
@@ -227,7 +226,8 @@ class Guards:
         return self._traced[0][1]
 
     def _found(self, sizes: Mapping[str, int], n: int, params: Any) -> TracedGuards | None:
-        guards = tuple(self.transitions[i].transition.guard for i, _, _ in self._places)
+        stateful = [self.transitions[i].transition.guard for i, _, _ in self._places]
+        guards = tuple(one.formula if isinstance(one, GuardOfRun) else one for one in stateful)
         stated = [self._standard(guard, params) for guard in guards]
         if all(function is None for function, _ in stated):
             return None
@@ -241,9 +241,9 @@ class Guards:
         return known
 
     def _standard(self, guard: Any, params: Any) -> tuple[Any, int]:
-        """A guard in the form for tracing, with its number of arguments; None if it has state or unsupported
+        """A guard in the form for tracing, with its number of arguments; None if it has no formula, or unsupported
         arguments."""
-        if isinstance(guard, GuardOfRun) or is_compiled(guard):
+        if guard is None or is_compiled(guard):
             return None, 0
         function = in_driven_form(guard, params)
         places = self.form.arguments.of(function, "guard")
@@ -308,7 +308,7 @@ class Guards:
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """For some guards: the side to which they move (0 if undecided), when they have reached it, and their rate."""
+        """For some guards: the sides to which they move (0 if undecided), how long that takes, and their rates."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates
@@ -446,7 +446,7 @@ def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]
         return ByMode(forms, lambda name: UserEvents(named, forms[name], occurred))
     for name in events:
         if name not in forms:
-            raise InvalidProblemError(f"events: {name!r} is not a mode; there are {some(forms)}")
+            raise InvalidProblemError(f"events: {name!r} is not a mode; the modes are {some(forms)}")
     return ByMode(forms, lambda name: UserEvents(named_events(events.get(name)), forms[name], occurred))
 
 

@@ -60,9 +60,13 @@ class Mode:
 
 @dataclass(frozen=True)
 class GuardOfRun:
-    """A guard with state during a run: ``make()`` returns the function for one run."""
+    """A guard with state during a run: ``make()`` returns the function for one run.
+
+    `formula` computes its values in traceable operations, if it needs no state.
+    """
 
     make: Callable[[], Callable[..., Any]]
+    formula: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         return self.make()(*arguments)
@@ -498,7 +502,7 @@ def _checked_transition(transition, position: int, modes: Mapping[str, Mode]) ->
 
 def _check_mode(what: str, role: str, name, modes: Mapping[str, Mode]):
     if not isinstance(name, str) or name not in modes:
-        raise InvalidProblemError(f"{what}: {role} {name!r} is not a mode; there are {', '.join(modes)}")
+        raise InvalidProblemError(f"{what}: {role} {name!r} is not a mode; the modes are {', '.join(modes)}")
 
 
 def _with_names(transitions: list[Transition]) -> list[Transition]:

@@ -117,7 +117,7 @@ class HybridRun:
         self._begin(problem.entry(request.span, initial), settings.common.correct_initial)
 
     def _begin(self, initial, correct: bool):
-        """The initial mode. Its initial values are stored as given."""
+        """Set the initial mode, and store its initial values as given."""
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
@@ -129,7 +129,7 @@ class HybridRun:
             close = difflib.get_close_matches(self.mode, known, n=1, cutoff=0.6)
             hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(
-                f"initial: '{self.mode}' is not a mode; {hint}there are {some(self.problem.modes)}"
+                f"initial: '{self.mode}' is not a mode; {hint}the modes are {some(self.problem.modes)}"
             )
         form = self.forms[self.mode]
         self.given: Any = form.completed(given)
@@ -258,7 +258,7 @@ class HybridRun:
         at=None,
         located="known",
     ):
-        """Change the mode."""
+        """Take a transition."""
         source, t = self.mode, self.t
         target = transition.target(t, y, yp)
         if target is None:
@@ -278,7 +278,7 @@ class HybridRun:
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
         if idle:
-            # round-off at the start of a motion away from the guard, whose steps lead to the next transition
+            # round-off may have ended the arc: its steps are no guide to the next first step
             self.steps.pop(target, None)
         if self.store.n_events >= self.max_events:
             raise RunStopped(False, "failed", messages.too_many(self.store.n_events, t))
@@ -394,12 +394,13 @@ class HybridRun:
     def _integrate(self, events) -> Solution:
         form, begin = self.forms[self.mode], self.begin
         if self.next_time and self.request.times is not None and self.request.times[self.next_time - 1] == self.t:
-            self.store.drop_last_point()  # a time of t_eval at a transition gets the state after it
+            self.store.drop_last_point()  # at a transition, an output time gets the state after it
             self.next_time -= 1
         is_first = self.came_by is None and self.given is not None
         initial = self.given if is_first else form.initial(begin.y, begin.yp)
         self.given = None
-        request = self._request_of(self.mode).changed(
+        request = self.settings[self.mode].request.changed(
+            problem=self.forms_here[self.mode].problem,
             span=(self.t, self.pieces[self.piece][1]),
             initial=initial,
             times=self._times(),
@@ -419,7 +420,7 @@ class HybridRun:
         return self.plan.stretch(self.mode, request.changed(initial=initial, correct_initial=True))
 
     def _corrected(self, refusal: InconsistentInitialError) -> ModeInitial:
-        """Initial values that the driver rejected, corrected if the tolerances explain the violation."""
+        """Correct initial values that the driver rejected, if the tolerances explain the violation."""
         begin, came = self.begin, self.came_by
         try:
             return make_consistent(self.forms_here[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
@@ -435,7 +436,7 @@ class HybridRun:
         return RunStopped(False, "failed", message)
 
     def _times(self) -> np.ndarray | None:
-        """Times of t_eval in the rest of the segment, and its end, at which the next segment starts."""
+        """Times of t_eval in the rest of the segment, and the end of the segment."""
         if self.request.times is None:
             return None
         times, end = self.request.times[self.next_time :], self.pieces[self.piece][1]

@@ -97,7 +97,7 @@ class StateForm:
         return event.y[: self.n], event.yp[: self.n] if self.implicit else None
 
     def stack(self, initial, what: str) -> tuple[np.ndarray, np.ndarray | None, bool]:
-        """Vector, its derivative if given, and whether some values must be computed."""
+        """The state vector, its derivative if given, and whether some values must be computed."""
         (first, second), problem, n = self.arguments.letters, self.problem, self.n
         if self.mechanical:
             initial = getattr(initial, "initial", initial)  # pair of a consistent state
@@ -195,7 +195,7 @@ class StateForm:
         return self._assembly
 
     def motion(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> Callable[[float], Any]:
-        """A function of a small step: the state after it, and y' of an implicit problem; None if unknown."""
+        """A function of a small step h that returns the state after it, and y' of an implicit problem, or None."""
         if self.mechanical:
             k = self.problem.n_q
             v, a = y[k : 2 * k], self.accelerate(t, y)[0]
@@ -277,7 +277,7 @@ class BoundTransition:
         if target is not None and (not isinstance(target, str) or target not in self._forms):
             raise InvalidProblemError(
                 f"target of '{self.name}' returned {target!r} at t = {t:g}, which is not a mode; "
-                f"there are {some(self._forms)}"
+                f"the modes are {some(self._forms)}"
             )
         return target
 

@@ -1,4 +1,4 @@
-"""Sampled controllers: called at regular instants, with delay and quantisation, and what they have done."""
+"""Controllers in discrete time, with delay and quantisation, and the record of a controlled run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Sampled:
     dt : float
         The sampling interval.
     delay : int
-        How many intervals later an input acts; until then inputs are those of the start.
+        Number of intervals after which an input acts; until then the inputs are those of the start.
     resolution : float or array
-        Of the inputs: they are rounded to multiples of it. 0 does not round.
+        Resolution of the inputs, which are rounded to its multiples; 0 does not round.
     output_resolution : float or array
-        The same for the outputs that the controller reads.
+        Resolution of the outputs that the controller reads.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Sampled:
             object.__setattr__(self, name, steps)
 
     def begin(self, u: np.ndarray) -> Callable[[float, np.ndarray], Any]:
-        """The controller at the start of a run, as a function from outputs to the inputs that act from then on."""
+        """Start a run: returns a function of the outputs, whose values are the inputs that act from then on."""
         reset = getattr(self.controller, "reset", None)
         if callable(reset):
             reset()
@@ -127,16 +127,16 @@ def rounded(values: np.ndarray, resolution: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What a sampled run has been through.
+    """Outputs and inputs of a run with a sampled controller.
 
     Attributes
     ----------
     t : numpy.ndarray, shape (nt,)
-        The instants, and the end.
+        The sampling instants, and the end of the run.
     y : numpy.ndarray, shape (n, nt)
-        The outputs there.
+        The outputs at these times.
     u : numpy.ndarray, shape (m, nt)
-        The inputs from there on; those of the last interval at the end.
+        The inputs from these times on; at the end, those of the last interval.
     output_names, input_names : tuple of str
 
     Examples

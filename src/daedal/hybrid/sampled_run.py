@@ -1,4 +1,4 @@
-"""Runs of ``solve(..., sampled=...)``: a controller in discrete time sets inputs, piece by piece."""
+"""Runs of ``solve(..., sampled=...)``: a controller in discrete time sets the inputs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from daedal.problems.named_inputs import Inputs, Signal, require_inputs
 
 
 class ControlledSignal(Signal):
-    """An input that a controller sets during a run: constant between its instants, which are appended."""
+    """An input that a controller sets during a run, constant between the instants of its calls."""
 
     def __init__(self, first: Any):
-        self.times = np.zeros(0)  # its jumps are those of the run
+        self.times = np.zeros(0)  # the run ends its segments at the jumps
         self._search: list[float] = []
         self._values = [first]
 
@@ -93,7 +93,7 @@ class SampledRun(HybridRun):
         super()._take_inputs()
 
     def _due(self) -> float:
-        """The next instant, less what rounds off."""
+        """The time of the next call, reduced by its rounding error."""
         return self.request.span[0] + (self._calls - 1e-6) * self._dt
 
     def _control(self, y: np.ndarray):
@@ -115,7 +115,7 @@ class SampledRun(HybridRun):
 
     @property
     def _labels(self) -> dict[str, int]:
-        """The variables that the controller reads, without those that only a mode has for itself, and their places."""
+        """Names and indices of the variables that the controller reads, without internal variables of a mode."""
         form, hidden = self.forms[self.mode], self.problem.hidden_names(self.mode)
         labels = form.labels[: form.problem.n] if form.second_order else form.labels
         return {label: i for i, label in enumerate(labels) if label not in hidden}

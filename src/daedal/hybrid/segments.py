@@ -28,8 +28,7 @@ class HybridEvent:
         ``"transition"``; ``"immediate"``, a transition at the start of its mode; ``"zeno"``, a transition at a point of
         accumulation; ``"not taken"``, a transition that fired together with another one of higher priority;
         ``"event"``, an event given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden
-        switch of the mode's
-        equations.
+        switch of the mode's equations.
     source, target : str or None
         The mode that ended and the next one; None if the run ended, or nothing changed.
     y, y_after : numpy.ndarray
@@ -39,8 +38,8 @@ class HybridEvent:
     sensitivity : dict or None
         Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
     located : str
-        How it was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"`` at a few points of every
-        step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
+        How the event was found: ``"enclosed"``, so that no change of sign is missed; ``"sampled"`` at a few points of
+        every step; ``"known"`` beforehand, at the start of a mode, at a break point or at a point of accumulation.
 
     Examples
     --------
@@ -65,8 +64,7 @@ class HybridEvent:
     columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target", "located")  # columns of a table
 
 
-# --- arcs of a run through modes, and joined arrays of several arcs
-# ----------------------------------------------------
+# --- arcs of a run through modes, and joined arrays of several arcs ---------------------------------------------------
 
 
 @dataclass(frozen=True)

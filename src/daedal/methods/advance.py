@@ -22,8 +22,10 @@ from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import f64, i64, void
+from daedal.kernels.system import rate
 from daedal.methods.run_record import RUN, STEP
-from daedal.methods.step_size import choose_first_step, shortest_step
+from daedal.methods.step_size import LEAST_BEFORE, choose_first_step, shortest_step
+from daedal.methods.task import ALIKE, ARC_NUMBERS
 
 _FINISHED, _EVENT_STOP, _HOOK_STOPPED = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.HOOK_STOPPED)
 _BUFFER_FULL, _MAX_STEPS, _STALLED = int(Ending.BUFFER_FULL), int(Ending.MAX_STEPS), int(Ending.STALLED)
@@ -129,7 +131,11 @@ def _advance(run, address):
             if reason != 0:
                 return reason
             if run.steps >= run.last_step if run.fixed else run.sign * (run.t - run.t_end) >= 0.0:
-                return _FINISHED
+                if not _starts_next_arc(system, run):
+                    return _FINISHED
+                reason = open_run(system, run, roots, address)
+                if reason != 0:
+                    return reason
             if system.hook_signal != 0:
                 return _HOOK_STOPPED
         if not run.fixed:
@@ -150,6 +156,51 @@ def _advance(run, address):
         run.found = 0
         run.t_limit = step_end(run)
         _store_step(run)
+
+
+@part
+def _starts_next_arc(system, run):
+    """Change the parameters and prepare the next arc as if a run started; False if there is none, or if it may be
+    better to ignore the change, since y' differs little from its value at the start of this arc."""
+    if run.arc >= run.arcs:
+        return False
+    n, count = run.n, run.n_parameters
+    width = ARC_NUMBERS + count + 3 * n
+    row = floats(run.arc_rows + 8 * width * run.arc, width)
+    parameters, phi, y, yp, slope = floats(run.parameters, count), run.phi, run.y, run.yp, run.slope
+    for i in range(count):
+        parameters[i] = row[ARC_NUMBERS + i]
+    for i in range(n):
+        y[i] = phi[0, i]
+    if rate(system, run.t, y, slope) != 0:
+        return False
+    begin = ARC_NUMBERS + count
+    is_kink = row[1] != 0.0
+    for i in range(n):
+        before = row[begin + i]
+        is_kink = is_kink and abs(slope[i] - before) <= ALIKE * max(abs(slope[i]), abs(before))
+    if is_kink:
+        return False
+    run.t_end = row[0]
+    run.t_stop = row[0]
+    row[2] = run.steps
+    for i in range(n):
+        row[begin + n + i] = y[i]
+        row[begin + 2 * n + i] = yp[i]
+        yp[i] = slope[i]
+    run.arc += 1
+    if run.arc < run.arcs:
+        following = floats(run.arc_rows + 8 * width * run.arc, width)
+        for i in range(n):
+            following[begin + i] = slope[i]
+    run.h = 0.0
+    run.degree = 0
+    run.slope_known = 0
+    run.rejected = 0
+    run.error_before = LEAST_BEFORE
+    run.stiff_count = 0
+    run.nonstiff_count = 0
+    return True
 
 
 @inlined

@@ -183,6 +183,8 @@ class Run:
         """The outcome of a task, after :meth:`leave`."""
         switching = self._switching_of(task)
         exception, self.bridge.exception = self.bridge.exception, None
+        if task.arcs is not None:
+            self.bridge.forget_parameters()
         for other in (switching, self.projection):
             if other is not None and exception is None:
                 exception, other.bridge.exception = other.bridge.exception, None
@@ -280,6 +282,10 @@ class Run:
         self._y[:], self._yp[:], self._rtol[:], self._atol[:] = task.y0, task.yp0, task.rtol, task.atol
         if task.excluded is not None:
             self.record.array("included")[task.excluded] = 0.0
+        if task.arcs is not None:
+            [(parameters, _, _)] = self.bridge.parameters
+            self.record["arcs"], self.record["n_parameters"] = task.arcs.shape[0], parameters.size
+            self.record["arc_rows"], self.record["parameters"] = task.arcs.ctypes.data, parameters.ctypes.data
         if self.workspace is not None:
             self.workspace.begin()
         else:
@@ -392,17 +398,17 @@ class Run:
         """The functions that fired at the m-th event of this slice."""
         array, switching = self._slots.array, task.switching
         assert switching is not None and self._switching is not None
-        fired, located = array("event_fired")[m], self._switching.located
+        fired, t = array("event_fired")[m], float(array("event_t")[m])
         return [
             EventRecord(
-                t=float(array("event_t")[m]),
+                t=t,
                 y=array("event_y")[m].copy(),
                 yp=array("event_yp")[m].copy(),
                 index=int(i),
                 name=switching.names[i],
                 direction=int(np.sign(fired[i])),
                 terminal=abs(int(fired[i])) > 1,
-                located=located[i],
+                located=self._switching.located(int(i), t),
             )
             for i in np.flatnonzero(fired)
         ]
@@ -463,6 +469,7 @@ class Run:
             counts=counts,
             exception=exception,
             doubts=() if task.switching is None or self._switching is None else self._switching.doubts,
+            arcs=0 if task.arcs is None else int(self.record["arc"]),
         )
 
     def counts(self) -> np.ndarray:

@@ -127,6 +127,12 @@ RUN = Struct(
         ("t_seen", FLOAT),  # start of the current progress check
         ("steps_seen", INTEGER),
         ("rows_before", INTEGER),  # number of coefficient rows in earlier slices
+        # the arcs after the first, between known times at which parameters change; see `Task.arcs`
+        ("arcs", INTEGER),
+        ("arc", INTEGER),  # number of those that have started
+        ("arc_rows", ADDRESS),
+        ("parameters", ADDRESS),
+        ("n_parameters", INTEGER),
         *_OF_SLICE,
     ],
 )

@@ -14,6 +14,11 @@ from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.solution.solution import DenseOutput, Statistics
 
+ALIKE = 1e-2
+"""Fraction by which y' may change within a step without being a jump."""
+ARC_NUMBERS = 3
+"""Number of entries of a row of `Task.arcs` before the parameters."""
+
 
 @dataclass(frozen=True, eq=False)
 class Equations:
@@ -88,6 +93,11 @@ class Task:
     """Called with t, y and the last step if steps seem to be limited by stability: returns the number of further
     such steps before the next call; 0 stops the run."""
     guess: np.ndarray | None = None  # initial guess of w and lambda, if a mechanism's forces depend on them
+    arcs: np.ndarray | None = None
+    """The arcs after ``t_span``, one row for each: its end, 1 if a small change of y' at its start ends the run there,
+    the parameters of the rate, and y' at the start of the previous arc. The run completes the rows of the arcs that it
+    starts: the number of earlier steps after the first two entries; y and the previous y' at the start of the arc at
+    the end. For explicit methods and one rate in machine code."""
 
     @property
     def n(self) -> int:
@@ -122,6 +132,7 @@ class Outcome:
     exception: BaseException | None = None
     doubts: tuple[tuple[str, float], ...] = ()  # switching functions that may have a zero close to a given time
     last_step: DenseOutput | None = None  # dense output; if the hook stopped the run, it includes the last step
+    arcs: int = 0  # number of arcs of the task that were started
 
     def statistics(self, seconds: float = 0.0) -> Statistics:
         """The counters of the run."""

@@ -16,7 +16,7 @@ import struct
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -167,8 +167,11 @@ class _Code:
     """Loaded code, which is freed with this object."""
 
     def __init__(self, code: bytes):
-        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(ENTRY)
-        self._library = library.link(_linker(), f"daedal {next(_LOADED)}")
+        number, library = next(_LOADED), llvm.JITLibraryBuilder()
+        library.add_object_img(code).add_current_process().export_symbol(ENTRY)
+        linker = _linker(number // _OF_A_LINKER)
+        self._library = library.link(linker, f"daedal {number}")
+        self._library._linker = linker  # freed after its libraries, for each of which it retains about 30 kB
         self.address = self._library[ENTRY]
 
 
@@ -205,7 +208,7 @@ def _caller(n: int) -> str:
     return "\n".join(lines)
 
 
-_LOADED = count()
+_LOADED, _OF_A_LINKER = count(), 64  # numbers of programs, and number of programs that share a linker
 _in_memory: WeakValueDictionary[bytes, _Code] = WeakValueDictionary()
 _recent: deque[_Code] = deque(maxlen=64)  # recently used code stays loaded, since traces are repeated
 _objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs, without their constants
@@ -254,9 +257,9 @@ def _generated(text: str) -> bytes:
     return _target_machine().emit_object(module)
 
 
-@cache
-def _linker() -> Any:
-    """Linker that loads each function as a separate library, so that functions can be unloaded individually."""
+@lru_cache(maxsize=1)
+def _linker(number: int) -> Any:
+    """The linker that loads the `number`-th group of `_OF_A_LINKER` programs, each as a separate library."""
     return llvm.create_lljit_compiler(_target_machine())
 
 

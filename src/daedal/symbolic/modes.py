@@ -122,6 +122,11 @@ class Followed:
         return self.kind == "surface"
 
     @property
+    def is_kink_in_time(self) -> bool:
+        """Whether y' may be continuous at a known time of the switch."""
+        return self.kind == "locate" or not self.jumps
+
+    @property
     def name(self) -> str:
         """Name for events."""
         return f"{self.text} at {self.site.replace(' line ', ':')}" if self.site else self.text
@@ -352,17 +357,17 @@ class BranchesTaken:
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
             self._answers.clear()
-        with np.errstate(all="ignore"):
-            for i, operation, operands, on_floats in self._steps:
-                parts = [found[k] for k in operands]
-                if operation == "where" and type(parts[0]) is float:
-                    found[i] = parts[1] if parts[0] else parts[2]
-                elif tuple in map(type, parts):
-                    found[i] = self._left(i, operation, operands, parts)
-                elif on_floats is not None:
-                    found[i] = float(on_floats(*parts))
-                else:
-                    table = (self._graph.data[i],) if operation in TABLES else ()
+        for i, operation, operands, on_floats in self._steps:
+            parts = [found[k] for k in operands]
+            if operation == "where" and type(parts[0]) is float:
+                found[i] = parts[1] if parts[0] else parts[2]
+            elif tuple in map(type, parts):
+                found[i] = self._left(i, operation, operands, parts)
+            elif on_floats is not None:
+                found[i] = float(on_floats(*parts))
+            else:
+                table = (self._graph.data[i],) if operation in TABLES else ()
+                with np.errstate(all="ignore"):
                     found[i] = float(OPERATIONS[operation].evaluate(*map(np.float64, parts), *table))
         return tuple(str(found.get(i, (i,))) for i in self._outputs)
 

@@ -46,12 +46,8 @@ def plot_stability_region(
         shown for all orders up to `max_order`. The keys of a dict are the labels.
     window : tuple of float, optional
         Left, right, lower and upper limits of the axes; by default such that the curves are visible.
-    title : str, optional
-        Heading of the figure.
-    save : path, optional
-        File to write; the suffix determines the format.
-    pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+    title, save, pyplot
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------
@@ -305,12 +301,8 @@ def plot_eigenvalues(
     ----------
     eigenvalues : array of complex
         The eigenvalues.
-    title : str, optional
-        Heading of the figure.
-    save : path, optional
-        File to write; the suffix determines the format.
-    pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+    title, save, pyplot
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------
@@ -365,12 +357,8 @@ def plot_conditioning(
     ----------
     found : Conditioning
         Result of :func:`daedal.analysis.analyse_conditioning`.
-    title : str, optional
-        Heading of the figure.
-    save : path, optional
-        File to write; the suffix determines the format.
-    pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+    title, save, pyplot
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------

@@ -42,10 +42,8 @@ def plot_comparison(
         method (default for several tolerances), "time" shows errors over time.
     title : str, optional
         Heading; by default that of the comparison.
-    save : path, optional
-        File to write; the suffix determines the format.
-    pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+    save, pyplot
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------

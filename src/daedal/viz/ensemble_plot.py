@@ -50,7 +50,7 @@ def plot_ensemble(
     against : sequence of str, optional
         Names of varied parameters and initial values, for "scatter"; by default the first eight.
     title, save, pyplot
-        As in :func:`daedal.viz.plot_solution`.
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------
@@ -201,12 +201,8 @@ def plot_fit(
         Result of :func:`daedal.fit`.
     bands : bool
         Whether to shade two standard deviations of the variables due to the uncertainty of the estimates.
-    title : str, optional
-        Heading of the figure.
-    save : path, optional
-        File to write; the suffix determines the format.
-    pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+    title, save, pyplot
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------
@@ -282,7 +278,7 @@ def plot_fit_residuals(
     fit : Fit
         Result of :func:`daedal.fit`.
     title, save, pyplot
-        As for :func:`plot_fit`.
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------
@@ -339,7 +335,7 @@ def plot_uncertainty(
     level : float
         Probability that the bands contain the true values.
     title, save, pyplot
-        As for :func:`plot_fit`.
+        As for :func:`daedal.viz.plot_solution`.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from daedal.viz import tessellation
 from daedal.viz.scene import Scene, floor
 from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
 from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
-from daedal.viz.tessellation import coarser, placed, turned_to
+from daedal.viz.tessellation import coarser, placement, rotation_to
 
 # lightened colours of daedal.viz.figure, since shading darkens them
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
@@ -45,7 +45,7 @@ class Item:
     value: np.ndarray | None = None
     unit: str = ""
 
-    def placed(self, k: int, size: float) -> Iterator[tuple[Piece, np.ndarray]]:
+    def matrices(self, k: int, size: float) -> Iterator[tuple[Piece, np.ndarray]]:
         """Pieces and their matrices (3, 4) in world coordinates at time index k, for the scene size `size`."""
         from scipy.spatial.transform import Rotation
 
@@ -126,7 +126,7 @@ def _spring(spring: SpringLine, size: float) -> Item:
     radius = spring.radius or SPRING_RADIUS * size
     slender = float(np.round(max(np.mean(length) / radius, 1.0), 1))
     turns = int(spring.coils or np.clip(round(slender / TURN), 5, 20))
-    coil = Piece(tessellation.coil(turns, slender), placed((0.0, 0.0, 0.0), np.eye(3), (radius, radius, 1.0)))
+    coil = Piece(tessellation.coil(turns, slender), placement((0.0, 0.0, 0.0), np.eye(3), (radius, radius, 1.0)))
     color = spring.color or AT_REST
     return Item(spring.name, "spring", color, spring.start.T, frame, ((coil, STRETCHED),), length)
 
@@ -134,7 +134,7 @@ def _spring(spring: SpringLine, size: float) -> Item:
 def _rod(rod: RodLine, size: float) -> Item:
     frame, length = _towards(rod.end - rod.start)
     radius = rod.radius or SLIM * size
-    bar = Piece(tessellation.cylinder(), placed((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
+    bar = Piece(tessellation.cylinder(), placement((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
     end = knuckle((0.0, 0.0, 0.0), radius)
     pieces = ((bar, STRETCHED), (end, RIGID), (end, AT_TIP))
     return Item(rod.name, "rod", rod.color or PALETTE[0], rod.start.T, frame, pieces, length)
@@ -159,8 +159,8 @@ def _length(arrow: Arrow) -> float:
 
 def arrow_pieces(radius: float, head: float) -> tuple[tuple[Piece, int], ...]:
     """A shaft along z whose length is the stretch, and a head centred at its end."""
-    shaft = Piece(tessellation.cylinder(), placed((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
-    tip = Piece(tessellation.cone(), placed((0.0, 0.0, -0.5 * head), np.eye(3), (2.8 * radius, 2.8 * radius, head)))
+    shaft = Piece(tessellation.cylinder(), placement((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
+    tip = Piece(tessellation.cone(), placement((0.0, 0.0, -0.5 * head), np.eye(3), (2.8 * radius, 2.8 * radius, head)))
     return ((shaft, STRETCHED), (tip, AT_TIP))
 
 
@@ -171,9 +171,9 @@ def _frames(scene: Scene) -> Iterator[Item]:
     radius = 0.03 * length
     pieces = []
     for direction, color in zip(np.eye(3), AXIS_COLOURS):
-        turned = turned_to(direction)
-        bar = placed(0.5 * length * direction, turned, (radius, radius, length))
-        tip = placed(length * direction, turned, (2.5 * radius, 2.5 * radius, 0.25 * length))
+        turned = rotation_to(direction)
+        bar = placement(0.5 * length * direction, turned, (radius, radius, length))
+        tip = placement(length * direction, turned, (2.5 * radius, 2.5 * radius, 0.25 * length))
         pieces += [(Piece(tessellation.cylinder(), bar, color), RIGID), (Piece(tessellation.cone(), tip, color), RIGID)]
     for part in [part for part in parts if part.frame] or parts:
         yield Item(part.name, "frame", AT_REST, part.position.T, quaternions(part.rotation), tuple(pieces))
@@ -195,5 +195,5 @@ def _towards(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _carried(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """The rotation by the smallest angle that maps one unit vector to another."""
-    basis = turned_to(old)
-    return basis @ turned_to(basis.T @ new) @ basis.T
+    basis = rotation_to(old)
+    return basis @ rotation_to(basis.T @ new) @ basis.T

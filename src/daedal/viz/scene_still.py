@@ -187,7 +187,7 @@ def _surfaces(shown: Iterable[Item], k: int, size: float) -> tuple[np.ndarray, .
     found = [(none, none, none.astype(int), none, np.empty(0, dtype=bool))]
     start = 0
     for item in shown:
-        for piece, matrix in item.placed(k, size):
+        for piece, matrix in item.matrices(k, size):
             triangles, linear = piece.triangles, matrix[:, :3]
             lengths = np.maximum(np.linalg.norm(linear, axis=0), 1e-300)  # the columns are at right angles
             normals = (triangles.normals / lengths**2) @ linear.T

@@ -8,7 +8,7 @@ import numpy as np
 
 import daedal
 from daedal.viz import tessellation
-from daedal.viz.tessellation import Triangles, Vector, placed, rotation_matrices, turned_to
+from daedal.viz.tessellation import Triangles, Vector, placement, rotation_matrices, rotation_to
 
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -61,7 +61,7 @@ class Box(SolidShape):
         _rotation(self, self.rotation)
 
     def pieces(self, size: float) -> list[Piece]:
-        return [Piece(tessellation.cube(), placed(self.offset, _rotation(self, self.rotation), self.size))]
+        return [Piece(tessellation.cube(), placement(self.offset, _rotation(self, self.rotation), self.size))]
 
     @property
     def corners(self) -> np.ndarray:
@@ -87,7 +87,7 @@ class Sphere(SolidShape):
         _vector(self, "offset", self.offset)
 
     def pieces(self, size: float) -> list[Piece]:
-        return [Piece(tessellation.sphere(), placed(self.offset, np.eye(3), 3 * [self.radius]))]
+        return [Piece(tessellation.sphere(), placement(self.offset, np.eye(3), 3 * [self.radius]))]
 
     @property
     def corners(self) -> np.ndarray:
@@ -115,7 +115,7 @@ class Ellipsoid(SolidShape):
         _rotation(self, self.rotation)
 
     def pieces(self, size: float) -> list[Piece]:
-        return [Piece(tessellation.sphere(), placed(self.offset, _rotation(self, self.rotation), self.radii))]
+        return [Piece(tessellation.sphere(), placement(self.offset, _rotation(self, self.rotation), self.radii))]
 
     @property
     def corners(self) -> np.ndarray:
@@ -146,7 +146,7 @@ class Cylinder(SolidShape):
 
     def pieces(self, size: float) -> list[Piece]:
         scale = (self.radius, self.radius, self.length)
-        return [Piece(tessellation.cylinder(), placed(self.offset, _along(self, self.axis), scale))]
+        return [Piece(tessellation.cylinder(), placement(self.offset, _along(self, self.axis), scale))]
 
     @property
     def corners(self) -> np.ndarray:
@@ -180,7 +180,7 @@ class Rod(SolidShape):
         radius = SLIM * size if self.radius is None else self.radius
         start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
         bar = (radius, radius, float(np.linalg.norm(end - start)))
-        pieces = [Piece(tessellation.cylinder(), placed(0.5 * (start + end), _along(self, end - start), bar))]
+        pieces = [Piece(tessellation.cylinder(), placement(0.5 * (start + end), _along(self, end - start), bar))]
         return [*pieces, knuckle(start, radius), knuckle(end, radius)]
 
     @property
@@ -284,7 +284,7 @@ class Plane(SolidShape):
         turned = _along(self, self.normal)
         thickness = 0.004 * size
         below = np.asarray(self.offset) - 0.5 * thickness * turned[:, 2]
-        return [Piece(tessellation.cube(), placed(below, turned, (self.size, self.size, thickness)))]
+        return [Piece(tessellation.cube(), placement(below, turned, (self.size, self.size, thickness)))]
 
     @property
     def corners(self) -> np.ndarray:
@@ -350,7 +350,7 @@ class Mesh(SolidShape):
 
 def knuckle(place: Vector, radius: float) -> Piece:
     """The ball at the end of a rod with the given radius."""
-    return Piece(tessellation.sphere(), placed(place, np.eye(3), 3 * [1.45 * radius]))
+    return Piece(tessellation.sphere(), placement(place, np.eye(3), 3 * [1.45 * radius]))
 
 
 def _wheel(rim: Triangles, web: float, radius: float, thickness: float, turned: np.ndarray, offset: Vector):
@@ -358,7 +358,7 @@ def _wheel(rim: Triangles, web: float, radius: float, thickness: float, turned: 
 
     def part(triangles, r, length, place=ORIGIN):
         centre = np.asarray(offset) + turned @ (radius * np.asarray(place))
-        return Piece(triangles, placed(centre, turned, (r * radius, r * radius, length * thickness)))
+        return Piece(triangles, placement(centre, turned, (r * radius, r * radius, length * thickness)))
 
     solid = tessellation.cylinder()
     turn = 2.0 * np.pi * np.arange(5) / 5
@@ -399,7 +399,7 @@ def _axis(shape: SolidShape, value: Any) -> np.ndarray:
 
 
 def _along(shape: SolidShape, axis: Any) -> np.ndarray:
-    return turned_to(_axis(shape, axis))
+    return rotation_to(_axis(shape, axis))
 
 
 def _rotation(shape: SolidShape, value: Any) -> np.ndarray:

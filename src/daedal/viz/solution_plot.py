@@ -274,10 +274,8 @@ def plot_hybrid(
         Whether to mark the events.
     modes : bool, optional
         Whether to add a panel with the modes; by default if there is more than one.
-    save : path, optional
-        File to write; the suffix determines the format.
-    pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+    save, pyplot
+        As for :func:`plot_solution`.
 
     Returns
     -------
@@ -341,7 +339,7 @@ def plot_modes(
     xlabel, title : str, optional
         Name of the time axis; heading of the figure.
     pyplot : bool
-        Whether to create the figure with ``matplotlib.pyplot``.
+        As for :func:`plot_solution`.
 
     Returns
     -------

@@ -13,12 +13,12 @@ import daedal
 Vector = Sequence[float] | np.ndarray
 
 
-def placed(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
+def placement(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
     """Matrix (3, 4) that scales, then rotates, then translates."""
     return np.column_stack([rotation * np.asarray(scale, dtype=float), np.asarray(offset, dtype=float)])
 
 
-def turned_to(direction: np.ndarray) -> np.ndarray:
+def rotation_to(direction: np.ndarray) -> np.ndarray:
     """Rotation by the smallest angle that maps z to a direction (3,)."""
     z = direction / np.linalg.norm(direction)
     if z[2] < -1.0 + 1e-12:

@@ -338,7 +338,7 @@ def _with_outputs(problem: Any, inputs: VariedInputs, local: LocalModel, t: floa
     direct = np.array([of for _, of in rows]).reshape(len(rows), len(inputs.labels))
     D = [H @ p for p in local.P] or [np.zeros((len(rows), 0))]
     D[0] = D[0] + direct
-    while len(D) > 1 and _vanishes(D[-1], H, local.P):
+    while len(D) > 1 and np.all(_is_noise(D[-1], H, local.P)):
         D.pop()
     return LinearModel(
         A=local.A,
@@ -362,10 +362,6 @@ def _with_outputs(problem: Any, inputs: VariedInputs, local: LocalModel, t: floa
 def _is_noise(matrix: np.ndarray, H: np.ndarray, P: Sequence[np.ndarray]) -> np.ndarray:
     size = max(float(np.max(np.abs(H), initial=0.0)) * max(float(np.max(np.abs(p), initial=0.0)) for p in P), 1e-300)
     return np.abs(matrix) <= 1e-12 * size
-
-
-def _vanishes(matrix: np.ndarray, H: np.ndarray, P: Sequence[np.ndarray]) -> bool:
-    return bool(np.all(_is_noise(matrix, H, P)))
 
 
 def _stated(problem: Any, local: LocalModel, outputs: Any) -> list[tuple[str, Any]]:

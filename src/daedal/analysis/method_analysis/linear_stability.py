@@ -322,14 +322,15 @@ class MultistepStability:
 def multistep_stability(numbers: Numbers, rho: Row, sigma: Row) -> MultistepStability:
     """Stability of a method with coefficients in descending order of powers."""
     moduli = np.abs(_roots(sigma)) if sigma[0] else np.array([math.inf])
-    others = np.sort(np.abs(_without_one(_roots(rho))))
+    roots = _roots(rho)
+    others = np.sort(np.abs(np.delete(roots, np.argmin(np.abs(roots - 1.0))) if roots.size else roots))
     if numbers.exact:
         disc = unit_disc(rho[::-1])
         zero_stable = not disc.outside and disc.simple
         infinity = bool(sigma[0]) and unit_disc(sigma[::-1]).inside == len(sigma) - 1
         a_stable = _proved_a_stable(rho, sigma)
     else:
-        zero_stable = _numerically_zero_stable(_roots(rho))
+        zero_stable = _numerically_zero_stable(roots)
         infinity = bool(sigma[0]) and bool(np.all(moduli < 1.0 - _ROOT_ROUNDOFF))
         a_stable = zero_stable and _sampled_roots(rho, sigma, 90.0)
     a_stable = a_stable and zero_stable
@@ -348,10 +349,6 @@ def multistep_stability(numbers: Numbers, rho: Row, sigma: Row) -> MultistepStab
 
 def _roots(coefficients: Row) -> np.ndarray:
     return np.roots([float(x) for x in coefficients])
-
-
-def _without_one(roots: np.ndarray) -> np.ndarray:
-    return np.delete(roots, np.argmin(np.abs(roots - 1.0))) if roots.size else roots
 
 
 def _numerically_zero_stable(roots: np.ndarray) -> bool:

@@ -175,7 +175,6 @@ def weight_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
 class ScalarField:
     """Conversion of coefficients to and from the arithmetic of a computation."""
 
-    # conversions
     enter: Callable[[Any], Any]
     leave: Callable[[Any], Any]
     exact: bool  # whether a result is zero only if it is exactly zero

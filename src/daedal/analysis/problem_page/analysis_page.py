@@ -352,10 +352,10 @@ _APART = 1e3  # factor between the scales of two unknowns that is reported
 class Scaling:
     """The effect of row and column scaling on the system Jacobian."""
 
-    # its condition number, before and after
+    # condition number of the Jacobian before and after scaling
     condition: float
     scaled: float
-    # factors of equations and units of unknowns that balance it
+    # factors of equations and units of unknowns that balance the Jacobian
     equations: np.ndarray
     unknowns: np.ndarray
 

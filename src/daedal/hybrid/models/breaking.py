@@ -40,7 +40,7 @@ def breaking_joint(
     rows : int, str, or sequence of them
         The constraints of the joint, by index (position constraints first) or name.
     limit : float
-        The load at which it breaks.
+        The load at which the joint breaks.
     load : {"reaction", "multiplier"} or callable
         Load to compare with the limit: the norm of the generalised force :math:`G_J^T \lambda_J` of the joint, which is
         independent of the scaling of its constraints; the norm of its multipliers; or ``load(t, q, v, lam)``, for

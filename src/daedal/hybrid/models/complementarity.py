@@ -126,7 +126,7 @@ def _solution(M: np.ndarray, q: np.ndarray, tableau: np.ndarray, basis: np.ndarr
 
 
 def least_impulses(A: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """x of A x = rates for a compliance A whose contacts may be dependent, for light and heavy bodies."""
+    """Solve A x = rates with least norm, in units scaled by the diagonal of the compliance A."""
     diagonal = np.diag(A)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     return unit * np.linalg.lstsq(unit[:, None] * A * unit, unit * rates, rcond=_DEPENDENT)[0]
@@ -143,6 +143,8 @@ def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     >>> complementary(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-2.0, 5.0]))
     array([1., 0.])
     """
+    if b.size == 1 and 0.0 < A[0, 0] < np.inf and np.isfinite(b[0]):
+        return np.maximum(-b / A[0, 0], 0.0)
     x = FrictionProblem(A, b, b.size).solve()
     if x is None:
         raise InvalidProblemError(

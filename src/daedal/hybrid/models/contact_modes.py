@@ -146,8 +146,8 @@ class ContactHistory:
         "open", "closed" (without friction), "stick", "slip+", "slip-", or "slip" in space.
     gap : numpy.ndarray, shape (nt,)
     normal : numpy.ndarray, shape (nt,)
-        The normal force, zero while the contact is open. Dependent contacts share it with least norm, or otherwise if
-        that violates the laws.
+        The normal force, zero while the contact is open. Dependent contacts share the load with least norm, if
+        the laws allow that.
     friction : numpy.ndarray, shape (nt,), or (2, nt) in space
         The force of friction along the tangent; zero without friction.
     slip : numpy.ndarray, of the shape of `friction`

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from daedal.hybrid.models.contact_rules import AT_REST, ContactRules, ContactSys
 from daedal.hybrid.models.impact import LAWS, ORDERS, Impact, ImpactRules, located
 from daedal.kernels.functions import is_compiled
 from daedal.problems import MechanicalSystem
+from daedal.problems.arguments import positional_names
 from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
-
-if TYPE_CHECKING:
-    pass
-
 
 _UNSEEN = 1e-12  # heights of bounces that cannot be resolved, relative to the size of the coordinates
 _BELOW = 1e-13  # gaps slightly above round-off, relative to the size of the coordinates
@@ -64,9 +61,9 @@ class ContactWatch:
             found.append(self._leading(mode, self._guard(states, "margin"), name, self._jam(states)))
         for i, (contact, state) in enumerate(zip(self.contacts, states, strict=True)):
             if state == OPEN:
-                found.append(
-                    self._leading(mode, self._gap(i, any_closed), f"{contact.name} closes", self._collide(states, i))
-                )
+                guard, follow = self._gap(i, any_closed), self._collide(states, i)
+                formula = self.problem.gap_formulas[i]
+                found.append(self._leading(mode, guard, f"{contact.name} closes", follow, formula=formula))
             elif not contact.is_pressed:
                 guard = self._guard(states, "normal", i)
                 found.append(self._leading(mode, guard, f"{contact.name} opens", self._open(states, i)))
@@ -84,7 +81,14 @@ class ContactWatch:
         return found
 
     def _leading(
-        self, mode: str, guard: Callable, name: str, follow: Callable[..., Change], immediate=True, direction: int = -1
+        self,
+        mode: str,
+        guard: Callable,
+        name: str,
+        follow: Callable[..., Change],
+        immediate=True,
+        direction: int = -1,
+        formula: Callable | None = None,
     ):
         """A transition whose target and reset come from one function of (t, q, v)."""
         last: list[Any] = [(None, None)]
@@ -106,7 +110,7 @@ class ContactWatch:
                 return along(t, q, v, BEYOND)[1], after
             return located(t, q, v) if closes and name.endswith("closes") else q, after
 
-        kept = GuardOfRun(lambda: guard)  # guards share results, and record the fastest slips
+        kept = GuardOfRun(lambda: guard, formula)  # guards share results, and record the fastest slips
         return Transition(mode, target, kept, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
@@ -224,7 +228,7 @@ class ContactWatch:
         return (self.rules.states(closed, left) if states is None else states), after
 
     def _open(self, states: States, i: int) -> Callable[..., Change]:
-        """After contact `i` opens, others may open or slip too."""
+        """Next states after contact `i` opens; others may open or slip too."""
         closed = _closed(states)
         closed[i] = False
 
@@ -268,7 +272,7 @@ class ContactWatch:
         return follow
 
     def _release(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` begins to slip, since its force can no longer prevent it."""
+        """Next states when contact `i` begins to slip, since its force can no longer prevent that."""
 
         def follow(t, q, v) -> Change:
             terms = self.system.terms(t, q, v)
@@ -280,7 +284,7 @@ class ContactWatch:
         return follow
 
     def _stop(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` has come to rest: it sticks, or slips to another side."""
+        """Next states when contact `i` has come to rest: it sticks, or slips to another side."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -362,6 +366,20 @@ class ContactWatch:
         return self.rules.states(resting, sliding) if states is None else states
 
 
+def _gap_formula(gap: Any, params: Any) -> Callable | None:
+    """The gap, and a function just below zero; see `ContactWatch._gap`."""
+    if is_compiled(gap):
+        return None
+
+    def lowered(value, q):
+        return np.array([value, value + _BELOW * np.max(np.abs(q))])
+
+    if params is None:
+        return lambda t, q, v: lowered(gap(t, q), q)
+    takes = len(positional_names(gap) or ()) > 2
+    return lambda t, q, v, p: lowered(gap(t, q, p) if takes else gap(t, q), q)
+
+
 def _at_corners(corners: Callable) -> Callable:
     """A guard that fires just before a corner, since the state at the corner may belong to its other side."""
 
@@ -416,7 +434,7 @@ class UnilateralProblem(HybridProblem):
     its name, followed by "sticks", "slips+" or "slips-" if it has friction. A contact closes when its gap becomes zero,
     by an impact (see :class:`Impact`) in which all closed contacts and those that close at the same time take part.
     Contacts that do not separate afterwards remain closed if they are pressed together, :math:`0 \le P \perp \ddot g_N
-    \ge 0`, and sticks if friction can hold it: a complementarity problem for the accelerations. A contact opens when
+    \ge 0`, and stick if friction can hold them: a complementarity problem for the accelerations. A contact opens when
     its force :math:`P` changes sign, and begins to slip when :math:`|Q|` exceeds :math:`\mu_s P`. After impacts have
     accumulated (Zeno behaviour), the contact is closed.
 
@@ -541,6 +559,7 @@ class UnilateralProblem(HybridProblem):
         other = self._on(self.system.with_params(params), self.contacts)
         if "whole" in self.__dict__ and not self._holds_parameters:  # machine code supports all parameters
             other.__dict__["whole"] = self.whole.with_params(other.system.params)
+        other.__dict__["gap_formulas"] = self.gap_formulas  # the same functions have the same traces
         return other
 
     def _on(self, system: MechanicalSystem, contacts: Sequence[Contact]) -> UnilateralProblem:
@@ -568,6 +587,11 @@ class UnilateralProblem(HybridProblem):
     def whole(self) -> MechanicalSystem:
         """The system with all gaps and slips among its constraints, for guards and impacts."""
         return whole_system(self.system, self.contacts)
+
+    @cached_property
+    def gap_formulas(self) -> list[Callable | None]:
+        """The guards of open contacts as functions of (t, q, v) and parameters; None for compiled gaps."""
+        return [_gap_formula(contact.gap, self.system.params) for contact in self.contacts]
 
     def corners(self, i: int):
         """The corners of the gap of contact `i`; see :func:`daedal.hybrid.models.contact_equations.corners_of`."""

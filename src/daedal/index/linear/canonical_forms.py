@@ -44,7 +44,7 @@ class Step:
     # the orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the removed rows and columns first
     left: np.ndarray
     right: np.ndarray
-    # the pencil after that transformation
+    # the pencil after the transformations
     A: np.ndarray
     B: np.ndarray
 

@@ -288,7 +288,7 @@ def find_balance(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> Balance | None:
     factors = _symmetric(a, parts)
     if factors is None:
         return None
-    free = [_kernel(matrix) for matrix in k]
+    free = [np.linalg.svd(matrix)[2][len(matrix) :].T for matrix in k]
     factors = _without_work(b, free, factors, parts)
     if factors is None or not _is_definite(factors[:, None] * a, free):
         return None
@@ -403,10 +403,6 @@ def _is_definite(m: np.ndarray, free: list[np.ndarray]) -> bool:
             if np.linalg.eigvalsh(basis.T @ unit @ basis)[0] <= _FULL:
                 return False
     return True
-
-
-def _kernel(k: np.ndarray) -> np.ndarray:
-    return np.linalg.svd(k, full_matrices=True)[2][k.shape[0] :].T
 
 
 def has_full_rank(matrices: np.ndarray) -> bool:

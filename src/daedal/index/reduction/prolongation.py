@@ -40,8 +40,8 @@ Derivative = tuple[int, int]
 class Block:
     """Derivatives on one level that are coupled by equations, and these equations."""
 
-    columns: list[int]  # the columns of u that contain them
-    targets: list[int]  # the columns of u that contain their time derivatives
+    columns: list[int]  # the columns of u that contain the derivatives
+    targets: list[int]  # the columns of u that contain the time derivatives of `columns`
     # the linear relations between their changes: {column: node of the partial derivative}, at most as many as columns
     rows: list[dict[int, int]]
     equations: list[tuple[int, int]]  # the corresponding equations: equation i, differentiated r times

@@ -159,8 +159,8 @@ class HiddenConstraint:
     """An equation between t and the unknowns of a problem (including x' for second-order problems)."""
 
     text: str  # the formula, ``2*x*u + 2*y*v = 0``, or the combination of equations
-    rows: tuple[tuple[int, int, float], ...]  # its source equations: equation i, differentiated r times
-    # its node on the graph; None if coefficients are numbers at a point
+    rows: tuple[tuple[int, int, float], ...]  # source equations (i, r, factor): equation i, differentiated r times
+    # node on the graph; None if coefficients are numbers at a point
     node: int | None = field(repr=False, default=None)
 
     @property
