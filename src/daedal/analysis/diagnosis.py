@@ -304,6 +304,6 @@ def _domain_remedy(case: Case, guilty, y, t) -> str:
             f"nonnegative=[{listed}]; if the model ends here, stop with a terminal event (events=...)."
         )
     return (
-        "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise check roots, "
-        "logarithms and divisions in the residual, or the statement that raises the exception."
+        "Remedy: if the model ends here, stop before this point with a terminal event (events=...); otherwise check "
+        "roots, logarithms and divisions in the residual, or the statement that raises the exception."
     )

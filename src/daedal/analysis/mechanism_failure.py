@@ -209,7 +209,7 @@ def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str 
             what = "the equations could not be evaluated at the next step, for arbitrarily short steps"
             return (
                 f"{_stopped(request, segment, failure, what)}\nLikely cause: {where} t = {failure.t:.10g}, "
-                f"{values}, {found}.\nRemedy: if the model ends here, end t_span before or stop with a terminal "
+                f"{values}, {found}.\nRemedy: if the model ends here, end t_span before it or stop with a terminal "
                 f"event (events=...); otherwise check roots, logarithms and quotients in {found.split()[0]}."
             )
     return None

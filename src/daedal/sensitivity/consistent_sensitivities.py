@@ -150,7 +150,7 @@ def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray
     itself = np.arange(n * (1 + m)) < n
     size = max(1.0, float(np.max(np.abs(point[0]), initial=0.0)))
     weights = size * np.tile(np.where(algebraic, _FREE, 1.0), 1 + m)
-    try:  # keep the differential variables
+    try:  # first without changing the sensitivities of the differential variables
         held = itself | ~np.tile(algebraic, 1 + m)
         y, yp = consistent_initial(plain, t0, point, fixed=held, atol=_COARSE * weights)
         return y[n:].reshape(m, n), yp[n:].reshape(m, n)

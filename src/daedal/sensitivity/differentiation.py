@@ -128,7 +128,7 @@ def columns_of(wanted: Sensitivities, problem: Any) -> list[Column]:
 
 
 def require_known(names: list[Any], known: list[str], starts: list[str]) -> tuple[str, ...]:
-    """Names of the available parameters and initial values, for problems with modes."""
+    """Check that all names are parameters or initial values of a problem with modes, and remove duplicates."""
     variables = [name.removesuffix("(0)") for name in starts]
     found = [column.name for name in names for column in _found(name, known, variables)]
     _require_some(found)
@@ -170,7 +170,7 @@ def _size(column: Column, numbers: np.ndarray, y0: np.ndarray) -> float:
 
 
 def with_floats(problem: Any) -> Any:
-    """The problem with variable parameters."""
+    """The problem with integer parameters converted to floats, so that they can be varied."""
     params = as_floats(problem.params)
     return problem if params is problem.params else problem.with_params(params)
 
@@ -221,7 +221,9 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
     if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
         _require_parameters(known)
         if not -len(known) <= name < len(known):
-            raise InvalidProblemError(f"sensitivities: there is no parameter {name}; there are {len(known)}")
+            raise InvalidProblemError(
+                f"sensitivities: there is no parameter {name}; the problem has {len(known)}, numbered from 0"
+            )
         position = int(name) % len(known)
         return [Column(known[position], position)]
     text = str(name)

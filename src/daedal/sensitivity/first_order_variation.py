@@ -194,7 +194,7 @@ class FirstOrderVariation(Variation):
         return other
 
     def base(self, request: Request) -> Solution | None:
-        """The solution alone, computed first if events or switches may interrupt it."""
+        """The solution alone if events or switches may interrupt the run, otherwise None."""
         if request.settings.events is None and not self.given.switches(request.settings):
             return None
         return self.given.primal.solve(request)

@@ -267,7 +267,7 @@ class MotionVariation(Variation):
     # --- a run ------------------------------------------------------------------------------------------------------
 
     def base(self, request: Request) -> Any:
-        """The solution alone if hidden switches may be passed; events are located together with the sensitivities."""
+        """The solution alone if hidden switches may be passed, otherwise None; events do not require it."""
         return self.given.primal.solve(request) if self.given.switches(request.settings) else None
 
     def along(self, base: Any, request: Request) -> Any:

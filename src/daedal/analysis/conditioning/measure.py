@@ -386,7 +386,7 @@ def _interval(along: Any, count: int) -> np.ndarray:
 
 
 def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
-    """Reject the solution of another problem; pencils have unknowns with separate names."""
+    """Reject the solution of another problem; for pencils only the number of unknowns is compared."""
     own = list(solution.names)
     if len(own) != len(names):
         raise InvalidProblemError(

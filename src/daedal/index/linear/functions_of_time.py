@@ -310,7 +310,8 @@ class Coefficient:
                 break
         if best is None:
             raise InvalidProblemError(
-                f"{self.name} cannot be called near t = {t:g} and has no derivatives there; specify them ({cause})"
+                f"{self.name} cannot be called near t = {t:g}, as its interpolation requires ({cause}). Remedy: "
+                "specify its derivatives"
             ) from cause
         series, radius = best
         result = np.zeros((count, series.shape[1]))

@@ -21,7 +21,7 @@ _SAME = 1e-9  # relative size of values that vanish up to round-off
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """A copy without the velocity constraints that are derivatives of others; None if it has a different form."""
+    """Remove the velocity constraints if they are derivatives of the position constraints, otherwise return None."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -45,7 +45,7 @@ def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
 
 
 def _with_constant(motion: MechanismGraph, nodes: list[int]) -> list[Row]:
-    """The coefficients of the velocities, and the remaining terms."""
+    """Rows with the coefficients of the velocities, followed by the remaining terms."""
     rest = motion.without(nodes, ("v",))
     rows = motion.by(nodes, ("v",))
     return [{**row, motion.sizes["q"]: node} for row, node in zip(rows, rest, strict=True)]

@@ -186,7 +186,7 @@ class ReducedProblem:
         return self._slope_of
 
     def _further_unknowns(self) -> list[tuple[str, int]]:
-        """Names of the unknowns of `problem` that are not in u, each with the entries of u of the same size."""
+        """Names of unknowns of `problem` that are not in u, each with the index of an entry of u of similar size."""
         return []
 
     def _untested(self) -> np.ndarray:
@@ -396,8 +396,10 @@ class ReducedProblem:
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
     def lowered(self, t: float, u: np.ndarray, slope: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
-        """A point u with smaller derivatives where the equations leave them open; None if they do not, or it is not
-        found."""
+        """A point u with smaller values of the derivatives that the equations leave undetermined.
+
+        None if the equations determine all derivatives, or if no such point is found.
+        """
         return None
 
     @property
@@ -416,9 +418,9 @@ class ReducedProblem:
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of the differentiated equations, and of their derivatives below the highest.
+        """The largest residual of the equations that are differentiated, and of their derivatives below the highest.
 
-        Only derivatives without unknowns beyond the first derivative are included, as provided by :meth:`around`.
+        Derivatives that contain unknowns beyond first derivatives are excluded, as :meth:`around` does not set these.
         """
         f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
         beyond = self.constraints.containing(self._beyond_first)

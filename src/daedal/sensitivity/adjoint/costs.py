@@ -317,7 +317,7 @@ class LinearisedRun:
         return self._switches(times, np.concatenate(self.points(solution, times), axis=1), numbers)
 
     def transposed(self, values: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T from one such row, as NumPy arrays or, for large problems, sparse matrices."""
+        """E^T and A^T from a row of `evaluated`, as NumPy arrays or, for large problems, sparse matrices."""
         (e_rows, e_columns), (a_rows, a_columns) = self.places
         n_e, n_a, shape = e_rows.size, a_rows.size, (self.n, self.n)
         parts = (values[:n_e], (e_columns, e_rows)), (values[n_e : n_e + n_a], (a_columns, a_rows))
@@ -329,7 +329,7 @@ class LinearisedRun:
         return e, a
 
     def slopes(self, values: np.ndarray) -> np.ndarray:
-        """Gradients of the running cost in such rows."""
+        """Gradients of the running cost from rows of `evaluated`."""
         return values[..., -1 - self.n : -1]
 
     def by_parameters(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers) -> np.ndarray:
@@ -337,7 +337,7 @@ class LinearisedRun:
         return self._by_parameters.summed(times, weights, points, numbers)
 
     def jump(self, t: float, point: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Derivatives of mu^T F alone, at (y, y', mu)."""
+        """Derivatives of mu^T F, without the running cost, with respect to all parameters at one point (y, y', mu)."""
         return self._jump(np.array([t]), point[None], numbers)[0]
 
     def final(self, t: float, point: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -130,7 +130,7 @@ class RunsCompared:
         return model, derivatives
 
     def _output(self, k, run, column, sol, sensitivities, values, at):
-        """A function of the state, and its derivative along each sensitivity by central differences."""
+        """Values of an output function, and its derivatives with respect to each quantity by central differences."""
         function, states = self.outputs[column], np.asarray(sol.y)
         places, split, is_mechanical = self._places[column], self._split, isinstance(sol, daedal.MechanicalSolution)
         numbers = {i: one.quantity for i, one in enumerate(self.unknowns.all)}
