@@ -145,7 +145,8 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
     if (solution.t if dense is None else dense.ends).size < 2 * _LONG:
         return None
     t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
-    for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
+    negative = np.flatnonzero(y.min(axis=1) < -atol)
+    for i in negative[y[negative].max(axis=1) > atol[negative]] if negative.size else ():
         large = np.flatnonzero(np.abs(y[i]) > atol[i])
         changes = np.flatnonzero(y[i, large[1:]] * y[i, large[:-1]] < 0.0)
         if changes.size != 1:
