@@ -187,11 +187,11 @@ def _plain(value: Any) -> Any:
 FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
 METHODS = ("dopri5", "dassl")
 DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that accept a mechanism directly
-_FINER = 1e-3  # tolerance of the reference, relative to the smallest tolerance compared
+_FINER = 1e-3  # tolerance of the reference, relative to the smallest tolerance in the comparison
 _FINEST = 1e-13
 _REFERENCE_STEPS = 300_000
 _POINTS = 101
-_SHORT = 0.2  # runs shorter than this number of seconds are repeated
+_SHORT = 0.2  # runs that take less than this number of seconds are repeated
 _REPETITIONS = 2
 
 

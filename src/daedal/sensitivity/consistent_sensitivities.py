@@ -18,9 +18,9 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import evaluate
 
 _REGULAR = 1e-9  # smallest singular value of a regular matrix after scaling, relative to the largest
-_FREE = 1e6  # weight ratio that allows algebraic variables to change more than others
+_FREE = 1e6  # weight of the changes of algebraic variables, relative to those of others, which should change less
 _COARSE, _SHARP = 1e-9, 1e-13  # precision of consistent values, relative to the largest value
-_ARTIFICIAL = 1e-12  # step for large problems, shorter than any time scale
+_ARTIFICIAL = 1e-12  # artificial step size for large problems, shorter than any time scale
 _ROUNDOFF = 1e-6  # largest residual of the equations, in units of their terms
 
 
@@ -89,7 +89,7 @@ def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.nda
     s[:, n_y:] = 0.0
 
     def left() -> np.ndarray:
-        """Residual of all equations without slopes: -f and its derivatives, g and its derivatives."""
+        """Residuals of the variational equations for zero slopes: minus derivatives of f, and derivatives of g."""
         values = problem.evaluate(t0, np.concatenate([y0, s.ravel()]), np.zeros((1 + m) * n))
         return values[n:].reshape(m, n)
 

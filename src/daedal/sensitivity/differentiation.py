@@ -62,17 +62,17 @@ class ParameterNumbers:
 class Differentiation:
     """A problem, its variables of differentiation, and its plan without sensitivities."""
 
-    problem: Any  # with variable parameters
+    problem: Any  # the problem with parameters as floats
     wanted: Sensitivities
     settings: Settings  # settings without sensitivities
-    make_plan: Callable[[Any, Settings], Plan]  # ``make_plan(problem, settings)``, the driver's
+    make_plan: Callable[[Any, Settings], Plan]  # the driver's function ``make_plan(problem, settings)``
     primal: Plan  # plan of the problem without sensitivities
     columns: tuple[Column, ...]
     starts: np.ndarray  # shape (m, n): d(initial values) / d(column) as given
 
     @classmethod
     def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Differentiation:
-        """The differentiation requested in `settings`."""
+        """Create the differentiation requested in `settings`."""
         wanted = settings.sensitivities
         assert wanted is not None
         problem, bare = with_floats(problem), replace(settings, sensitivities=None)

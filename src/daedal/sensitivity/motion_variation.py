@@ -321,7 +321,7 @@ def motion_plan(
 
 
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
-    """The request of a plan, and its run, ready to start."""
+    """The request with the formulation and method of `plan`, and a run that is ready to start."""
     settings = replace(
         request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
     )

@@ -117,8 +117,8 @@ def _gain(found: Conditioning) -> str:
         return ""
     return (
         "Some algebraic variables have very small coefficients in their constraints, but the problem does not "
-        "behave like one of the next higher index: the constraints determine these variables, but amplify small errors "
-        "of the other variables to large errors of these."
+        "behave like one of the next higher index: the constraints determine these variables with a large gain. Small "
+        "errors of the other variables become large errors of these."
     )
 
 

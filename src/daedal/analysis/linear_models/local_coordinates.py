@@ -54,7 +54,7 @@ _AT_REST = 1e-9  # derivatives below this fraction of the size of the unknowns c
 _DIFFERENCE_TOLERANCE = 1e-7  # tolerance for the ranks of pencils from difference quotients
 _INCREMENT = 1e-6  # increment of inputs for difference quotients
 _SMALLEST = 1e-3  # size assumed for unknowns that are zero or smaller, in the search for a point
-_MOST_AMPLIFIED = 10.0  # limit for the change of dependent unknowns with the coordinates, in a sequence of points
+_MOST_AMPLIFIED = 10.0  # change of dependent unknowns with the coordinates above which other coordinates are selected
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class TracedLocalModels:
             ) from None
 
     def at(self, t: float, u: np.ndarray) -> LocalModel:
-        """The local model at a point w on all equations, in the coordinates of the previous point if they suit."""
+        """The local model at a point w on all equations; the coordinates of the previous point are used if suitable."""
         sizes, selected = np.ones(u.size), self._kept
         if selected is None or selected.amplification(t, u, sizes) > _MOST_AMPLIFIED:
             selected = self._kept = self._selected(t, u, sizes)

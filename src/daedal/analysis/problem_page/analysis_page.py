@@ -344,8 +344,8 @@ class Analysis:
 # --- scaling: whether the units of equations and unknowns differ so much that solvers would benefit from others -------
 
 _LARGEST = 400
-_WORTHWHILE = 1e4  # reduction of the condition number by scaling that is reported
-_APART = 1e3  # factor between the scales of two unknowns that is reported
+_WORTHWHILE = 1e4  # smallest reported reduction of the condition number by scaling
+_APART = 1e3  # smallest reported ratio of the scales of two unknowns
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class EquationBuilder:
         return self.graph.argument("y", k)
 
     def further(self) -> int:
-        """The node of the next unknown of the problem that is not in u; these follow the others."""
+        """The node of the next unknown of the problem that is not in u; such unknowns follow those that are."""
         self._further += 1
         return self.y(self._further - 1)
 
@@ -61,7 +61,7 @@ class EquationBuilder:
         return self.graph.argument("yp", self._place[column])
 
     def difference(self, low: int, high: int) -> int:
-        """u_low' - u_high."""
+        """The node of u_low' - u_high."""
         return self.graph.subtract(self.rate(low), self.nodes[high])
 
     def data(self, count: int) -> list[int]:
@@ -70,7 +70,7 @@ class EquationBuilder:
         return [self.graph.argument(NAME, k) for k in range(self._count - count, self._count)]
 
     def combination(self, terms: Sequence[int], factors: Sequence[int] | None = None) -> int:
-        """The sum of terms times factors, which by default are data."""
+        """The node of the sum of terms times factors, which by default are data."""
         total = self.graph.zero
         for factor, term in zip(self.data(len(terms)) if factors is None else factors, terms, strict=True):
             total = self.graph.add(total, self.graph.multiply(factor, term))
@@ -82,7 +82,7 @@ class EquationBuilder:
         return inlined(self._prolongation.equations.graph, list(nodes), self.graph, known)
 
     def problem(self, residual: list[int], names: list[str], numbers: np.ndarray) -> ImplicitDAE:
-        """The problem, whose data are still unset."""
+        """The problem with this residual; its data are still zero."""
         n, count = len(names), self._count
         function = GraphFunction("residual", self.graph, residual, {"y": n, "yp": n}, (NAME, count) if count else None)
         values = np.concatenate([numbers, np.zeros(count - numbers.size)])
@@ -211,7 +211,7 @@ class ReducedProblem:
         return f"({self.prolongation.names[low]})' = {self.prolongation.names[high]}"
 
     def _made(self, names: list[str]) -> ImplicitDAE:
-        """The problem, and a description of each equation in `equation_words`."""
+        """Build the problem, and store a description of each equation in `equation_words`."""
         sheet = EquationBuilder(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
         self._write_unknowns(sheet)
         residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
@@ -279,12 +279,12 @@ class ReducedProblem:
 
     @cached_property
     def block_code(self) -> MachineFunction:
-        """Machine code for the matrices of these blocks, row by row, as functions of t and the unknowns of
+        """Machine code for the matrices of the blocks `tied`, row by row, as functions of t and the unknowns of
         `problem`."""
         return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
 
     def block_values(self, number: int) -> slice:
-        """The address of one of these matrices in the memory of the code."""
+        """The slice with the matrix of block `number` of `tied` in the memory of `block_code`."""
         return self.block_code.slices[str(number)]
 
     def places(self, columns: Sequence[int]) -> np.ndarray:

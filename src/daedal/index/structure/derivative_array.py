@@ -298,7 +298,7 @@ class Characteristics:
         return ranks[-1 if self.strangeness_index is None else self.strangeness_index]
 
     def used(self, ranks: Sequence[ArrayRanks]) -> Sequence[ArrayRanks]:
-        """The ranks that determine the characteristic values: up to the first array that determines x', or all."""
+        """The ranks that determine the characteristic values: up to the first array that is 1-full, otherwise all."""
         return ranks if self.index is None else ranks[: self.index + 1]
 
     def __str__(self) -> str:
