@@ -65,7 +65,7 @@ class Report:
 
     @property
     def largest(self) -> float:
-        """The largest residual."""
+        """The largest absolute value of the residuals."""
         return max((abs(float(check.residual)) for check in self.checks), default=0.0)
 
     def counts(self) -> dict[int, tuple[int, int]]:

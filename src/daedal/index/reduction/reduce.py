@@ -132,7 +132,8 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     Returns
     -------
     ImplicitDAE or SemiExplicitDAE
-        To be solved like any other. If :func:`daedal.reduce_index` works, prefer it: it is exact.
+        A problem of the same class, solved like any other. Prefer :func:`daedal.reduce_index` if applicable: it is
+        exact.
 
     Examples
     --------
