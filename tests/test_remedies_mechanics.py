@@ -172,7 +172,7 @@ MECHANISMS = [
     Remedy(
         "a force that ends",
         lambda: solve(system(force=until_half)),
-        ("beyond t = 0.5", "end t_span before or stop with a terminal event (events=...)"),
+        ("beyond t = 0.5", "end t_span before it or stop with a terminal event (events=...)"),
         (
             (lambda: solve(system(force=until_half), 0.499), swing(0.499)),
             (
