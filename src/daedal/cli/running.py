@@ -149,7 +149,9 @@ def sweep(
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance; by default that of the problem.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; by default that of the problem.")] = None,
     t_end: End = None,
-    save: Annotated[Path | None, typer.Option(help="Write parameters and final states: .npz or .zarr.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write parameters and final states to this file (.npz or .zarr).")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Store results in this folder, so that an interrupted sweep can be continued.")
     ] = None,

@@ -37,10 +37,10 @@ _MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in a
 
 
 class ReducedForm(Form):
-    """The reduced problem, used instead of the original equations.
+    """The reduced problem, solved instead of the original equations, with two exceptions.
 
-    The original equations are solved with constant steps, which are for studying a method on the problem as given, and
-    if the functions have changed since they were traced.
+    Runs with constant steps solve the original equations, since they serve to study a method on the problem as given;
+    so do runs whose functions have changed since they were traced.
 
     Parameters
     ----------

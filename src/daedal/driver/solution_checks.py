@@ -19,7 +19,7 @@ from daedal.solution.solution import Solution
 
 _LEAST_STEPS = 4  # smallest number of points from which the sizes of variables are estimated
 _NOISE = 1e-6  # times atol: a variable whose values are all smaller counts as round-off
-_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest value of all variables: likewise
+_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest value of all variables: smaller values are round-off
 _STATED = 1e-4  # times atol: a variable with a larger start value is never taken for round-off
 _SEEN = 1e-4  # proposed atol, as a fraction of the values of a variable
 _FEW = 3  # number of turning points up to which a variable is never taken for round-off
