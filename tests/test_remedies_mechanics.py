@@ -441,7 +441,7 @@ SECOND_ORDER = [
     Remedy(
         "a weight of zero, second order",
         lambda: oscillating(atol=0.0),
-        ("make atol of x[0] positive",),
+        ("set atol of x[0] to the largest error that does not matter",),
         ((lambda: oscillating(atol=1e-9), [math.sin(1.0), math.cos(1.0)]),),
     ),
     Remedy(

@@ -62,7 +62,8 @@ class ContactWatch:
         for i, (contact, state) in enumerate(zip(self.contacts, states, strict=True)):
             if state == OPEN:
                 guard, follow = self._gap(i, any_closed), self._collide(states, i)
-                formula = self.problem.gap_formulas[i]
+                # impacts that pile up need the values that the impacts of the other contacts use, to the last bit
+                formula = self.problem.gap_formulas[i] if len(self.contacts) == 1 else None
                 found.append(self._leading(mode, guard, f"{contact.name} closes", follow, formula=formula))
             elif not contact.is_pressed:
                 guard = self._guard(states, "normal", i)
