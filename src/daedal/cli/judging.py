@@ -133,7 +133,7 @@ def advise(
 
 
 def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model:
-    """A library model with several formulations; exits for others."""
+    """The library model `name`, if it has several formulations; otherwise exits."""
     model = find_model(name, assignments(set_, "--set"))
     kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
     if not isinstance(model.problem, kinds):

@@ -266,7 +266,7 @@ def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, f
 
 
 def _is_same_friction(one: daedal.hybrid.Friction, other: daedal.hybrid.Friction) -> bool:
-    """Whether laws and systems are equal except for the values of parameters."""
+    """Whether two friction problems have equal laws and systems, except for the values of parameters."""
     first, second = dict(one.given), dict(other.given)
     systems = first.pop("problem"), second.pop("problem")
     same = [x is second[key] or (not callable(x) and np.array_equal(x, second[key])) for key, x in first.items()]

@@ -33,7 +33,7 @@ from daedal.problems.compile import with_numbers
 from daedal.solution.status import Status
 
 _ELSEWHERE = 3  # number of random points at which a misleading structure is confirmed
-_MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in another form
+_MOST_REPEATED = 10_000  # largest number of steps of a failed run that is repeated in another form
 
 
 class ReducedForm(Form):

@@ -31,7 +31,7 @@ _ERRORS = 2.0  # times atol: size that errors of initially smaller variables rea
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; for smaller values, round-off dominates."""
 _LONG = 5  # number of consecutive points below atol, and of points above atol before and after them
-_FAR = 10.0  # times atol: value exceeded both before and after
+_FAR = 10.0  # times atol: size that a variable whose sign is lost exceeds before and after the interval below atol
 _CONTRADICTION = 1e3  # difference in tolerances above which two runs have computed different solutions
 
 

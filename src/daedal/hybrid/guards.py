@@ -459,7 +459,7 @@ def names_of(events: Iterable[UserEvents]) -> list[str]:
 # --- validation of a hybrid model before it is run --------------------------------------------------------------------
 
 
-_SHIFTS = (1e-3, 1e-1, 1.0)  # relative to the state, offsets at which a zero guard is evaluated again
+_SHIFTS = (1e-3, 1e-1, 1.0)  # offsets of the state, relative to its size, at which a zero guard is evaluated again
 
 
 @dataclass(frozen=True)

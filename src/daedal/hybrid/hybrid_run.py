@@ -278,7 +278,7 @@ class HybridRun:
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
         if idle:
-            # round-off may have ended the arc: its steps are no guide to the next first step
+            # round-off may have ended the arc, so that its step sizes are unsuitable for the next first step
             self.steps.pop(target, None)
         if self.store.n_events >= self.max_events:
             raise RunStopped(False, "failed", messages.too_many(self.store.n_events, t))

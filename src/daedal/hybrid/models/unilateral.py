@@ -24,7 +24,7 @@ from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
 
 _UNSEEN = 1e-12  # heights of bounces that cannot be resolved, relative to the size of the coordinates
-_BELOW = 1e-13  # gaps slightly above round-off, relative to the size of the coordinates
+_BELOW = 1e-13  # distance below zero, relative to the size of the coordinates, of the second zero guarded for a gap
 _SLOWEST = 10.0  # largest rate of a gap, relative to the slowest, whose contact closes at a point of accumulation
 _PENETRATES = 1e-6  # largest initial penetration, relative to the size of the coordinates
 _TOUCHES = 1e-10  # gap that counts as closed at the start, relative to the size of the coordinates
