@@ -363,7 +363,7 @@ def test_bad_arguments_are_named(options, match):
         ((1.0, 0.0), ([0.0], [1.0]), daedal.InvalidProblemError, "backwards"),
         ((0.0, 1.0), 3.0, daedal.InvalidProblemError, "initial must be a pair"),
         ((0.0, 1.0), ([0.0, 1.0], [1.0]), daedal.InvalidProblemError, "q has shape"),
-        ((0.0, 1.0), ("slip-", ([0.0], [1.0])), daedal.InconsistentInitialError, "relative velocity 1"),
+        ((0.0, 1.0), ("slip-", ([0.0], [1.0])), daedal.InconsistentInitialError, "relative velocity is 1"),
     ],
     ids=["backwards", "number", "shape", "wrong side"],
 )

@@ -26,7 +26,7 @@ def test_functions_that_differ_from_their_trace_are_called_in_all_later_runs(mon
     long = {"max_step": 1.0 / traced._LONG}
     daedal.solve(problem, (0.0, 1.0), [1.0], **long)
     rate[0] = 2.0
-    with pytest.warns(daedal.errors.TraceWarning, match="all later ones"):
+    with pytest.warns(daedal.errors.TraceWarning, match="all later runs"):
         daedal.solve(problem, (0.0, 1.0), [1.0], **long)
     for options in (long, {}):
         sol = daedal.solve(problem, (0.0, 1.0), [1.0], **options)
